@@ -1,0 +1,43 @@
+# make run: the app on http://127.0.0.1:8501    make test: lint, types and every test
+PYTHON ?= python3
+BIN := .venv/bin
+.PHONY: run test unit browser lint types bench checkpoints clean
+
+run: .venv/run.stamp
+	$(BIN)/streamlit run app.py
+
+test: lint types
+	$(BIN)/python -m pytest
+
+unit: .venv/dev.stamp
+	$(BIN)/python -m pytest -m "not browser"
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/dev.stamp
+	$(BIN)/mypy
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m benchmarks.first_light
+
+checkpoints: .venv/run.stamp
+	$(BIN)/python -m engine.demo.train
+
+clean:
+	rm -rf .venv
+
+# The stamps hold the moment of the last install: nothing is installed again until a list changes.
+.venv/made.stamp:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "StageScope needs Python 3.10 or newer: make PYTHON=python3.x")'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/run.stamp: .venv/made.stamp requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@

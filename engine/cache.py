@@ -1,0 +1,167 @@
+"""Features on disk: bytes under a content key, through diskcache and nothing of it but that.
+
+Boundary: the only file that knows diskcache.  It stores safetensors bytes behind a checksum and
+hands back tensors; what a key is made of is FeatureSpec.  Nothing read from the folder can run
+code: diskcache would unpickle, so `BytesOnly` refuses every value and key that is not plain bytes
+or text, and every file name that diskcache itself would not have made.
+
+Every failure of the folder is a CacheError; a caller goes on without the cache and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import safetensors.torch
+import torch
+from diskcache.core import MODE_BINARY, MODE_RAW
+from safetensors import SafetensorError
+
+from engine.errors import CacheError
+from engine.types import FeatureSpec
+
+CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
+CHECKSUM = 16
+_VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
+
+
+class BytesOnly(diskcache.Disk):
+    """Keys are text, values are bytes; a pickle is refused when written and when read."""
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        if not isinstance(key, str):
+            raise TypeError(f"cache keys are text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: Any, raw: bool) -> str:
+        if not raw or not isinstance(key, str):
+            raise CacheError("the feature cache holds a key that StageScope did not write")
+        return key
+
+    def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, str | None, Any]:
+        if read or not isinstance(value, bytes):
+            raise TypeError(f"cache values are bytes, not {type(value).__name__}")
+        filename, full_path = self.filename()
+        pieces = (value[start : start + CHUNK] for start in range(0, len(value), CHUNK))
+        try:
+            size = self._write(full_path, pieces, "xb")
+        except OSError:
+            self.remove(filename)  # diskcache leaves the partial file behind
+            raise
+        return size, MODE_BINARY, filename, None
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> bytes:
+        if mode == MODE_RAW and isinstance(value, bytes):
+            return value
+        if mode != MODE_BINARY or filename is None or not _VALUE_FILE.fullmatch(filename):
+            raise CacheError("the feature cache holds a value that StageScope did not write")
+        return (Path(self._directory) / filename).read_bytes()
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Features as read: rows [V, hidden] on the CPU, and how long they took when computed."""
+
+    rows: torch.Tensor
+    encode_ms: float
+    cold: bool
+
+
+def key(spec: FeatureSpec) -> str:
+    """Hex text that changes with every field of the spec."""
+    text = json.dumps(asdict(spec), sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+
+
+class FeatureCache:
+    """The folder of features.  Opened at the first use, so that making one costs nothing."""
+
+    def __init__(self, folder: Path, limit_mb: int) -> None:
+        self.folder = folder
+        self.limit_mb = limit_mb
+        self._cache: diskcache.Cache | None = None
+
+    def read(self, spec: FeatureSpec) -> Stored | None:
+        """The features of this spec, or None.  A damaged entry is removed and raises CacheError."""
+        with self._guard("read"):
+            name = key(spec)
+            value = self._open().get(name)
+            if value is None:
+                return None
+            stored = _unpack(value, spec)
+            if stored is None:
+                self._open().delete(name)
+        if stored is None:
+            raise CacheError("An entry of the feature cache was damaged and has been removed.")
+        return stored
+
+    def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
+        """Keeps rows [V, hidden] with the time their computation took."""
+        note = {"spec": json.dumps(asdict(spec), sort_keys=True)}
+        note |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
+        data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, note)
+        with self._guard("write"):
+            self._open().set(key(spec), _checksum(data) + data)
+
+    def entries(self) -> tuple[int, int]:
+        """Number of entries and bytes on disk."""
+        with self._guard("read"):
+            cache = self._open()
+            return len(cache), cache.volume()
+
+    def clear(self) -> int:
+        """Removes all entries; how many there were."""
+        with self._guard("write"):
+            return int(self._open().clear())
+
+    def close(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
+
+    def _open(self) -> diskcache.Cache:
+        if self._cache is None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._cache = diskcache.Cache(
+                str(self.folder), timeout=2, disk=BytesOnly, size_limit=self.limit_mb * 2**20
+            )
+        return self._cache
+
+    @contextmanager
+    def _guard(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            self._cache = None
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise CacheError(
+                f"The feature cache {self.folder} cannot {verb} ({reason})."
+            ) from error
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=CHECKSUM).digest()
+
+
+def _unpack(value: bytes, spec: FeatureSpec) -> Stored | None:
+    """None when the bytes are not what was written for this spec."""
+    data = value[CHECKSUM:]
+    if value[:CHECKSUM] != _checksum(data):
+        return None
+    try:
+        rows = safetensors.torch.load(data)["rows"]
+        note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        encode_ms, cold = float(note["encode_ms"]), note["cold"] == "1"
+    except (SafetensorError, KeyError, ValueError):
+        return None
+    if json.loads(note["spec"]) != asdict(spec):
+        return None
+    return Stored(rows, encode_ms, cold)

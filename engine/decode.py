@@ -1,0 +1,100 @@
+"""Stage 4: prefill, one token, the loop.
+
+Boundary: takes embeddings [1, S, hidden] and gives token ids; it knows nothing of pictures, prompts
+or text.  Choosing a token follows transformers' generate() step by step (float32 scores, minimum
+length, temperature, top-p, softmax, one draw from torch's global generator), so that equal scores
+and an equal seed give equal tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from transformers import DynamicCache, GenerationConfig, TemperatureLogitsWarper, TopPLogitsWarper
+
+from engine.types import DecodeConfig, Stop
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder:
+    """The language model without its head, the head, and the ids that end an answer."""
+
+    language_model: torch.nn.Module
+    head: torch.nn.Module
+    text_config: Any
+    eos_ids: tuple[int, ...]
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.head.parameters()).device
+
+
+def prefill(decoder: Decoder, embeds: torch.Tensor) -> tuple[torch.Tensor, DynamicCache]:
+    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache."""
+    cache = DynamicCache(config=decoder.text_config)
+    out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
+    return decoder.head(out.last_hidden_state[:, -1]).float(), cache
+
+
+def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+    """token [1, 1] -> scores for the next one [1, vocabulary]; the cache grows by one."""
+    out = decoder.language_model(input_ids=token, past_key_values=cache, use_cache=True)
+    scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -1]).float()
+    return scores
+
+
+def choose(scores: torch.Tensor, ids: list[int], config: DecodeConfig, eos: list[int]) -> int:
+    """scores [1, vocabulary] -> the next token's id."""
+    if len(ids) < config.min_new_tokens:
+        scores[:, eos] = -torch.inf
+    if config.greedy:
+        return int(scores.argmax(dim=-1))
+    empty = torch.empty((1, 0), dtype=torch.long)
+    if config.temperature != 1.0:
+        scores = TemperatureLogitsWarper(config.temperature)(empty, scores)
+    if config.top_p < 1.0:
+        scores = TopPLogitsWarper(config.top_p)(empty, scores)
+    return int(torch.multinomial(torch.softmax(scores, dim=-1), 1))
+
+
+def generate(
+    decoder: Decoder,
+    embeds: torch.Tensor,
+    config: DecodeConfig,
+    on_token: Callable[[int], None],
+    cancelled: Callable[[], bool],
+) -> tuple[list[int], Stop]:
+    """New token ids (an EOS included) and why they end.  on_token is called as each appears."""
+    eos, ids = list(decoder.eos_ids), list[int]()
+    scores, cache = prefill(decoder, embeds)
+    while True:
+        token = choose(scores, ids, config, eos)
+        ids.append(token)
+        on_token(token)
+        if token in eos:
+            return ids, "eos"
+        if len(ids) == config.max_new_tokens:
+            return ids, "length"
+        if cancelled():
+            return ids, "cancelled"
+        scores = step(decoder, torch.tensor([[token]], device=decoder.device), cache)
+
+
+def generation_config(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
+    """The same choices for a model's own generate(); nothing of the checkpoint's own remains."""
+    sampling = (
+        {}
+        if config.greedy
+        else {"temperature": config.temperature, "top_p": config.top_p, "top_k": 0}
+    )
+    return GenerationConfig(
+        max_new_tokens=config.max_new_tokens,
+        min_new_tokens=config.min_new_tokens or None,
+        do_sample=not config.greedy,
+        eos_token_id=list(eos_ids),
+        pad_token_id=eos_ids[0],
+        **sampling,
+    )

@@ -1,0 +1,55 @@
+"""What can go wrong, as facts.  Each message is one sentence: what, which value, what to do.
+
+StageScopeError
+├── BadInput                what a user gave cannot be used (exit code 2)
+│   ├── DatasetError        a dataset root or its JSON
+│   ├── MediaError          one file of a sample: missing, broken, refused
+│   ├── SettingsError       an environment variable, a settings file, models.toml
+│   ├── UnknownModel        a name that models.toml does not hold
+│   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
+├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
+├── CacheError              the feature cache cannot be used (the run goes on without it)
+└── Cancelled               the user stopped the run
+
+Boundary: this file imports nothing; every other module may import it.
+"""
+
+
+class StageScopeError(Exception):
+    """Base of all errors whose text may be shown to a user as it is."""
+
+
+class BadInput(StageScopeError):
+    """A value given by the user cannot be used."""
+
+
+class DatasetError(BadInput):
+    """A dataset root or its JSON cannot be read as a dataset."""
+
+
+class MediaError(BadInput):
+    """A file of a sample is missing, broken or refused."""
+
+
+class SettingsError(BadInput):
+    """A setting has a value that cannot be used."""
+
+
+class UnknownModel(BadInput):
+    """The name is not in models.toml."""
+
+
+class ContextTooLong(BadInput):
+    """The request does not fit into the model's context."""
+
+
+class ModelUnavailable(StageScopeError):
+    """The checkpoint cannot be loaded on this machine."""
+
+
+class CacheError(StageScopeError):
+    """The feature cache cannot be read or written."""
+
+
+class Cancelled(StageScopeError):
+    """The run was stopped between two tokens or two stages."""

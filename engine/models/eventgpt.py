@@ -1,0 +1,136 @@
+"""EventGPT: five event images, pooled to a row per image and a row per patch.
+
+Boundary: the family's tokenizer, prompt and calls; the network is eventgpt_model's.  The prompt is
+tokenised in two pieces around <event>, joined by -200, with BOS once at the start, as the
+published code does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import CLIPImageProcessorPil, LlamaTokenizer
+
+from engine.decode import Decoder
+from engine.errors import ModelUnavailable
+from engine.models.base import (
+    CANNOT_LOAD,
+    Adapter,
+    info_of,
+    load_tokenizer,
+    load_weights,
+    unreadable,
+)
+from engine.models.checkpoint import ModelEntry
+from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.types import ModelInfo, Prepared
+
+SYSTEM = (
+    "A chat between a curious human and an artificial intelligence assistant. "
+    "The assistant gives helpful, detailed, and polite answers to the human's questions."
+)
+PUBLISHED_PROCESSOR = "no preprocessor_config.json: the values of clip-vit-large-patch14-336 used"
+
+
+class EventGPTAdapter(Adapter):
+    kind = "events"
+    prompt = SYSTEM + " USER: <ev_start><event><ev_end>\n{question} ASSISTANT:"
+
+    @classmethod
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+        info = info_of(entry, folder)
+        tokenizer = _tokenizer(info, folder)
+        processor, notes = _processor(info, folder)
+        model = load_weights(EventGPT, info, folder)
+        _add_markers(info, model, tokenizer)
+        return cls(info, model, tokenizer, processor, notes)
+
+    def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
+        before, after = self.prompt.format(question=question).split("<event>")
+        head = self.tokenizer(before, add_special_tokens=False)["input_ids"]
+        tail = self.tokenizer(after, add_special_tokens=False)["input_ids"]
+        ids = [self.tokenizer.bos_token_id, *head, EVENT_TOKEN_ID, *tail]
+        return ids, len(ids) - 1 + images + self._tokens_per_image
+
+    @property
+    def _tokens_per_image(self) -> int:
+        tower = self.model.config.tower_config()
+        return int(tower.image_size // tower.patch_size) ** 2 + 1
+
+    def encode(self, prepared: Prepared) -> torch.Tensor:
+        rows: torch.Tensor = self.model.encode_events(prepared.pixels)
+        return rows
+
+    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+        embeds: torch.Tensor = self.model.embed_prompt(prepared.input_ids, rows)
+        return embeds
+
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(
+            prepared.input_ids, event_tensors=prepared.pixels, **options
+        )
+        return out
+
+    def vision_modules(self) -> list[torch.nn.Module]:
+        model = self.model.model
+        return [model.visual_tower, model.visual_projector, model.feature_adaptor]
+
+    @property
+    def decoder(self) -> Decoder:
+        return Decoder(self.model.model, self.model.lm_head, self.text_config, self.eos_ids)
+
+    @property
+    def text_config(self) -> Any:
+        return self.model.config
+
+
+def _tokenizer(info: ModelInfo, folder: Path) -> Any:
+    """The checkpoint's; a bare sentencepiece model is read as the published code reads it."""
+    if (folder / "tokenizer.json").is_file():
+        return load_tokenizer(info, folder)
+    try:
+        return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=True)
+    except CANNOT_LOAD as error:
+        raise unreadable(info, folder, "tokenizer", error) from error
+
+
+def _processor(info: ModelInfo, folder: Path) -> tuple[Any, tuple[str, ...]]:
+    names = ("preprocessor_config.json", "processor_config.json")
+    if not any((folder / name).is_file() for name in names):
+        crop = {"height": 336, "width": 336}
+        return CLIPImageProcessorPil(size={"shortest_edge": 336}, crop_size=crop), (
+            PUBLISHED_PROCESSOR,
+        )
+    try:
+        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True), ()
+    except CANNOT_LOAD as error:
+        raise unreadable(info, folder, "image processor", error) from error
+
+
+def _add_markers(info: ModelInfo, model: Any, tokenizer: Any) -> None:
+    """The markers that the checkpoint's flags ask for, and rows for them where they lack.
+
+    New rows are the mean of the others, as in the published code: the most unremarkable value, so
+    that a token never trained is never the best one.
+    """
+    config = model.config
+    markers = ["<ev_patch>"] if config.mm_use_im_patch_token else []
+    markers += ["<ev_start>", "<ev_end>"] if config.mm_use_im_start_end else []
+    added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
+    old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
+    if wanted - added > old:
+        raise ModelUnavailable(
+            f"{info.name}: its tokenizer has {wanted - added:,} tokens and its embedding "
+            f"{old:,} rows: copy both from one checkpoint."
+        )
+    if wanted > old:
+        _grow(model, old, wanted)
+
+
+def _grow(model: Any, old: int, wanted: int) -> None:
+    model.resize_token_embeddings(wanted, mean_resizing=False)
+    with torch.no_grad():
+        for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+            layer.weight[old:] = layer.weight[:old].mean(dim=0, keepdim=True)

@@ -1,0 +1,99 @@
+"""What LLaVA-1.5 and Video-LLaVA share: placeholder tokens in the prompt, one row for each.
+
+Boundary: everything but the classes, the placeholder and the call that encodes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from engine.decode import Decoder
+from engine.errors import ModelUnavailable
+from engine.models.base import (
+    CANNOT_LOAD,
+    Adapter,
+    info_of,
+    load_tokenizer,
+    load_weights,
+    unreadable,
+)
+from engine.models.checkpoint import ModelEntry
+from engine.types import ModelInfo, Prepared
+
+
+class PlaceholderAdapter(Adapter):
+    """A model of transformers whose prompt holds one placeholder token per visual row."""
+
+    model_class: ClassVar[Any]
+    processor_class: ClassVar[Any]
+    placeholder: ClassVar[str]
+
+    @classmethod
+    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+        info = info_of(entry, folder)
+        tokenizer = load_tokenizer(info, folder)
+        processor = cls._load_processor(info, folder)
+        model = load_weights(cls.model_class, info, folder)
+        adapter = cls(info, model, tokenizer, processor, ())
+        adapter._check_placeholder()
+        return adapter
+
+    @classmethod
+    def _load_processor(cls, info: ModelInfo, folder: Path) -> Any:
+        try:
+            return cls.processor_class.from_pretrained(folder, local_files_only=True)
+        except CANNOT_LOAD as error:
+            raise unreadable(info, folder, "image processor", error) from error
+
+    @property
+    def placeholder_id(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def rows_per_image(self) -> int:
+        """Visual rows of one image, as the processor of the checkpoint counts them."""
+        raise NotImplementedError
+
+    @property
+    def patches(self) -> int:
+        vision = self.model.config.vision_config
+        return int(vision.image_size // vision.patch_size) ** 2
+
+    def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
+        text = self.prompt.format(question=question)
+        ids: list[int] = self.tokenizer(text)["input_ids"]
+        if ids[0] != self.tokenizer.bos_token_id:  # a bare sentencepiece model adds none
+            ids = [self.tokenizer.bos_token_id, *ids]
+        place = ids.index(self.placeholder_id)
+        rows = [self.placeholder_id] * (self.rows_per_image * images)
+        ids = ids[:place] + rows + ids[place + 1 :]
+        return ids, len(ids)
+
+    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+        embeds = self.model.get_input_embeddings()(prepared.input_ids)
+        mask = (prepared.input_ids == self.placeholder_id).unsqueeze(-1)
+        if int(mask.sum()) != len(rows):
+            raise ValueError(f"{len(rows)} visual rows for {int(mask.sum())} placeholders")
+        merged: torch.Tensor = embeds.masked_scatter(mask, rows.to(embeds.dtype))
+        return merged
+
+    @property
+    def decoder(self) -> Decoder:
+        return Decoder(
+            self.model.model.language_model, self.model.lm_head, self.text_config, self.eos_ids
+        )
+
+    @property
+    def text_config(self) -> Any:
+        return self.model.config.text_config
+
+    def _check_placeholder(self) -> None:
+        found = self.tokenizer.convert_tokens_to_ids(self.placeholder)
+        if found != self.placeholder_id:
+            raise ModelUnavailable(
+                f"{self.info.name}: its tokenizer gives {self.placeholder} the id {found} and its "
+                f"config.json {self.placeholder_id}: copy both from one checkpoint."
+            )

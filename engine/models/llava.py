@@ -1,0 +1,47 @@
+"""LLaVA-1.5: one image, one row per patch.
+
+Boundary: the family's classes, prompt and encoding; the rest is hf_llava's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from transformers import CLIPImageProcessorPil, LlavaForConditionalGeneration
+
+from engine.models.hf_llava import PlaceholderAdapter
+from engine.types import Prepared
+
+
+class LlavaAdapter(PlaceholderAdapter):
+    kind = "image"
+    prompt = "USER: <image>\n{question} ASSISTANT:"
+    placeholder = "<image>"
+    model_class = LlavaForConditionalGeneration
+    processor_class = CLIPImageProcessorPil
+
+    @property
+    def placeholder_id(self) -> int:
+        return int(self.model.config.image_token_id)
+
+    @property
+    def rows_per_image(self) -> int:
+        keeps_cls = self.model.config.vision_feature_select_strategy == "full"
+        return self.patches + int(keeps_cls)
+
+    def encode(self, prepared: Prepared) -> torch.Tensor:
+        rows = self.model.model.get_image_features(prepared.pixels).pooler_output
+        return torch.cat(list(rows))
+
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            pixel_values=prepared.pixels,
+            **options,
+        )
+        return out
+
+    def vision_modules(self) -> list[torch.nn.Module]:
+        return [self.model.model.vision_tower, self.model.model.multi_modal_projector]

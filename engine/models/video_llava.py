@@ -1,0 +1,57 @@
+"""Video-LLaVA: eight frames, one row per patch and one for each frame's CLS.
+
+Boundary: the family's classes, prompt and encoding; the rest is hf_llava's.  transformers' own
+video processor needs torchvision; the image processor, frame by frame, gives the same pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import VideoLlavaForConditionalGeneration, VideoLlavaImageProcessor
+
+from engine.models.hf_llava import PlaceholderAdapter
+from engine.types import Image, Prepared
+
+
+class VideoLlavaAdapter(PlaceholderAdapter):
+    kind = "video"
+    prompt = "USER: <video>\n{question} ASSISTANT:"
+    placeholder = "<video>"
+    model_class = VideoLlavaForConditionalGeneration
+    processor_class = VideoLlavaImageProcessor
+
+    @property
+    def placeholder_id(self) -> int:
+        return int(self.model.config.video_token_id)
+
+    @property
+    def rows_per_image(self) -> int:
+        return self.patches + 1
+
+    def pixels(self, images: Sequence[Image]) -> torch.Tensor:
+        """T frames [H, W, 3] -> [T, 3, S, S] float32."""
+        out = self.image_processor(
+            list(images), return_tensors="pt", return_legacy_image_output=False
+        )
+        pixels: torch.Tensor = out["pixel_values"]
+        return pixels
+
+    def encode(self, prepared: Prepared) -> torch.Tensor:
+        rows = self.model.model.get_video_features(prepared.pixels[None]).pooler_output
+        flat: torch.Tensor = rows.flatten(0, 1)
+        return flat
+
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            pixel_values_videos=prepared.pixels[None],
+            **options,
+        )
+        return out
+
+    def vision_modules(self) -> list[torch.nn.Module]:
+        return [self.model.model.video_tower, self.model.model.multi_modal_projector]

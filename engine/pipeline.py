@@ -1,0 +1,268 @@
+"""run(): one model answers one question about one sample.
+
+Boundary: the only file that knows the order of the stages.  It starts no threads and keeps no
+state beside the adapter's count of runs; whoever calls it owns the device for that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
+
+from engine import decode, device, media
+from engine.cache import FeatureCache
+from engine.errors import CacheError, Cancelled
+from engine.models.base import Adapter, generate_options
+from engine.timing import Timeline, VisionProbe
+from engine.types import (
+    Generation,
+    Media,
+    Prepared,
+    RunRequest,
+    RunResult,
+    StageName,
+    Stop,
+    TensorSpec,
+)
+
+
+class Watcher(Protocol):
+    """Who looks at a run while it goes on."""
+
+    def stage(self, name: StageName) -> None: ...
+    def token(self, token: int, ms: float) -> None: ...
+    def cancelled(self) -> bool: ...
+
+
+class Nobody:
+    """A watcher that looks at nothing and never cancels."""
+
+    def stage(self, name: StageName) -> None: ...
+    def token(self, token: int, ms: float) -> None: ...
+    def cancelled(self) -> bool:
+        return False
+
+
+@torch.inference_mode()
+def run(
+    adapter: Adapter, request: RunRequest, cache: FeatureCache, watcher: Watcher | None = None
+) -> RunResult:
+    """The four stages, one after another, on the adapter's device.
+
+    BadInput for what the user can mend, Cancelled between stages; a run cancelled between two
+    tokens is a result with the tokens so far.
+    """
+    run_ = _Run(adapter, request, cache, watcher or Nobody())
+    with _seeded(request.decode.seed, adapter.device):
+        media_ = run_.load()
+        prepared = run_.preprocess(media_)
+        if request.mode == "hooked":
+            run_.generate(prepared)
+        else:
+            rows = run_.encode(prepared)
+            run_.decode(prepared, rows)
+    return run_.result()
+
+
+class _Run:
+    """The state of one run: its clock, its tokens, its notes."""
+
+    def __init__(
+        self, adapter: Adapter, request: RunRequest, cache: FeatureCache, watcher: Watcher
+    ) -> None:
+        self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
+        self.notes = list(adapter.notes)
+        self.tensors: list[TensorSpec] = []
+        self.ids: list[int] = []
+        self.token_ms: list[float] = []
+        self.cold = adapter.runs == 0
+        self.context = 0
+        self.stop: Stop = "eos"
+        self.to_store: Callable[[], None] | None = None
+        self.timeline = Timeline(adapter.device)
+
+    # stage 1
+    def load(self) -> Media:
+        with self._stage("load"):
+            found = media.load(self.request.sample, self.adapter.kind, self.request.frames)
+        self.notes += found.notes
+        for image in found.images[:1]:
+            shape = (len(found.images), *image.shape)
+            self.tensors.append(TensorSpec("images", shape, "uint8", image.size * shape[0]))
+        return found
+
+    # stage 2
+    def preprocess(self, found: Media) -> Prepared:
+        with self._stage("preprocess"):
+            prepared = self.adapter.preprocess(found, self.request.prompt)
+            self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
+        self.context = prepared.context_tokens
+        self._record("pixels", prepared.pixels)
+        self._record("input_ids", prepared.input_ids)
+        return prepared
+
+    # stage 3
+    def encode(self, prepared: Prepared) -> torch.Tensor:
+        self._enter("vision")
+        rows = self._read(prepared) if self.request.cache == "use" else None
+        if rows is None:
+            with self.timeline.span("vision"):
+                rows = self.adapter.encode(prepared)
+            self._keep(prepared, rows)
+        self._record("features", rows)
+        return rows
+
+    def _read(self, prepared: Prepared) -> torch.Tensor | None:
+        start = self.timeline.now()
+        try:
+            stored = self.cache.read(self.adapter.feature_spec(prepared))
+        except CacheError as error:
+            self.notes.append(f"{error} The features were computed.")
+            return None
+        if stored is None:
+            return None
+        rows = stored.rows.to(self.adapter.device)
+        ms = self.timeline.now() - start
+        self.timeline.add("vision", start, ms, "cached", stored.encode_ms)
+        if stored.cold:
+            self.notes.append("The cached features were computed in a model's first (cold) run.")
+        return rows
+
+    def _keep(self, prepared: Prepared, rows: torch.Tensor) -> None:
+        """Writing waits until the answer is there: it belongs to no stage."""
+        if self.request.cache == "off":
+            return
+        spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
+        self.to_store = lambda: self.cache.write(spec, rows, ms, self.cold)
+
+    # stage 4
+    def decode(self, prepared: Prepared, rows: torch.Tensor) -> None:
+        with self._stage("decode"):
+            start = self.timeline.now()
+            embeds = self.adapter.embed(prepared, rows)
+            self._record("embeddings", embeds)
+            _, self.stop = decode.generate(
+                self.adapter.decoder,
+                embeds,
+                self.request.decode,
+                self._token,
+                self.watcher.cancelled,
+            )
+        self._split_decode(start)
+
+    # stages 3 and 4 inside the model's own generate()
+    def generate(self, prepared: Prepared) -> None:
+        self._enter("vision")
+        config = decode.generation_config(self.request.decode, self.adapter.eos_ids)
+        stopping = StoppingCriteriaList([_Cancel(self.watcher.cancelled)])
+        options = generate_options(config, _Streamer(self._token), stopping)
+        start = self.timeline.now()
+        with VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe:
+            self.adapter.generate(prepared, **options)
+        total = self.timeline.now() - start
+        self.timeline.add("vision", start, probe.ms, "hook")
+        self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived")
+        self._split_decode(start + probe.ms)
+        self.stop = self._why_stopped()
+
+    def _why_stopped(self) -> Stop:
+        if self.ids and self.ids[-1] in self.adapter.eos_ids:
+            return "eos"
+        return "length" if len(self.ids) >= self.request.decode.max_new_tokens else "cancelled"
+
+    def _token(self, token: int) -> None:
+        ms = self.timeline.now()
+        self.ids.append(token)
+        self.token_ms.append(ms)
+        self.watcher.token(token, ms)
+
+    def _split_decode(self, start: float) -> None:
+        if self.token_ms:
+            first, last = self.token_ms[0], self.token_ms[-1]
+            source = self.timeline.spans[-1].source
+            self.timeline.add("decode.prefill", start, first - start, source)
+            self.timeline.add("decode.steps", first, last - first, source)
+
+    @contextmanager
+    def _stage(self, name: StageName) -> Iterator[None]:
+        self._enter(name)
+        with self.timeline.span(name):
+            yield
+
+    def _enter(self, name: StageName) -> None:
+        if self.watcher.cancelled():
+            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
+        self.watcher.stage(name)
+
+    def _record(self, name: str, tensor: torch.Tensor) -> None:
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        self.tensors.append(TensorSpec(name, tuple(tensor.shape), dtype, tensor.nbytes))
+
+    def result(self) -> RunResult:
+        total = self.timeline.now()
+        self.adapter.runs += 1
+        if self.to_store is not None:
+            self._store(self.to_store)
+        generation = Generation(
+            token_ids=tuple(self.ids),
+            text=self.adapter.text(self.ids),
+            stop=self.stop,
+            prompt_tokens=self.context,
+            token_ms=tuple(self.token_ms),
+        )
+        return RunResult(
+            request=self.request,
+            model=self.adapter.info,
+            spans=tuple(self.timeline.spans),
+            generation=generation,
+            total_ms=total,
+            cold=self.cold,
+            tensors=tuple(self.tensors),
+            notes=tuple(self.notes),
+            environment=device.environment(self.adapter.device),
+        )
+
+    def _store(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except CacheError as error:
+            self.notes.append(f"{error} The features were not kept.")
+
+
+class _Streamer(BaseStreamer):
+    """Hands on the new tokens of generate(), which puts the prompt (if it has ids) first."""
+
+    def __init__(self, on_token: Callable[[int], None]) -> None:
+        self._on_token = on_token
+        self._prompt_seen = False
+
+    def put(self, value: torch.Tensor) -> None:
+        if not self._prompt_seen:
+            self._prompt_seen = True
+            return
+        for token in value.flatten().tolist():
+            self._on_token(token)
+
+    def end(self) -> None: ...
+
+
+class _Cancel(StoppingCriteria):
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self._cancelled = cancelled
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
+        size, device_ = input_ids.shape[0], input_ids.device
+        return torch.full((size,), self._cancelled(), dtype=torch.bool, device=device_)
+
+
+@contextmanager
+def _seeded(seed: int, on: torch.device) -> Iterator[None]:
+    """torch's generators start from the seed and are put back afterwards."""
+    devices = [] if on.type == "cpu" else [on]
+    with torch.random.fork_rng(devices, device_type=on.type if devices else "cuda"):
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,70 @@
+"""A run as one flat JSON object: what the command line prints and what runs are kept as.
+
+Boundary: from RunResult to plain dicts and lists; no files.  Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.models.checkpoint import ModelEntry
+from engine.types import STAGES, RunRequest, RunResult, Span
+
+
+def row(result: RunResult) -> dict[str, Any]:
+    """One object per sample and model; every figure as metrics define it."""
+    request, model, answer = result.request, result.model, result.generation
+    return {
+        "model": model.name,
+        "family": model.family,
+        "checkpoint": model.checkpoint,
+        "revision": model.revision,
+        "digest": model.digest,
+        "dtype": model.dtype,
+        "sample": request.sample.id,
+        "prompt": request.prompt,
+        "text": answer.text,
+        "token_ids": list(answer.token_ids),
+        "new_tokens": result.new_tokens,
+        "stop": answer.stop,
+        "context_tokens": answer.prompt_tokens,
+        "mode": request.mode,
+        "cache": request.cache,
+        "frames": request.frames,
+        "decode_config": vars(request.decode),
+        "cold": result.cold,
+        "stages": {name: stage(result.span(name)) for name in STAGES},
+        "prefill": stage(result.span("decode.prefill")),
+        "steps": stage(result.span("decode.steps")),
+        "ttft_ms": result.ttft_ms,
+        "tpot_ms": result.tpot_ms,
+        "tokens_per_s": result.tokens_per_s,
+        "total_ms": result.total_ms,
+        "uncached_total_ms": result.uncached_total_ms,
+        "unaccounted_ms": result.unaccounted_ms,
+        "token_ms": list(answer.token_ms),
+        "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
+        "notes": list(result.notes),
+        "environment": dict(result.environment),
+        "error": None,
+    }
+
+
+def failed(request: RunRequest, entry: ModelEntry, error: str) -> dict[str, Any]:
+    """The row of a run without an answer: the reason, and no figure at all."""
+    return {
+        "model": entry.name,
+        "family": entry.family,
+        "checkpoint": entry.checkpoint,
+        "sample": request.sample.id,
+        "prompt": request.prompt,
+        "mode": request.mode,
+        "error": error,
+    }
+
+
+def stage(span: Span | None) -> dict[str, Any] | None:
+    """None for a stage that was not measured."""
+    if span is None:
+        return None
+    return {"ms": span.ms, "source": span.source, "original_ms": span.original_ms}

@@ -1,0 +1,277 @@
+"""The nouns of the engine: what passes from one stage to the next, and what a run leaves behind.
+
+Boundary: frozen dataclasses only.  NumPy arrays appear here, torch appears in annotations alone,
+so that importing this module costs nothing.  All durations are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import BadInput
+from engine.prompts import check_question
+
+if TYPE_CHECKING:
+    import torch
+
+Image = npt.NDArray[np.uint8]  # [H, W, 3] RGB
+MediaKind = Literal["events", "video", "image"]
+CachePolicy = Literal["use", "refresh", "off"]
+Mode = Literal["decoupled", "hooked"]
+StageName = Literal["load", "preprocess", "vision", "decode"]
+Source = Literal["measured", "cached", "hook", "derived"]
+Stop = Literal["eos", "length", "cancelled"]
+
+STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
+FRAME_RULES = ("arange", "spread", "linspace")
+MAX_NEW_TOKENS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """A stream of N brightness changes.  t in microseconds, p 1 for brighter and 0 for darker."""
+
+    x: npt.NDArray[np.uint16]
+    y: npt.NDArray[np.uint16]
+    t: npt.NDArray[np.int64]
+    p: npt.NDArray[np.uint8]
+    width: int
+    height: int
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def duration_ms(self) -> float:
+        """From the first to the last timestamp in the file's order."""
+        return float(self.t.max() - self.t.min()) / 1000 if len(self.t) else 0.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One record of a dataset, with the files that exist and the reasons for those that do not.
+
+    `missing` maps a media kind ("events", "video", "image") to why the sample cannot give it.
+    `problems` are sentences about the record as a whole; `truth` is a scene's known content.
+    """
+
+    id: str
+    sequence: str
+    question: str = ""
+    reference: str = ""
+    event_images: tuple[Path, ...] = ()
+    events: Path | None = None
+    frames: tuple[Path, ...] = ()
+    mp4: Path | None = None
+    images: tuple[Path, ...] = ()
+    truth: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Media:
+    """Stage 1's result: the pictures one model is shown.
+
+    `digest` is made of the file's content, the frame rule and the reader's version, never of a
+    name: equal content under another name has the same digest.
+    """
+
+    kind: MediaKind
+    images: tuple[Image, ...]
+    digest: str
+    source: str
+    rule: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DecodeConfig:
+    """How stage 4 chooses tokens; the only source of these values.
+
+    temperature 0 is greedy; a temperature above 0 samples from the seed.
+    """
+
+    max_new_tokens: int = 256
+    min_new_tokens: int = 0
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    backend: Literal["eager"] = "eager"
+
+    def __post_init__(self) -> None:
+        _check("max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS)
+        _check("min_new_tokens", self.min_new_tokens, 0, self.max_new_tokens)
+        _check("temperature", self.temperature, 0.0, 5.0)
+        _check("top_p", self.top_p, 0.01, 1.0)
+        _check("seed", self.seed, 0, 2**32 - 1)
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature == 0.0
+
+
+def _check(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One model, one sample, one question."""
+
+    sample: Sample
+    model: str
+    prompt: str
+    decode: DecodeConfig = DecodeConfig()
+    frames: str = "arange"
+    cache: CachePolicy = "use"
+    mode: Mode = "decoupled"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prompt", check_question(self.prompt))
+        for name, value, allowed in (
+            ("frames", self.frames, FRAME_RULES),
+            ("cache", self.cache, ("use", "refresh", "off")),
+            ("mode", self.mode, ("decoupled", "hooked")),
+        ):
+            if value not in allowed:
+                raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S]."""
+
+    pixels: torch.Tensor
+    input_ids: torch.Tensor
+    digest: str
+    context_tokens: int
+
+
+@dataclass(frozen=True)
+class FeatureSpec:
+    """What cached features depend on; part of their key and checked when they are read."""
+
+    model: str
+    checkpoint: str
+    processor: str
+    dtype: str
+    device: str
+    code: str
+    media: str
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Stage 3's result, after projector, adaptor and pooling: visual rows [V, hidden]."""
+
+    rows: torch.Tensor
+    spec: FeatureSpec
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """Shape, dtype and size of what passed between two stages."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Generation:
+    """New tokens only; the EOS is counted.  token_ms are times since the run's start."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    stop: Stop
+    prompt_tokens: int
+    token_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A stage (or "decode.prefill", "decode.steps") on the run's own clock, which starts at 0."""
+
+    name: str
+    start_ms: float
+    ms: float
+    source: Source = "measured"
+    original_ms: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """Who answered: an entry of models.toml and what its checkpoint turned out to be."""
+
+    name: str
+    family: str
+    checkpoint: str
+    revision: str | None
+    dtype: str
+    demo: bool
+    digest: str = ""
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """All that one run left behind."""
+
+    request: RunRequest
+    model: ModelInfo
+    spans: tuple[Span, ...]
+    generation: Generation
+    total_ms: float
+    cold: bool
+    tensors: tuple[TensorSpec, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def span(self, name: str) -> Span | None:
+        return next((span for span in self.spans if span.name == name), None)
+
+    @property
+    def new_tokens(self) -> int:
+        return len(self.generation.token_ids)
+
+    @property
+    def ttft_ms(self) -> float | None:
+        """Start of the run to the first new token (queueing is not part of a run)."""
+        times = self.generation.token_ms
+        return times[0] if times else None
+
+    @property
+    def tpot_ms(self) -> float | None:
+        """(end of the run - TTFT) / (N - 1); None for N <= 1."""
+        times = self.generation.token_ms
+        return (self.total_ms - times[0]) / (len(times) - 1) if len(times) > 1 else None
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """(N - 1) / time after the first token, in seconds."""
+        return 1000 / self.tpot_ms if self.tpot_ms else None
+
+    @property
+    def unaccounted_ms(self) -> float:
+        """What the four stages do not cover."""
+        return self.total_ms - sum(s.ms for s in self.spans if s.name in STAGES)
+
+    @property
+    def uncached_total_ms(self) -> float:
+        """The total with each cached stage at the time it took when it was computed."""
+        saved = sum(s.original_ms - s.ms for s in self.spans if s.original_ms is not None)
+        return self.total_ms + saved
+
+    @property
+    def cached(self) -> bool:
+        return any(span.source == "cached" for span in self.spans)

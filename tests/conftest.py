@@ -1,0 +1,69 @@
+"""What several tests share: a cache of their own, tiny models, real recordings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine.types import Sample
+
+REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "real"
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a tiny checkpoint per family and their models.toml."""
+    from tests import tiny
+
+    folder = tmp_path_factory.mktemp("tiny")
+    tiny.models_toml(folder)
+    return folder
+
+
+@pytest.fixture
+def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cache folder of the settings, empty and the test's own."""
+    from engine import jobs
+
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(folder))
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
+    jobs.feature_cache.cache_clear()
+    return folder
+
+
+@pytest.fixture
+def tiny_models(tiny_folder: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The registry holds the three tiny models (tiny-eventgpt, tiny-video_llava, tiny-llava)."""
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(tiny_folder / "models.toml"))
+    return tiny_folder
+
+
+def picture(path: Path, seed: int) -> Path:
+    """A small random PNG."""
+    pixels = np.random.default_rng(seed).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+    return path
+
+
+def make_sample(folder: Path, seed: int = 0) -> Sample:
+    """A sample that every family can take: 5 event images and 10 frames."""
+    events = tuple(picture(folder / f"e{seed}_{i}.png", seed + i) for i in range(5))
+    frames = tuple(picture(folder / f"f{seed}_{i:06d}.png", seed + 50 + i) for i in range(10))
+    return Sample(id=f"s{seed}", sequence="test", event_images=events, frames=frames)
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    return make_sample(tmp_path / "sample")
+
+
+@pytest.fixture
+def real_root() -> Path:
+    if not REAL.is_dir():
+        pytest.skip("the real recordings (../shared/data/real) are not on this machine")
+    return REAL
