@@ -168,6 +168,8 @@ class _Run:
         self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived")
         self._split_decode(start + probe.ms)
         self.stop = self._why_stopped()
+        if self.adapter.device.type == "mps":
+            self.notes.append("On MPS generate() hands tokens on one step late: TTFT is too long.")
 
     def _why_stopped(self) -> Stop:
         if self.ids and self.ids[-1] in self.adapter.eos_ids:

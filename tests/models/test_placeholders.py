@@ -1,0 +1,87 @@
+"""LLaVA and Video-LLaVA: prompts, placeholder counts and pixels against transformers' own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from transformers import LlavaProcessor
+
+from engine.errors import BadInput, ModelUnavailable
+from engine.models import registry
+from engine.types import Media
+from tests import tiny
+from tests.models.test_eventgpt import entry_for
+
+
+def pictures(count: int) -> Media:
+    rng = np.random.default_rng(count)
+    images = tuple(rng.integers(0, 255, (60, 80, 3), dtype=np.uint8) for _ in range(count))
+    return Media("image", images, f"digest {count}", "test")
+
+
+def test_llava_inputs_equal_its_processors(tiny_models: Path) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    processor = LlavaProcessor(
+        image_processor=adapter.image_processor,
+        tokenizer=adapter.tokenizer,
+        patch_size=tiny.PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+    )
+    shown = pictures(1)
+    theirs = processor(
+        images=[Image.fromarray(shown.images[0])],
+        text="USER: <image>\nWhat is it? ASSISTANT:",
+        return_tensors="pt",
+    )
+    ours = adapter.preprocess(shown, "What is it?")
+    assert ours.input_ids.tolist() == theirs["input_ids"].tolist()
+    torch.testing.assert_close(ours.pixels, theirs["pixel_values"])
+    assert ours.context_tokens == ours.input_ids.shape[1]
+
+
+@pytest.mark.parametrize("frames", [1, 5, 8])
+def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int) -> None:
+    adapter = registry.load(registry.entry("tiny-video_llava"))
+    prepared = adapter.preprocess(pictures(frames), "What is it?")
+    rows = adapter.encode(prepared)
+    per_frame = (tiny.SIZE // tiny.PATCH) ** 2 + 1
+    assert len(rows) == frames * per_frame
+    assert prepared.input_ids[0].tolist().count(adapter.placeholder_id) == len(rows)
+    ids = prepared.input_ids[0].tolist()
+    assert (
+        ids.count(adapter.tokenizer.bos_token_id) == 1 and ids[0] == adapter.tokenizer.bos_token_id
+    )
+
+
+def test_rows_that_do_not_fit_the_placeholders_are_refused(tiny_models: Path) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    prepared = adapter.preprocess(pictures(1), "What is it?")
+    with pytest.raises(ValueError, match="3 visual rows for 4 placeholders"):
+        adapter.embed(prepared, adapter.encode(prepared)[:3])
+
+
+@pytest.mark.parametrize("family", ["llava", "video_llava"])
+def test_tokenizer_of_another_checkpoint_is_refused(
+    tiny_models: Path, tmp_path: Path, family: str
+) -> None:
+    folder = Path(shutil.copytree(tiny_models / family, tmp_path / "copy"))
+    path = folder / "config.json"
+    for name in ("image", "video"):
+        text = path.read_text()
+        for key in (f"{name}_token_index", f"{name}_token_id"):
+            text = text.replace(f'"{key}": {tiny.SPECIAL.index(f"<{name}>")}', f'"{key}": 1')
+        path.write_text(text)
+    with pytest.raises(ModelUnavailable, match="copy both from one checkpoint"):
+        registry.load(entry_for(folder, family))
+
+
+def test_a_special_token_in_the_question_is_refused(tiny_models: Path) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    with pytest.raises(BadInput, match="contains <image>"):
+        adapter.preprocess(pictures(1), "What is <image>?")

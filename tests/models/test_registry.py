@@ -1,0 +1,186 @@
+"""models.toml, availability and its reasons, and what a broken checkpoint folder gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine import device
+from engine.errors import ModelUnavailable, SettingsError, UnknownModel
+from engine.models import checkpoint, registry
+from engine.types import Sample
+from tests.models.test_eventgpt import entry_for
+
+
+def test_the_shipped_file_holds_the_demo_and_the_real_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
+    found = {entry.name: entry for entry in registry.entries()}
+    demo = [name for name, entry in found.items() if entry.demo]
+    assert demo == ["eventgpt-demo", "video-llava-demo", "llava-demo"]
+    places = [entry.checkpoint for entry in found.values() if not entry.demo]
+    assert places[1:] == ["LanguageBind/Video-LLaVA-7B-hf", "llava-hf/llava-1.5-7b-hf"]
+    assert places[0].endswith("EventGPT-7b") and found["eventgpt-7b"].folder is not None
+    assert all(entry.dtype for entry in found.values())
+
+
+def test_an_unknown_name_gets_the_nearest_one(tiny_models: Path) -> None:
+    with pytest.raises(UnknownModel, match=r"'tiny-lava' .* did you mean 'tiny-llava'\?"):
+        registry.entry("tiny-lava")
+
+
+def test_models_that_are_not_here_say_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    folder = registry.unavailable(registry.entry("eventgpt-7b"))
+    hub = registry.unavailable(registry.entry("llava-1.5-7b"))
+    assert folder is not None and "put its checkpoint folder at" in folder
+    assert hub is not None and "hf download llava-hf/llava-1.5-7b-hf" in hub
+
+
+def test_a_sample_without_the_media_says_so(tiny_models: Path) -> None:
+    sample = Sample("s", "q", missing={"events": "no events here"})
+    assert registry.cannot_run(registry.entry("tiny-eventgpt"), sample) == "no events here"
+    assert registry.cannot_run(registry.entry("tiny-llava"), sample) is None
+
+
+def test_a_model_is_loaded_once(tiny_models: Path) -> None:
+    entry = registry.entry("tiny-llava")
+    assert registry.load(entry) is registry.load(entry)
+    registry.unload(entry)
+    assert entry not in registry.resident()
+
+
+def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = entry_for(tiny_models / "llava", "llava")
+    monkeypatch.setattr(device, "free_bytes", lambda: 1000)
+    assert "GiB for its weights and 0.0 GiB are free" in (registry.unavailable(entry) or "")
+
+
+def test_weight_bytes_count_the_dtype_that_runs(tiny_models: Path) -> None:
+    entry = entry_for(tiny_models / "llava", "llava")
+    on_disk = (tiny_models / "llava" / "model.safetensors").stat().st_size
+    assert checkpoint.weight_bytes(tiny_models / "llava", entry) == pytest.approx(
+        2 * on_disk, rel=0.2
+    )
+
+
+@pytest.fixture
+def folder(tiny_models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
+
+
+def _no_config(folder: Path) -> None:
+    (folder / "config.json").unlink()
+
+
+def _odd_config(folder: Path) -> None:
+    (folder / "config.json").write_text("[1]")
+
+
+def _no_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+
+
+def _truncated(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def _pointer(folder: Path) -> None:
+    (folder / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+
+
+def _absent_shard(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def _shard_elsewhere(folder: Path) -> None:
+    index = {"weight_map": {"x": "model.safetensors", "y": "../other.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def _other_family(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "video_llava"}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_no_config, "has no config.json"),
+        (_odd_config, "config.json is not a JSON object"),
+        (_no_weights, "has no weights"),
+        (_truncated, "model.safetensors is cut off"),
+        (_pointer, "model.safetensors is not a whole safetensors file"),
+        (_absent_shard, "lacks b.safetensors"),
+        (_shard_elsewhere, "lacks other.safetensors"),
+        (_other_family, "says its model_type is 'video_llava'"),
+    ],
+)
+def test_a_broken_folder_is_refused_by_name(folder: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
+    damage(folder)
+    entry = entry_for(folder, "llava")
+    assert message in (registry.unavailable(entry) or "")
+    with pytest.raises(ModelUnavailable, match=message.replace(".", r"\.")):
+        registry.load(entry)
+    assert entry not in registry.resident()
+
+
+def test_the_digest_sees_one_changed_weight(folder: Path) -> None:
+    before = checkpoint.digest(folder, "copy")
+    file = folder / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    assert checkpoint.digest(folder, "copy") != before
+
+
+def test_the_digest_of_a_large_checkpoint_sees_a_change_all_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "FULL_HASH_LIMIT", 0)
+    monkeypatch.setattr(checkpoint, "SAMPLE_BYTES", 64)
+    before = checkpoint.digest(folder, "copy")
+    assert checkpoint.digest(folder, "copy") == before
+    file = folder / "model.safetensors"
+    file.write_bytes(bytes(byte ^ 1 for byte in file.read_bytes()))
+    assert checkpoint.digest(folder, "copy") != before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no .*model.* entry"),
+        ('[[model]]\nname = "a"', "needs name, family and checkpoint"),
+        ('[[model]]\nname="a"\nfamily="gpt"\ncheckpoint="./x"', "unknown family 'gpt'"),
+        ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\ndtype="int3"', "dtype 'int3'"),
+        ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\nsize=1', "unknown field 'size'"),
+        ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\n' * 2, "holds 'a' twice"),
+        ("model = ", "not valid TOML"),
+    ],
+)
+def test_a_models_file_of_no_use_is_named(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text(text)
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
+    with pytest.raises(SettingsError, match=message):
+        registry.entries()
+
+
+@pytest.mark.parametrize(
+    ("name", "is_hub"),
+    [("a/b", True), ("./a/b", False), ("/a/b", False), ("~/b", False), ("b", False)],
+)
+def test_a_hub_name_is_told_from_a_folder(name: str, is_hub: bool) -> None:
+    assert checkpoint.is_hub_name(name) is is_hub

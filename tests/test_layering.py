@@ -1,0 +1,93 @@
+"""Who may import whom, and what importing costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"torch", "transformers", "diskcache"}
+# module -> engine modules it may not know (design: jobs -> pipeline -> models, media, cache ...)
+FORBIDDEN = {
+    "engine/types.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "settings"},
+    "engine/errors.py": {"types", "pipeline", "jobs", "models", "media", "cache"},
+    "engine/decode.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
+    "engine/pipeline.py": {"jobs", "dataset", "demo"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Dotted names of all modules and members that a file imports, anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def roots(path: Path) -> set[str]:
+    return {name.split(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", files("engine"), ids=str)
+def test_the_engine_knows_no_streamlit_and_no_pages(path: Path) -> None:
+    assert not roots(path) & {"streamlit", "ui", "pages", "app"}
+
+
+@pytest.mark.parametrize("path", [ROOT / "app.py", *files("pages", "ui")], ids=str)
+def test_pages_and_ui_know_no_torch(path: Path) -> None:
+    assert not roots(path) & HEAVY
+
+
+@pytest.mark.parametrize("path", files("ui"), ids=str)
+def test_ui_knows_no_page(path: Path) -> None:
+    assert not roots(path) & {"pages", "app"}
+
+
+@pytest.mark.parametrize(("name", "others"), FORBIDDEN.items())
+def test_inside_the_engine_imports_point_downwards(name: str, others: set[str]) -> None:
+    known = {part.split(".")[1] for part in imports(ROOT / name) if part.startswith("engine.")}
+    assert not known & others
+
+
+def test_only_the_registry_names_a_concrete_model() -> None:
+    concrete = {"llava", "video_llava", "eventgpt", "hf_llava"}
+    for path in files("engine"):
+        inside = path.parent.name == "models" or "demo" in path.parts
+        names = {part for name in imports(path) for part in name.split(".")}
+        assert inside or not names & concrete, path
+
+
+def test_only_the_cache_knows_diskcache() -> None:
+    knowing = {path.name for path in files("engine") if "diskcache" in roots(path)}
+    assert knowing == {"cache.py"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["engine", "engine.dataset", "engine.jobs", "engine.models.registry", "engine.__main__"],
+)
+def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
+    code = f"import sys, {module}; print([m for m in ('torch', 'streamlit') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_rules_can_fail(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    import torch.nn\n    from streamlit import text\n")
+    assert roots(bad) & HEAVY and "streamlit" in roots(bad)

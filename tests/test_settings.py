@@ -1,0 +1,68 @@
+"""Environment over file over default, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import settings
+from engine.errors import SettingsError
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in (*settings.VARIABLES.values(), "STAGESCOPE_SETTINGS"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "settings.toml"
+    monkeypatch.setenv("STAGESCOPE_SETTINGS", str(path))
+    return path
+
+
+def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = settings.load()
+    assert found.cache_dir == tmp_path / "stagescope"
+    assert found.device == "auto" and found.threads >= 1
+    assert found.models_file.name == "models.toml" and found.models_file.is_file()
+
+
+def test_environment_over_file_over_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text('device = "cuda"\nthreads = 3\ndatasets = ["/a", "/b"]\n')
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
+    found = settings.load()
+    assert (found.device, found.threads, found.cache_limit_mb) == ("cpu", 3, 8192)
+    assert found.datasets == (Path("/a"), Path("/b"))
+
+
+def test_cache_dir_moves_cache_and_demo_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path))
+    found = settings.load()
+    assert tmp_path in found.demo_dir.parents and tmp_path in found.features_dir.parents
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("threads = 0", "threads is 0"),
+        ('threads = "many"', "threads is 'many'"),
+        ("datasets = 7", "datasets is 7"),
+        ('devcie = "cpu"', "unknown setting 'devcie'"),
+        ("device = ", "not valid TOML"),
+    ],
+)
+def test_what_cannot_be_used_is_named(file: Path, text: str, message: str) -> None:
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=message):
+        settings.load()
+
+
+def test_a_named_file_that_is_absent_is_said(file: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        settings.load()
