@@ -1,0 +1,214 @@
+"""The command line: what it prints, on which stream, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main, plain
+from tests.conftest import picture
+
+FIELDS = {
+    "model",
+    "family",
+    "checkpoint",
+    "sample",
+    "prompt",
+    "text",
+    "token_ids",
+    "new_tokens",
+    "stop",
+    "context_tokens",
+    "mode",
+    "cold",
+    "stages",
+    "ttft_ms",
+    "tpot_ms",
+    "total_ms",
+    "unaccounted_ms",
+}
+ALL = "tiny-eventgpt,tiny-video_llava,tiny-llava"
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_models: Path) -> Path:
+    """Two records: one with everything but an MP4, one with event images alone."""
+    base = tmp_path / "root"
+    for clip in ("000000", "000001"):
+        for index in range(5):
+            picture(base / "event_image" / "road" / f"{clip}_{index}.png", index)
+    for frame in range(27, 37):
+        picture(base / "video" / "road" / "000000" / f"{frame:06d}.png", frame)
+    records = [
+        {
+            "id": f"id-{clip}",
+            "split": "road",
+            "event_image": [f"road/{clip}_{index}.png" for index in range(5)],
+            "conversations": [
+                {"from": "human", "value": "<event>\nWhat is it?"},
+                {"from": "gpt", "value": "A road."},
+            ],
+        }
+        for clip in ("000000", "000001")
+    ]
+    records[0]["video_data"] = "road/000000"
+    (base / "EventGPT_Instruction_Subset.json").write_text(json.dumps(records))
+    return base
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, Any, str]:
+    """Exit code, the JSON on standard output (None if there is none), standard error."""
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def compare(capsys: pytest.CaptureFixture[str], root: Path, *more: object) -> tuple[int, Any, str]:
+    fixed = ("--dataset", root, "--max-new-tokens", 5, "--json")
+    return call(capsys, "compare", *fixed, *more)
+
+
+def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
+    assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
+    for row in rows:
+        assert set(row) >= FIELDS and row["error"] is None
+        assert row["new_tokens"] == len(row["token_ids"]) == 5
+        for stage in row["stages"].values():
+            assert set(stage) == {"ms", "source", "original_ms"} and stage["ms"] > 0
+    assert "tiny-llava" in err
+
+
+def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    arguments = ("--sample", "id-000000", "--models", "tiny-llava")
+    _, first, _ = compare(capsys, root, *arguments)
+    _, second, _ = compare(capsys, root, *arguments)
+    _, off, _ = compare(capsys, root, *arguments, "--cache", "off")
+    visions = [rows[0]["stages"]["vision"] for rows in (first, second, off)]
+    assert [vision["source"] for vision in visions] == ["measured", "cached", "measured"]
+    assert visions[1]["original_ms"] == visions[0]["ms"]
+    assert first[0]["token_ids"] == second[0]["token_ids"] == off[0]["token_ids"]
+
+
+def test_hooked_mode(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, rows, _ = compare(
+        capsys, root, "--sample", "id-000000", "--models", ALL, "--mode", "hooked"
+    )
+    assert code == 0
+    assert {row["stages"]["vision"]["source"] for row in rows} == {"hook"}
+
+
+def test_one_model_that_cannot_run_costs_no_other(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    code, rows, err = compare(capsys, root, "--sample", "id-000001", "--models", ALL)
+    assert code == 2
+    assert [bool(row["error"]) for row in rows] == [False, True, True]
+    assert "total_ms" not in rows[1] and rows[1]["error"] in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--sample", "nothing-like-it"), "nothing-like-it"),
+        (("--models", "tiny-lava"), "did you mean"),
+        (("--models", ","), "name at least one model"),
+        (("--prompt", ""), "question is empty"),
+        (("--prompt", "x" * 100_000), "100,000 characters"),
+        (("--prompt", "What is <image>?"), "contains <image>"),
+        (("--max-new-tokens", 0), "max_new_tokens is 0"),
+        (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
+        (("--frames", "all"), "frames is 'all'"),
+        (("--dataset", "/no/such/root"), "/no/such/root"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], root: Path, arguments: tuple[str, object], message: str
+) -> None:
+    code, rows, err = compare(
+        capsys, root, "--sample", "id-000000", "--models", "tiny-llava", *arguments
+    )
+    assert code == 2 and rows is None
+    assert message in err and err.strip().count("\n") == 0
+
+
+def test_a_context_that_does_not_fit(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, rows, err = compare(
+        capsys, root, "--sample", "id-000000", "--models", "tiny-llava", "--max-new-tokens", 1024
+    )
+    assert code == 2 and "has a context of 1,024 tokens" in rows[0]["error"]
+    assert rows[0]["error"] in err
+
+
+def test_an_unusable_cache_folder_costs_a_note(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from engine import jobs
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "file"))
+    jobs.feature_cache.cache_clear()
+    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", "tiny-llava")
+    assert code == 0 and rows[0]["new_tokens"] == 5
+    assert "feature cache" in err and rows[0]["notes"]
+
+
+def test_text_output_has_no_control_characters(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    sample = ["--dataset", str(root), "--sample", "id-000000"]
+    code = main(["compare", *sample, "--models", ALL, "--max-new-tokens", "60"])
+    out, _ = capsys.readouterr()
+    assert code == 0 and "tiny-video_llava (decoupled" in out and "unaccounted" in out
+    assert all(character.isprintable() or character == "\n" for character in out)
+    assert plain("a\x1b[31mb\n") == "a\N{REPLACEMENT CHARACTER}[31mb\n"
+
+
+def test_samples_say_which_models_can_run(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, rows, _ = call(capsys, "samples", "--dataset", root, "--json")
+    assert code == 0 and [row["id"] for row in rows] == ["id-000000", "id-000001"]
+    keys = {"id", "sequence", "question", "reference", "problems", "models"}
+    assert all(set(row) >= keys for row in rows)
+    assert rows[0]["question"] == "What is it?" and rows[0]["reference"] == "A road."
+    assert rows[0]["models"] == dict.fromkeys(ALL.split(","))
+    assert rows[1]["models"]["tiny-eventgpt"] is None
+    assert all(rows[1]["models"][f"tiny-{name}"] for name in ("llava", "video_llava"))
+
+
+def test_models_say_what_is_available(
+    capsys: pytest.CaptureFixture[str], tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, rows, _ = call(capsys, "models", "--json")
+    keys = {"name", "family", "checkpoint", "dtype", "demo", "available", "reason"}
+    assert code == 0 and all(set(row) >= keys for row in rows)
+    assert all(row["available"] and row["reason"] is None for row in rows)
+    monkeypatch.delenv("STAGESCOPE_MODELS")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tiny_models / "none"))
+    _, rows, _ = call(capsys, "models", "--json")
+    real = [row for row in rows if not row["demo"]]
+    assert len(real) == 3 and all(not row["available"] and row["reason"] for row in real)
+
+
+def test_real_recordings_run_through_every_model_that_can_take_them(
+    capsys: pytest.CaptureFixture[str], real_root: Path, tiny_models: Path
+) -> None:
+    _, rows, _ = call(capsys, "samples", "--dataset", real_root, "--json")
+    able = {row["sequence"]: [m for m, why in row["models"].items() if why is None] for row in rows}
+    names = ALL.split(",")
+    assert sorted(map(sorted, able.values())) == sorted(map(sorted, [names, names[1:], names[:1]]))
+    for row in rows:
+        models = ",".join(able[row["sequence"]])
+        code, found, _ = compare(capsys, real_root, "--sample", row["id"], "--models", models)
+        assert code == 0 and all(answer["new_tokens"] == 5 for answer in found)
+
+
+@pytest.mark.parametrize("seeds", ["5", "a:b", "9:3", "3:3"])
+def test_odd_seeds_are_refused(capsys: pytest.CaptureFixture[str], seeds: str) -> None:
+    code, _, err = call(capsys, "demo", "--evaluate", "--seeds", seeds)
+    assert code == 2 and f"--seeds is {seeds!r}" in err
