@@ -20,7 +20,8 @@ types: .venv/dev.stamp
 	$(BIN)/mypy
 
 bench: .venv/dev.stamp
-	$(BIN)/python -m benchmarks.first_light
+	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.app
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train

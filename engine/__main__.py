@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine import dataset, rows, settings
+from engine import dataset, jobs, rows, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput, StageScopeError
 from engine.models import registry
@@ -68,22 +68,16 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _answer(request: RunRequest, entry: ModelEntry) -> tuple[dict[str, Any], int]:
     """One model's row and exit code; a failure is its own and costs no other run."""
-    from engine import jobs, pipeline
-
     say(f"{entry.name}: loading the model, then answering ...")
-    try:
-        if reason := registry.cannot_run(entry, request.sample):
-            raise BadInput(reason)
-        result = pipeline.run(registry.load(entry), request, jobs.feature_cache())
-    except StageScopeError as error:
-        say(f"{entry.name}: {error}")
-        return rows.failed(request, entry, str(error)), 2
-    except RuntimeError as error:  # torch's own: out of memory, a kernel that is missing
-        say(f"{entry.name}: {error}")
-        return rows.failed(request, entry, str(error)), 1
-    for note in result.notes:
+    job = jobs.Job(request, jobs.manager())
+    job.work()
+    if job.result is None:
+        say(f"{entry.name}: {job.error}")
+        mendable = isinstance(job.failure, StageScopeError)
+        return rows.failed(request, entry, job.error), 2 if mendable else 1
+    for note in job.result.notes:
         say(f"{entry.name}: {note}")
-    return rows.row(result), 0
+    return rows.row(job.result), 0
 
 
 def _card(row: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from engine import settings
-from engine.errors import Cancelled, StageScopeError
+from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.models import registry
 from engine.types import RunRequest, RunResult, StageName
 
@@ -62,9 +62,10 @@ class Job:
 
     request: RunRequest
     queue: Jobs
+    patience_s: float | None = None  # None: goes on whether anybody looks or not
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     state: State = "queued"
-    error: str = ""
+    failure: Exception | None = None
     result: RunResult | None = None
     _stage: StageName | Literal[""] = ""
     _tokens: list[tuple[int, float]] = field(default_factory=list)
@@ -79,7 +80,8 @@ class Job:
         self._tokens.append((token, ms))
 
     def cancelled(self) -> bool:
-        return self._cancel.is_set() or time.monotonic() - self._seen > PATIENCE_S
+        unseen = time.monotonic() - self._seen
+        return self._cancel.is_set() or (self.patience_s is not None and unseen > self.patience_s)
 
     def cancel(self) -> None:
         """Stops the run between two tokens or stages; a queued one never starts."""
@@ -108,6 +110,14 @@ class Job:
             request=self.request,
         )
 
+    @property
+    def error(self) -> str:
+        """One sentence, or nothing."""
+        if self.failure is None or isinstance(self.failure, StageScopeError):
+            return str(self.failure or "")
+        kind = type(self.failure).__name__
+        return f"{self.request.model} failed with {kind}: {self.failure}".strip()
+
     def _text(self, ids: list[int]) -> str:
         return self._adapter.text(ids) if self._adapter and ids else ""
 
@@ -131,7 +141,10 @@ class Job:
         if self.cancelled():
             raise Cancelled(f"{self.request.model} was cancelled before it started.")
         self.state = "loading"
-        self._adapter = registry.load(registry.entry(self.request.model))
+        entry = registry.entry(self.request.model)
+        if reason := registry.cannot_run(entry, self.request.sample):
+            raise BadInput(reason)
+        self._adapter = registry.load(entry)
         self.state = "running"
         result = pipeline.run(self._adapter, self.request, self.queue.cache(), self)
         self.result = result
@@ -151,7 +164,7 @@ class Jobs:
 
     def submit(self, request: RunRequest) -> Job:
         """Queues a run behind those that wait."""
-        job = Job(request, self)
+        job = Job(request, self, PATIENCE_S)
         with self._change:
             self._jobs[job.id] = job
             self._queue.append(job)
@@ -180,7 +193,7 @@ class Jobs:
             if job in self._queue:
                 self._queue.remove(job)
                 job.state = "cancelled"
-                job.error = f"{job.request.model} was cancelled before it started."
+                job.failure = Cancelled(f"{job.request.model} was cancelled before it started.")
 
     @staticmethod
     def cache() -> FeatureCache:

@@ -81,6 +81,7 @@ class _Run:
         self.token_ms: list[float] = []
         self.cold = adapter.runs == 0
         self.context = 0
+        self.shown = ""
         self.stop: Stop = "eos"
         self.to_store: Callable[[], None] | None = None
         self.timeline = Timeline(adapter.device)
@@ -90,6 +91,7 @@ class _Run:
         with self._stage("load"):
             found = media.load(self.request.sample, self.adapter.kind, self.request.frames)
         self.notes += found.notes
+        self.shown = f"{found.source} ({found.rule})" if found.rule else found.source
         for image in found.images[:1]:
             shape = (len(found.images), *image.shape)
             self.tensors.append(TensorSpec("images", shape, "uint8", image.size * shape[0]))
@@ -223,6 +225,7 @@ class _Run:
             generation=generation,
             total_ms=total,
             cold=self.cold,
+            shown=self.shown,
             tensors=tuple(self.tensors),
             notes=tuple(self.notes),
             environment=device.environment(self.adapter.device),

@@ -31,6 +31,7 @@ def row(result: RunResult) -> dict[str, Any]:
         "mode": request.mode,
         "cache": request.cache,
         "frames": request.frames,
+        "shown": result.shown,
         "decode_config": vars(request.decode),
         "cold": result.cold,
         "stages": {name: stage(result.span(name)) for name in STAGES},

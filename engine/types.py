@@ -233,6 +233,7 @@ class RunResult:
     generation: Generation
     total_ms: float
     cold: bool
+    shown: str = ""  # what the model was shown: source, frames and their rule
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -96,6 +96,13 @@ def test_nobody_looking_cancels(
     assert job.state == "cancelled"
 
 
+def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
+    job = jobs.Job(request(sample), queue)
+    job._seen -= 10**6
+    job.work()
+    assert job.state == "done"
+
+
 def test_a_failure_costs_nobody_elses_run(queue: jobs.Jobs, sample: Sample) -> None:
     broken = Sample("broken", "q", missing={"image": "no picture"})
     unknown = queue.submit(request(sample, "no-such-model"))

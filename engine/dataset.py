@@ -1,0 +1,208 @@
+"""A dataset root on disk to samples; a record that is wrong becomes a sample that says why.
+
+Layout: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
+event_image, video and mp4, as the scripts that build such datasets write them.
+
+Boundary: reads the JSON and looks the files up, but opens none of them; whether a file decodes is
+found out when it is loaded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.dataset_record import Record
+from engine.errors import BadInput, DatasetError
+from engine.media.files import by_number
+from engine.media.roots import IMAGE_SUFFIXES, Root, quoted
+from engine.types import Sample
+
+STEM = "EventGPT_Instruction_Subset"
+MIN_PREFIX = 4
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The samples of one root, in the files' order; clips[i] is the "seq/000000" of samples[i]."""
+
+    root: Path
+    samples: tuple[Sample, ...]
+    file: Path
+    problems: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
+
+
+def read(root: Path, name: str | None = None) -> Dataset:
+    """All records below a root, or those of the one JSON file `name`; DatasetError if none."""
+    folder = _folder(root)
+    files = _json_files(folder, name)
+    samples: dict[str, Sample] = {}
+    clips: list[str] = []
+    problems = []
+    for file in files:
+        repeated = _add(samples, clips, file, Root(folder))
+        if repeated:
+            problems.append(
+                f"{file.name} repeats {len(repeated):,} ids of an earlier file, first "
+                f"{quoted(repeated[0])}: the earlier records are kept."
+            )
+    return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
+
+
+def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
+    """Put one file's records into `samples` and `clips`; the ids that earlier files had."""
+    earlier, repeated = set(samples), []
+    for number, value in enumerate(_records(file), start=1):
+        record = Record(value, number, root)
+        given = record.id()
+        if given in earlier:
+            repeated.append(str(given))
+            continue
+        sample = record.sample(_unused(given, number, samples, record.problems))
+        samples[sample.id] = sample
+        clips.append(record.clip)
+    return repeated
+
+
+def find(dataset: Dataset, wanted: str) -> Sample:
+    """The sample of an id, a clip name "seq/000000" or an unambiguous start of an id."""
+    by_id = {sample.id: sample for sample in dataset.samples}
+    if wanted in by_id:
+        return by_id[wanted]
+    pairs = list(zip(dataset.clips, dataset.samples, strict=False))
+    found = [sample for clip, sample in pairs if clip == wanted]
+    if not found and len(wanted) >= MIN_PREFIX:
+        found = [sample for sample in dataset.samples if sample.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        some = ", ".join(sample.id for sample in found[:3])
+        raise DatasetError(
+            f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id ({some})."
+        )
+    names = [*by_id, *dataset.clips]
+    near = difflib.get_close_matches(wanted, names, n=1) or names[:1]
+    raise DatasetError(
+        f"Sample {quoted(wanted)} is not in {dataset.root}: did you mean {near[0]!r}?"
+    )
+
+
+def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
+    """One sample of files that a user gave: (the name he knows, where it was saved).
+
+    An MP4, a raw .npy and any number of PNG or JPEG files, which are event images if the flag
+    says so.  BadInput for other kinds and for two of what there can be one of.
+    """
+    if not files:
+        raise BadInput("No files were given: drop an MP4, PNG or JPEG images or a raw .npy.")
+    fields: dict[str, list[tuple[str, Path]]] = {"mp4": [], "events": [], "images": []}
+    for name, path in files:
+        fields[_field(name)].append((name, path))
+    for kind in ("mp4", "events"):
+        if len(fields[kind]) > 1:
+            names = ", ".join(name for name, _ in fields[kind])
+            raise BadInput(f"{len(fields[kind])} files of one kind were given ({names}): keep one.")
+    ordered = sorted(fields["images"], key=lambda item: by_number(Path(item[0])))
+    pictures = tuple(path for _, path in ordered)
+    mp4, raw = (next((path for _, path in fields[kind]), None) for kind in ("mp4", "events"))
+    frames = () if event_images else pictures
+    shown = pictures if event_images else ()
+    missing = {
+        "events": "" if raw or shown else "No event images or raw .npy were given: add them.",
+        "video": "" if mp4 or len(frames) > 1 else "No MP4 and no images in order were given.",
+        "image": "" if mp4 or frames else "No MP4 and no image were given: add one.",
+    }
+    return Sample(
+        id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
+        sequence="own files",
+        event_images=shown,
+        events=raw,
+        mp4=mp4,
+        images=frames,
+        missing={kind: reason for kind, reason in missing.items() if reason},
+    )
+
+
+def _field(name: str) -> str:
+    suffix = Path(name).suffix.lower()
+    if suffix in IMAGE_SUFFIXES:
+        return "images"
+    if suffix not in (".mp4", ".npy"):
+        raise BadInput(f"{quoted(name)} is of no known kind: give .mp4, .png, .jpg or .npy files.")
+    return "mp4" if suffix == ".mp4" else "events"
+
+
+def _folder(root: Path) -> Path:
+    try:
+        path = root.expanduser()
+        if path.is_dir():
+            return path.resolve()
+        exists = path.exists()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise DatasetError(f"The dataset root {quoted(str(root))} cannot be read ({error}).") from (
+            error
+        )
+    state = "is a file" if exists else "does not exist"
+    raise DatasetError(
+        f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json."
+    )
+
+
+def _json_files(folder: Path, name: str | None) -> list[Path]:
+    """The dataset's own JSON files; result files lie in the same folder."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise DatasetError(f"The dataset root {folder} cannot be listed ({error}).") from error
+    found = [n for n in names if n == f"{STEM}.json" or re.fullmatch(rf"{STEM}_.+\.json", n)]
+    found = [n for n in found if not re.search(r"_results?(_|\.)", n)]
+    if name is not None:
+        if name not in found:
+            raise DatasetError(
+                f"{folder} has no dataset file {quoted(name)}: choose one of "
+                f"{', '.join(found) or 'none'}."
+            )
+        return [folder / name]
+    if not found:
+        raise DatasetError(
+            f"{folder} holds no {STEM}.json or {STEM}_<sequence>.json: give the folder that does."
+        )
+    return [folder / n for n in found]
+
+
+def _records(file: Path) -> list[Any]:
+    try:
+        value = json.loads(file.read_bytes().decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DatasetError(
+            f"{file} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
+        ) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise DatasetError(f"{file} is not readable JSON ({error}): build it again.") from error
+    if not isinstance(value, list):
+        raise DatasetError(
+            f"{file} holds a {type(value).__name__} instead of a list of records: build it again."
+        )
+    if not value:
+        raise DatasetError(f"{file} holds an empty list: build it again or pick another root.")
+    return value
+
+
+def _unused(
+    wanted: str | None, number: int, used: Mapping[str, Sample], problems: list[str]
+) -> str:
+    """The record's own id if it has one that nobody took, else one made of its number."""
+    if wanted is not None and wanted not in used:
+        return wanted
+    made = f"record-{number}"
+    while made in used:
+        made += "+"
+    said = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
+    problems.append(f"Record {number:,} has {said} and is called {made}: give it an id of its own.")
+    return made
