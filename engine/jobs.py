@@ -126,14 +126,12 @@ class Job:
         try:
             self._run()
         except Cancelled as error:
-            self.state, self.error = "cancelled", str(error)
+            self.state, self.failure = "cancelled", error
         except StageScopeError as error:
-            self.state, self.error = "failed", str(error)
-        except Exception as error:
+            self.state, self.failure = "failed", error
+        except Exception as error:  # the worker outlives whatever a model raises
             log.exception("run of %s failed", self.request.model)
-            kind = type(error).__name__
-            self.error = f"{self.request.model} failed with {kind}: {error}".strip()
-            self.state = "failed"
+            self.state, self.failure = "failed", error
 
     def _run(self) -> None:
         from engine import pipeline
