@@ -1,0 +1,83 @@
+"""Stage 1: a sample's files to the pictures that one kind of model is shown.
+
+Each kind has sources in an order of preference; the first that can be read is used, and what
+failed before it is said in the notes.  The digest is made of the very bytes that were decoded.
+
+Boundary: the only entrance to events, images and video; knows nothing of models.  Pillow and
+PyAV are imported when the first sample is loaded, so importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from engine.errors import MediaError
+from engine.types import Image, Media, MediaKind, Sample
+
+if TYPE_CHECKING:
+    from engine.media.sources import Found
+
+# Raised whenever the same files come out as other pictures: old cached features are then left.
+READER = "1"
+PREVIEW_WIDTH = 320
+
+
+def load(sample: Sample, kind: MediaKind, rule: str) -> Media:
+    """The sample's event pictures, its frames by the rule, or its middle frame.
+
+    `rule` is one of FRAME_RULES and matters to "video" alone.  MediaError, in one sentence, when
+    none of the sample's sources can be read.
+    """
+    from engine.media import sources
+
+    used = {"events": "", "video": rule, "image": "middle"}[kind]
+    reasons: list[str] = []
+    for source in sources.of(sample, kind, rule):
+        try:
+            found = source.read()
+        except MediaError as error:
+            reasons.append(str(error).rstrip("."))
+        else:
+            notes = tuple(f"{reason}; {source.what} shown instead." for reason in reasons)
+            digest = _digest(kind, used, found)
+            return Media(kind, found.images, digest, found.source, used, notes + found.notes)
+    raise MediaError(_nothing(sample, kind, reasons))
+
+
+def thumbnail(sample: Sample) -> Image | None:
+    """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
+    from engine.media import images, sources
+
+    for source in sources.previews(sample):
+        try:
+            return images.shrink(source.read().images[0], PREVIEW_WIDTH)
+        except MediaError:
+            continue  # A preview is no place for errors: the run itself says what is wrong.
+    return None
+
+
+def _nothing(sample: Sample, kind: MediaKind, reasons: list[str]) -> str:
+    if reasons:
+        return "; ".join(reasons) + "."
+    default = f"Sample {sample.id} has no file for {kind}: pick another sample."
+    return sample.missing.get(kind, default)
+
+
+def _digest(kind: str, rule: str, found: Found) -> str:
+    """64 hex digits over what decides the pictures; names and folders are no part of it."""
+    parts: Iterable[bytes] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
+    digest = hashlib.blake2b(digest_size=32)
+    for part in (*parts, *found.content):
+        digest.update(len(part).to_bytes(8, "little"))  # So that no two lists of parts agree.
+        digest.update(part)
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _reader() -> bytes:
+    """This package's version and those of the decoders whose pixels it passes on."""
+    return f"{READER} av {version('av')} pillow {version('pillow')}".encode()

@@ -1,0 +1,179 @@
+"""Event streams: a raw .npy file to `Events`, and `Events` to the pictures a model is shown.
+
+Boundary: checks and normalises once, at the door; behind it x and y are uint16, p is 0 or 1 and
+t is int64 microseconds.  t is taken as microseconds, the unit of the published data: the file
+does not say, so fractions (which would be seconds) are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.errors import MediaError
+from engine.media.files import content, label
+from engine.media.npy import Column, columns
+from engine.types import Events
+
+SLICES = 5
+# Four times the side of today's largest event sensors; a stray coordinate must not fill the memory.
+MAX_SIDE = 4096
+LONG_MS = 100.0
+
+Numbers = npt.NDArray[Any]
+
+
+def read(path: Path) -> Events:
+    """The stream of a raw event file; MediaError if it is missing, damaged or not plain numbers."""
+    return parse(content(path), label(path))
+
+
+def parse(data: bytes, name: str) -> Events:
+    """The stream in the bytes of a .npy file; `name` is what error messages call it."""
+    table = columns(data, name)
+    x, y, t, p = (_stream(table, key, name) for key in "xytp")
+    lengths = {key: len(values) for key, values in zip("xytp", (x, y, t, p), strict=True)}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+        raise MediaError(f"{name} has columns of different lengths ({said}): record it again.")
+    if not len(t):
+        raise MediaError(f"{name} holds 0 events: pick another recording.")
+    times, wrapped = _unwrap(_whole(t, "t", name), name)
+    polarity, negative = _polarity(_whole(p, "p", name), name)
+    width = _side(x, table.get("width"), "x", name)
+    height = _side(y, table.get("height"), "y", name)
+    notes = _notes(times, wrapped, negative, name)
+    return Events(_u16(x), _u16(y), times, polarity, width, height, notes)
+
+
+def render(events: Events, count: int = SLICES) -> npt.NDArray[np.uint8]:
+    """Event pictures [count, H, W, 3]: white ground, red for p = 1, blue for p = 0.
+
+    The stream is cut into `count` slices of equally many events in the file's order, the remainder
+    in the last; the last event at a pixel wins.  MediaError for fewer events than slices.
+    """
+    size = len(events) // count if count > 0 else 0
+    if not size:
+        raise MediaError(
+            f"{len(events):,} events cannot be cut into {count:,} slices: pick a longer recording."
+        )
+    pictures = np.full((count, events.height * events.width, 3), 255, np.uint8)
+    pixels = events.y.astype(np.intp) * events.width + events.x
+    red = events.p * np.uint8(255)
+    blue = ~red
+    for index, picture in enumerate(pictures):
+        part = slice(index * size, None if index == count - 1 else (index + 1) * size)
+        # NumPy assigns in order, so of equal indices the last one stays: the last event wins.
+        picture[pixels[part], 0] = red[part]
+        picture[pixels[part], 1] = 0
+        picture[pixels[part], 2] = blue[part]
+    return pictures.reshape(count, events.height, events.width, 3)
+
+
+def _stream(table: Mapping[str, Column], key: str, name: str) -> Numbers:
+    values = table.get(key)
+    if not isinstance(values, np.ndarray):
+        found = ", ".join(sorted(table))[:80] or "none"
+        raise MediaError(
+            f"{name} has no array {key!r} (found: {found}): give a file with x, y, t and p."
+        )
+    if values.ndim != 1:
+        raise MediaError(f"{name} has {key} of shape {values.shape}: give one value per event.")
+    return values
+
+
+def _whole(values: Numbers, key: str, name: str) -> Numbers:
+    """The values as integers: floats are taken when they are finite and have no fraction."""
+    if values.dtype.kind == "b":
+        return values.astype(np.uint8)
+    if values.dtype.kind != "f":
+        return values
+    bad = ~np.isfinite(values) | (values != np.trunc(values)) | (np.abs(values) >= 2**62)
+    if bad.any():
+        at = int(bad.argmax())
+        unit = " of microseconds" if key == "t" else ""
+        raise MediaError(
+            f"{name} has {key} = {values[at]} at event {at:,}: give whole numbers{unit}."
+        )
+    return values.astype(np.int64)
+
+
+def _side(values: Numbers, given: Column | None, key: str, name: str) -> int:
+    """The sensor's width or height: as the file says, else the largest coordinate + 1."""
+    whole = _whole(values, key, name)
+    low, high = int(whole.min()), int(whole.max())
+    if low < 0 or high >= MAX_SIDE:
+        wrong = low if low < 0 else high
+        raise MediaError(
+            f"{name} has an event at {key} = {wrong:,}: coordinates from 0 to {MAX_SIDE - 1:,} "
+            "can be drawn, record it again."
+        )
+    if not isinstance(given, int) or isinstance(given, bool):
+        return high + 1
+    if not high < given <= MAX_SIDE:
+        side = "width" if key == "x" else "height"
+        raise MediaError(
+            f"{name} says {side} {given:,} but has an event at {key} = {high:,}: correct the "
+            f"{side} (at most {MAX_SIDE:,})."
+        )
+    return given
+
+
+def _u16(values: Numbers) -> npt.NDArray[np.uint16]:
+    return values.astype(np.uint16)
+
+
+def _polarity(p: Numbers, name: str) -> tuple[npt.NDArray[np.uint8], bool]:
+    """(0 or 1 per event, whether some were -1): the published code draws -1 as positive."""
+    known = (p == 0) | (p == 1) | (p == -1)
+    if not known.all():
+        wrong = p[int((~known).argmax())]
+        raise MediaError(f"{name} has an event of polarity {wrong}: give 0 and 1.")
+    return (p != 0).astype(np.uint8), bool((p == -1).any())
+
+
+def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
+    """(t without the overflows of a 16 or 32 bit counter, how many there were)."""
+    for extreme in (int(t.min()), int(t.max())):
+        if abs(extreme) >= 2**62:  # Differences of larger ones would overflow in silence.
+            raise MediaError(f"{name} has an event at t = {extreme:,}: give microseconds.")
+    times = t.astype(np.int64)
+    if t.dtype.kind != "u" or t.dtype.itemsize not in (2, 4):
+        return times, 0
+    lap = 1 << (8 * t.dtype.itemsize)
+    steps = np.diff(times)
+    over = steps < -(lap - lap // 8)
+    # A late event of the lap before jumps forward by nearly as much and takes the lap back.
+    laps = np.cumsum(over.astype(np.int64) - (steps > lap - lap // 8))
+    back = steps[~over]
+    # Other large steps back mean shuffled times, which no counter explains.
+    if not over.any() or laps.min() < 0 or (len(back) and back.min() < -(lap // 8)):
+        return times, 0
+    times[1:] += laps * lap
+    return times, int(laps.max())
+
+
+def _notes(
+    times: npt.NDArray[np.int64], wrapped: int, negative: bool, name: str
+) -> tuple[str, ...]:
+    notes = []
+    if wrapped:
+        notes.append(f"The time counter of {name} overflowed {wrapped:,} times and was continued.")
+    backward = int((np.diff(times) < 0).sum())
+    if backward:
+        notes.append(
+            f"The times of {name} step back {backward:,} times; events are drawn in file order."
+        )
+    if negative:
+        notes.append(f"{name} has polarity -1, which is drawn as positive (red).")
+    duration = float(times.max() - times.min()) / 1000
+    if duration >= LONG_MS:
+        notes.append(
+            f"{name} lasts {duration:,.1f} ms; EventGPT's published code refuses streams of "
+            f"{LONG_MS:.0f} ms and longer, here it is drawn all the same."
+        )
+    return tuple(notes)

@@ -1,0 +1,129 @@
+"""The places a kind of media can come from, in the order in which they are tried.
+
+Boundary: knows a sample's fields and the readers; which source wins is decided in the package's
+`load`.  Every source reads its files once and keeps their bytes for the digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from engine.errors import MediaError
+from engine.media import events, images, video
+from engine.media.files import content, label
+from engine.types import Image, MediaKind, Sample
+
+_SHOWN_INDICES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What one source gave: pictures, the bytes that decide them, and how it is described."""
+
+    images: tuple[Image, ...]
+    content: Sequence[bytes]
+    tag: str
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A way to get the pictures, and what the notes call it."""
+
+    what: str
+    read: Callable[[], Found]
+
+
+def of(sample: Sample, kind: MediaKind, rule: str) -> list[Source]:
+    """The sample's sources for one kind, best first; empty when it has no file for it."""
+    if kind == "events":
+        return _of_events(sample, events.SLICES)
+    if kind == "image":
+        # One picture given beside a clip was given for the picture model.
+        sources = _of_frames(sample, video.middle)
+        return sources[::-1] if len(sample.images) == 1 else sources
+    sources = _of_frames(sample, partial(video.choose, rule=rule))
+    return sources[:-1] if len(sample.images) == 1 else sources
+
+
+def previews(sample: Sample) -> list[Source]:
+    """One picture each, the cheap ones first."""
+    stills = [
+        Source("a picture", partial(_folder, paths, video.middle, "picture"))
+        for paths in (sample.images, sample.frames, sample.event_images)
+        if paths
+    ]
+    moving = [Source("the MP4", partial(_first_frame, sample.mp4))] if sample.mp4 else []
+    raw = [Source("the events", partial(_rendered, sample.events, 1))] if sample.events else []
+    return stills + moving + raw
+
+
+def _of_events(sample: Sample, slices: int) -> list[Source]:
+    sources = []
+    if sample.event_images:
+        sources.append(Source("event images", partial(_event_images, sample.event_images)))
+    if sample.events is not None:
+        sources.append(Source("raw events", partial(_rendered, sample.events, slices)))
+    return sources
+
+
+def _of_frames(sample: Sample, choice: video.Choice) -> list[Source]:
+    sources = []
+    if sample.mp4 is not None:
+        sources.append(Source("the MP4", partial(_clip, sample.mp4, choice)))
+    if sample.frames:
+        frames = partial(_folder, sample.frames, choice, "frame")
+        sources.append(Source("the frame folder", frames))
+    if sample.images:
+        sources.append(Source("the images", partial(_folder, sample.images, choice, "image")))
+    return sources
+
+
+def _event_images(paths: Sequence[Path]) -> Found:
+    data = [content(path) for path in paths]
+    pictures = tuple(images.decode(*pair) for pair in zip(data, map(label, paths), strict=True))
+    return Found(pictures, data, "event images", f"{len(data)} event images")
+
+
+def _rendered(path: Path, slices: int) -> Found:
+    data = content(path)
+    stream = events.parse(data, label(path))
+    try:
+        pictures = tuple(events.render(stream, slices))
+    except MediaError as error:
+        raise MediaError(f"{label(path)} is too short: {error}") from error
+    source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms, {slices} slices"
+    return Found(pictures, [data], f"raw events {slices}", source, stream.warnings)
+
+
+def _clip(path: Path, choice: video.Choice) -> Found:
+    data = content(path)
+    clip = video.decode(data, label(path), choice)
+    return Found(clip.images, [data], "mp4", _said("MP4", clip.indices, clip.count), clip.notes)
+
+
+def _first_frame(path: Path) -> Found:
+    data = content(path)
+    return Found((video.first(data, label(path)),), [data], "mp4", "MP4: frame 0")
+
+
+def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> Found:
+    """The chosen ones of pictures that follow each other; the others are not even read."""
+    indices = choice(len(paths))
+    data = {i: content(paths[i]) for i in indices}
+    pictures = {i: images.decode(data[i], label(paths[i])) for i in data}
+    return Found(
+        tuple(pictures[i] for i in indices),
+        [data[i] for i in indices],
+        f"{len(paths)} pictures",
+        _said(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
+    )
+
+
+def _said(what: str, indices: Sequence[int], count: int) -> str:
+    numbers = ", ".join(str(i) for i in indices[:_SHOWN_INDICES])
+    return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}"

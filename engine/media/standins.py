@@ -1,0 +1,157 @@
+"""Stand-ins for the classes and functions that a pickle of plain arrays names.
+
+numpy.ndarray and numpy.dtype themselves hand out raw pointers to whoever may call them with
+arguments of his choice; these take only plain numbers, and check sizes against the bytes there.
+
+Format: the reductions of NumPy 1.x and 2.x for arrays, dtypes and scalars (`__reduce__` of each).
+
+Boundary: values already split from the pickle in, arrays and numbers out; runs nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+PLAIN_NUMBER = re.compile(r"b1|[iu][1248]|f[248]")
+
+
+class RefusedError(ValueError):
+    """The pickle holds something other than plain numbers and arrays of them."""
+
+
+class Name(NamedTuple):
+    """A stand-in for a function or class: `build` takes the arguments the pickle gives it."""
+
+    path: str
+    build: Callable[[tuple[object, ...]], object] | None
+
+
+@dataclass(eq=False)
+class Dtype:
+    """A stand-in for numpy.dtype: its code, such as "u2", and its byte order."""
+
+    code: str
+    order: str = "="
+
+    def set(self, state: object) -> None:
+        """Take NumPy's (version, order, subdtype, names, fields, size, alignment, flags, ...)."""
+        match state:
+            case (int(), str(order), None, None, None, *_) if order in ("<", ">", "=", "|"):
+                self.order = order
+            case _:
+                raise RefusedError("an array of records inside a pickle")
+
+    def numpy(self) -> np.dtype[Any]:
+        if not PLAIN_NUMBER.fullmatch(self.code):
+            raise RefusedError(f"an array of type {self.code[:20]!r}")
+        return np.dtype(self.order + self.code)
+
+
+@dataclass(eq=False)
+class Array:
+    """A stand-in for numpy.ndarray: the parts of one, checked when `numpy()` puts them together."""
+
+    shape: object = ()
+    dtype: object = None
+    fortran: bool = False
+    data: object = b""
+
+    def set(self, state: object) -> None:
+        """Take NumPy's (version, shape, dtype, is_fortran, data)."""
+        match state:
+            case (int(), tuple(shape), Dtype() as dtype, bool(fortran), data):
+                self.shape, self.dtype, self.fortran, self.data = shape, dtype, fortran, data
+            case _:
+                raise RefusedError("an array whose parts are not those of an array")
+
+    def item(self) -> object:
+        """The one object of a 0-d object array, which is how np.save writes a dict."""
+        match self:
+            case Array(shape=(), dtype=Dtype(code="O8" | "O4" | "O"), data=[value]):
+                return value
+        raise RefusedError("an array that does not hold exactly one dict")
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The array, if its dtype is a plain number and its size is that of its bytes."""
+        raw, shape = _raw(self.data), self.shape
+        if not isinstance(self.dtype, Dtype) or not isinstance(shape, tuple):
+            raise RefusedError("an array that was never filled")
+        if not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise RefusedError("an array whose shape is not made of whole numbers")
+        dtype, size = self.dtype.numpy(), math.prod(shape)
+        if size * dtype.itemsize != len(raw):
+            raise RefusedError(f"an array that claims {size:,} values in {len(raw):,} bytes")
+        flat = np.frombuffer(raw, dtype) if size else np.empty(0, dtype)
+        return flat.reshape(shape, order="F" if self.fortran else "C")
+
+
+def _raw(data: object) -> bytes:
+    if isinstance(data, str):  # Python 2 wrote bytes as text of code points 0 to 255.
+        return data.encode("latin-1")
+    if not isinstance(data, bytes | bytearray):
+        raise RefusedError("an array of Python objects")
+    return bytes(data)
+
+
+def _reconstruct(arguments: tuple[object, ...]) -> Array:
+    match arguments:
+        case (Name(path="numpy.ndarray"), tuple(), bytes() | str()):
+            return Array()
+    raise RefusedError("an array of an unknown class")
+
+
+def _from_buffer(arguments: tuple[object, ...]) -> Array:
+    match arguments:
+        case (bytes() | bytearray() as data, Dtype() as dtype, tuple(shape), str(order), *_):
+            return Array(shape, dtype, order == "F", data)
+    raise RefusedError("an array whose numbers lie outside the file")
+
+
+def _dtype(arguments: tuple[object, ...]) -> Dtype:
+    match arguments:
+        case (str(code), *_):
+            return Dtype(code)
+    raise RefusedError("an array of an unknown type")
+
+
+def _scalar(arguments: tuple[object, ...]) -> object:
+    match arguments:
+        case (Dtype() as dtype, data):
+            return Array((), dtype, False, data).numpy().item()
+    raise RefusedError("a number of an unknown type")
+
+
+def _encode(arguments: tuple[object, ...]) -> bytes:
+    match arguments:
+        case (str(text), "latin1" | "latin-1"):
+            return text.encode("latin-1")
+    raise RefusedError("a call of _codecs.encode that does not make bytes")
+
+
+def _bytes(arguments: tuple[object, ...]) -> bytes:
+    if arguments:
+        raise RefusedError("a call of bytes with arguments")
+    return b""
+
+
+BUILDERS: dict[str, Callable[[tuple[object, ...]], object] | None] = {
+    "numpy.ndarray": None,
+    "numpy.dtype": _dtype,
+    "numpy.core.multiarray._reconstruct": _reconstruct,
+    "numpy._core.multiarray._reconstruct": _reconstruct,
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy._core.multiarray.scalar": _scalar,
+    "numpy.core.numeric._frombuffer": _from_buffer,
+    "numpy._core.numeric._frombuffer": _from_buffer,
+    # Protocols 0 to 2 have no bytes: Python writes them as text and a call that encodes it.
+    "_codecs.encode": _encode,
+    "__builtin__.bytes": _bytes,
+    "builtins.bytes": _bytes,
+}

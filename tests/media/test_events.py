@@ -1,0 +1,204 @@
+"""Event streams: what is normalised at the door, what is refused, and how they are drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events
+from engine.types import Events
+
+REAL = Path(__file__).parents[3] / "shared/data/real/event_npy/fish/000000.npy"
+
+
+def saved(folder: Path, **columns: Any) -> Path:
+    """A raw event file of four events, with the given columns in place of the usual ones."""
+    table = {
+        "x": np.array([0, 1, 2, 3], np.uint16),
+        "y": np.array([0, 1, 1, 0], np.uint16),
+        "t": np.array([0, 10, 20, 30], np.uint16),
+        "p": np.array([0, 1, 0, 1], np.uint8),
+    } | columns
+    path = folder / "000000.npy"
+    box = np.array({k: v for k, v in table.items() if v is not None}, dtype=object)
+    np.save(path, box, allow_pickle=True)
+    return path
+
+
+def stream(n: int, seed: int = 0, width: int = 16, height: int = 12) -> Events:
+    """Random events on a small sensor, so that most pixels are hit more than once."""
+    rng = np.random.default_rng(seed)
+    return Events(
+        rng.integers(0, width, n).astype(np.uint16),
+        rng.integers(0, height, n).astype(np.uint16),
+        np.arange(n, dtype=np.int64),
+        rng.integers(0, 2, n).astype(np.uint8),
+        width,
+        height,
+    )
+
+
+def drawn_by_hand(stream: Events, count: int, first_wins: bool = False) -> np.ndarray[Any, Any]:
+    """The drawing rule, one event at a time."""
+    size = len(stream) // count
+    pictures = np.full((count, stream.height, stream.width, 3), 255, np.uint8)
+    for number, picture in enumerate(pictures):
+        end = len(stream) if number == count - 1 else (number + 1) * size
+        order = range(number * size, end)
+        for i in reversed(order) if first_wins else order:
+            colour = (255, 0, 0) if stream.p[i] else (0, 0, 255)
+            picture[stream.y[i], stream.x[i]] = colour
+    return pictures
+
+
+@pytest.mark.parametrize("n", [5, 1000, 1003, 1004])
+@pytest.mark.parametrize("count", [1, 5])
+def test_drawing_equals_a_plain_loop(n: int, count: int) -> None:
+    found = events.render(stream(n), count)
+    assert (found.dtype, found.shape) == (np.uint8, (count, 12, 16, 3))
+    np.testing.assert_array_equal(found, drawn_by_hand(stream(n), count))
+
+
+def test_the_last_event_at_a_pixel_wins() -> None:
+    found = events.render(stream(1000))
+    assert not np.array_equal(found, drawn_by_hand(stream(1000), 5, first_wins=True))
+    pixel = np.zeros(3, np.uint16)
+    once = Events(pixel, pixel, np.arange(3), np.array([1, 0, 1], np.uint8), 1, 1)
+    assert events.render(once, 1).ravel().tolist() == [255, 0, 0]
+
+
+def test_the_remainder_is_drawn_in_the_last_slice() -> None:
+    line = np.arange(13, dtype=np.uint16)
+    row = Events(line, line * 0, line.astype(np.int64), np.ones(13, np.uint8), 13, 1)
+    hit = (events.render(row) == [255, 0, 0]).all(-1).sum((1, 2))
+    assert hit.tolist() == [2, 2, 2, 2, 5]
+
+
+def test_fewer_events_than_slices() -> None:
+    with pytest.raises(MediaError, match="4 events cannot be cut into 5 slices"):
+        events.render(stream(4))
+    with pytest.raises(MediaError, match="0 slices"):
+        events.render(stream(4), 0)
+
+
+def test_a_plain_file_is_normalised(tmp_path: Path) -> None:
+    found = events.read(saved(tmp_path))
+    assert [a.dtype for a in (found.x, found.y, found.t, found.p)] == ["u2", "u2", "i8", "u1"]
+    assert (found.width, found.height, found.warnings) == (4, 2, ())
+    assert found.t.tolist() == [0, 10, 20, 30]
+    assert found.duration_ms == 0.03
+
+
+def test_a_structured_array_is_read_too(tmp_path: Path) -> None:
+    fields = [("x", "<u2"), ("y", "<u2"), ("t", "<i8"), ("p", "i1")]
+    np.save(tmp_path / "a.npy", np.array([(1, 2, 3, 1), (4, 5, 6, 0)], fields))
+    found = events.read(tmp_path / "a.npy")
+    assert (found.x.tolist(), found.y.tolist()) == ([1, 4], [2, 5])
+    assert (found.t.tolist(), found.p.tolist()) == ([3, 6], [1, 0])
+
+
+def test_the_sensor_may_be_larger_than_its_events(tmp_path: Path) -> None:
+    found = events.read(saved(tmp_path, width=np.int64(640), height=480))
+    assert (found.width, found.height) == (640, 480)
+
+
+def test_whole_floats_and_booleans_are_taken(tmp_path: Path) -> None:
+    found = events.read(saved(tmp_path, t=np.array([0.0, 1e6, 2e6, 3e6]), p=np.arange(4) > 1))
+    assert found.t.tolist() == [0, 1_000_000, 2_000_000, 3_000_000]
+    assert found.p.tolist() == [0, 0, 1, 1]
+
+
+def test_polarity_minus_one_is_positive_and_said(tmp_path: Path) -> None:
+    found = events.read(saved(tmp_path, p=np.array([-1, 0, 1, -1], np.int8)))
+    assert found.p.tolist() == [1, 0, 1, 1]
+    assert any("polarity -1" in warning for warning in found.warnings)
+
+
+def test_unsorted_times_are_said_and_kept(tmp_path: Path) -> None:
+    found = events.read(saved(tmp_path, t=np.array([30, 10, 20, 5], np.uint16)))
+    assert found.t.tolist() == [30, 10, 20, 5]
+    assert [w for w in found.warnings if "step back 2 times" in w]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lap"), [(np.uint16, 1 << 16), (np.uint32, 1 << 32)], ids=["uint16", "uint32"]
+)
+def test_an_overflowed_counter_is_continued(tmp_path: Path, dtype: Any, lap: int) -> None:
+    true = np.array([lap - 5, lap + 3, lap + lap // 2, 2 * lap - 6, 2 * lap + 1], np.int64)
+    others = {key: np.zeros(5, np.uint8) for key in "xyp"}
+    found = events.read(saved(tmp_path, t=true.astype(dtype), **others))
+    assert found.t.tolist() == true.tolist()
+    assert any("overflowed 2 times" in warning for warning in found.warnings)
+    assert not any("step back" in warning for warning in found.warnings)
+
+
+def test_a_late_event_beside_an_overflow(tmp_path: Path) -> None:
+    true = np.array([65_530, 65_539, 65_533, 65_541], np.int64)
+    found = events.read(saved(tmp_path, t=true.astype(np.uint16)))
+    assert found.t.tolist() == true.tolist()
+    assert any("step back 1 times" in warning for warning in found.warnings)
+
+
+def test_shuffled_times_are_no_overflow(tmp_path: Path) -> None:
+    times = np.random.default_rng(0).permutation(65_536).astype(np.uint16)
+    others = {key: np.zeros(65_536, np.uint8) for key in "xyp"}
+    found = events.read(saved(tmp_path, t=times, **others))
+    np.testing.assert_array_equal(found.t, times)
+    assert not any("overflowed" in warning for warning in found.warnings)
+
+
+def test_long_streams_are_drawn_and_said(tmp_path: Path) -> None:
+    below = events.read(saved(tmp_path, t=np.array([0, 1, 2, 99_999])))
+    assert below.warnings == ()
+    found = events.read(saved(tmp_path, t=np.array([0, 1, 2, 100_000])))
+    assert any("lasts 100.0 ms" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"p": None}, "no array 'p' (found: t, x, y)"),
+        ({"x": 5}, "no array 'x'"),
+        ({"x": np.zeros((2, 2), np.uint16)}, "x of shape (2, 2)"),
+        ({"x": np.zeros(3, np.uint16)}, "different lengths (x 3, y 4, t 4, p 4)"),
+        ({key: np.zeros(0, np.uint16) for key in "xytp"}, "holds 0 events"),
+        ({"x": np.array([0, -3, 1, 2], np.int16)}, "x = -3"),
+        ({"y": np.array([0, 70_000, 1, 2], np.int32)}, "y = 70,000"),
+        ({"y": np.array([0, 4096, 1, 2])}, "y = 4,096"),
+        ({"x": np.array([0, np.nan, 1, 2])}, "x = nan at event 1"),
+        ({"t": np.array([0, 1.5, 2, 3])}, "t = 1.5 at event 1: give whole numbers of micro"),
+        ({"t": np.array([0, np.inf, 2, 3])}, "t = inf at event 1"),
+        ({"t": np.array([0, 1, 2, 2**63], np.uint64)}, "t = 9,223,372,036,854,775,808"),
+        ({"t": np.array([-(2**63), 1, 2, 3])}, "t = -9,223,372,036,854,775,808"),
+        ({"p": np.array([0, 1, 2, 1], np.uint8)}, "polarity 2"),
+        ({"width": 3}, "says width 3 but has an event at x = 3"),
+        ({"height": 10**9}, "says height 1,000,000,000"),
+    ],
+)
+def test_streams_that_are_refused(tmp_path: Path, columns: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(MediaError) as caught:
+        events.read(saved(tmp_path, **columns))
+    assert sentence in str(caught.value)
+    assert f"{tmp_path.name}/000000.npy" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x93NUMPY\x01\x00v\x00"])
+def test_missing_empty_and_cut_files(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "a.npy"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(MediaError, match=r"a\.npy"):
+        events.read(path)
+
+
+def test_a_real_recording() -> None:
+    if not REAL.is_file():
+        pytest.skip("the real recordings are not on this machine")
+    found = events.read(REAL)
+    assert (len(found), found.width, found.height) == (132_268, 640, 480)
+    assert (found.duration_ms, found.warnings) == (49.595, ())
+    np.testing.assert_array_equal(events.render(found), drawn_by_hand(found, 5))

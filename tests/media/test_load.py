@@ -1,0 +1,271 @@
+"""Stage 1 as a whole: which source is used, what is said about it, and what the digest is of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image as Pillow
+
+from engine import dataset, media
+from engine.errors import MediaError
+from engine.media import events, video
+from engine.media.sources import Found
+from engine.types import Image, Sample
+from tests.media import clips
+
+REAL = Path(__file__).parents[3] / "shared/data/real"
+
+
+def pictures(folder: Path, count: int, start: int = 27) -> tuple[Path, ...]:
+    """Frames whose grey level is their position."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = tuple(folder / f"{start + i:06d}.png" for i in range(count))
+    for i, path in enumerate(paths):
+        Pillow.new("RGB", (8, 6), (i, i, i)).save(path)
+    return paths
+
+
+def greys(images: tuple[Image, ...]) -> list[int]:
+    return [int(image[0, 0, 0]) for image in images]
+
+
+def clip(path: Path, count: int = 20) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(clips.mp4(count))
+    return path
+
+
+def raw(path: Path, n: int = 10) -> Path:
+    table = {key: np.arange(n) % 2 for key in "xyp"} | {"t": np.arange(n)}
+    np.save(path, np.array(table, dtype=object), allow_pickle=True)
+    return path
+
+
+def broken(path: Path) -> Path:
+    path.write_bytes(b"broken " * 300)
+    return path
+
+
+def test_events_come_from_the_event_images(tmp_path: Path) -> None:
+    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=raw(tmp_path / "a.npy"))
+    found = media.load(sample, "events", "arange")
+    assert (greys(found.images), found.rule, found.notes) == ([0, 1, 2, 3, 4], "", ())
+    assert found.source == "5 event images"
+
+
+def test_events_are_rendered_when_there_are_no_event_images(tmp_path: Path) -> None:
+    path = raw(tmp_path / "a.npy")
+    found = media.load(Sample("a", "s", events=path), "events", "arange")
+    np.testing.assert_array_equal(found.images, events.render(events.read(path)))
+    assert "raw events: 10" in found.source
+
+
+def test_raw_events_stand_in_for_broken_event_images(tmp_path: Path) -> None:
+    images = pictures(tmp_path, 5)
+    broken(images[3])
+    found = media.load(
+        Sample("a", "s", event_images=images, events=raw(tmp_path / "a.npy")), "events", "arange"
+    )
+    assert "raw events" in found.source
+    assert "000030.png is not a complete PNG" in found.notes[0]
+    assert "raw events shown instead" in found.notes[0]
+
+
+def test_event_images_hide_broken_raw_events(tmp_path: Path) -> None:
+    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=broken(tmp_path / "a.npy"))
+    assert media.load(sample, "events", "arange").notes == ()
+
+
+def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
+    table = {key: np.arange(9) % 2 for key in "xyp"} | {"t": np.arange(9) * 20_000}
+    np.save(tmp_path / "a.npy", np.array(table, dtype=object), allow_pickle=True)
+    found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events", "arange")
+    assert "lasts 160.0 ms" in found.notes[0]
+
+
+@pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])
+def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
+    path = clip(tmp_path / "a.mp4")
+    sample = Sample("a", "s", mp4=path, frames=pictures(tmp_path / "f", 12))
+    found = media.load(sample, "video", rule)
+    np.testing.assert_array_equal(found.images, video.read(path, rule).images)
+    assert (found.kind, found.rule, found.notes) == ("video", rule, ())
+    assert found.source.endswith("of 20")
+
+
+def test_the_frame_folder_stands_in_for_a_broken_mp4(tmp_path: Path) -> None:
+    sample = Sample("a", "s", mp4=broken(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
+    found = media.load(sample, "video", "arange")
+    assert greys(found.images) == [0, 2, 5, 7, 10, 12, 15, 17]
+    assert "a.mp4 could not be decoded" in found.notes[0]
+    assert "the frame folder shown instead" in found.notes[0]
+    assert found.source == "frame folder: frames 0, 2, 5, 7, 10, 12, 15, 17 of 20"
+
+
+def test_only_the_chosen_frames_are_read(tmp_path: Path) -> None:
+    frames = pictures(tmp_path, 20)
+    broken(frames[1])
+    sample = Sample("a", "s", frames=frames)
+    assert media.load(sample, "video", "arange").notes == ()
+    broken(frames[2])
+    with pytest.raises(MediaError, match=r"000029\.png is not a complete PNG"):
+        media.load(sample, "video", "arange")
+
+
+def test_the_middle_frame_of_either_source(tmp_path: Path) -> None:
+    path = clip(tmp_path / "a.mp4", 21)
+    found = media.load(Sample("a", "s", mp4=path), "image", "spread")
+    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[10])
+    assert (len(found.images), found.rule) == (1, "middle")
+    folder = media.load(Sample("a", "s", frames=pictures(tmp_path / "f", 20)), "image", "arange")
+    assert greys(folder.images) == [10]
+
+
+def test_own_images(tmp_path: Path) -> None:
+    images = pictures(tmp_path, 9)
+    many = Sample("a", "s", images=images)
+    assert greys(media.load(many, "video", "arange").images) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert greys(media.load(many, "image", "arange").images) == [4]
+    one = Sample("a", "s", images=images[5:6], mp4=clip(tmp_path / "a.mp4"))
+    assert greys(media.load(one, "image", "arange").images) == [5]
+    assert media.load(one, "video", "arange").source.startswith("MP4")
+    with pytest.raises(MediaError):
+        media.load(Sample("a", "s", images=images[:1]), "video", "arange")
+
+
+@pytest.mark.parametrize("kind", ["events", "video", "image"])
+def test_nothing_usable(tmp_path: Path, kind: str) -> None:
+    why = {kind: f"No {kind} here: pick another."}
+    with pytest.raises(MediaError, match=f"^No {kind} here: pick another.$"):
+        media.load(Sample("a", "s", missing=why), kind, "arange")  # type: ignore[arg-type]
+    with pytest.raises(MediaError, match=f"Sample a has no file for {kind}"):
+        media.load(Sample("a", "s"), kind, "arange")  # type: ignore[arg-type]
+    path = broken(tmp_path / "a")
+    sample = Sample("a", "s", mp4=path, frames=(path,), events=path, event_images=(path,))
+    with pytest.raises(MediaError, match=r"; .*a ") as caught:
+        media.load(sample, kind, "arange")  # type: ignore[arg-type]
+    assert str(caught.value).count(".") <= 4
+
+
+def test_short_streams_are_named(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match=r"a\.npy is too short: 4 events"):
+        media.load(Sample("a", "s", events=raw(tmp_path / "a.npy", 4)), "events", "arange")
+
+
+def digest(sample: Sample, kind: str = "video", rule: str = "arange") -> str:
+    return media.load(sample, kind, rule).digest  # type: ignore[arg-type]
+
+
+def test_equal_content_has_an_equal_digest_under_any_name(tmp_path: Path) -> None:
+    here = Sample("a", "s", mp4=clip(tmp_path / "a/000000.mp4"))
+    there = Sample("b", "t", question="?", mp4=clip(tmp_path / "b/other.mp4"))
+    assert digest(here) == digest(there)
+    assert len(digest(here)) == 64
+    frames = Sample("a", "s", frames=pictures(tmp_path / "f", 20))
+    renamed = Sample("b", "s", frames=pictures(tmp_path / "g", 20, start=100))
+    assert digest(frames) == digest(renamed)
+
+
+def test_every_ingredient_changes_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = Sample("a", "s", mp4=clip(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
+    folder = Sample("a", "s", frames=sample.frames)
+    longer = Sample("a", "s", frames=pictures(tmp_path / "g", 21))
+    seen = {
+        digest(s, k, r)
+        for s, k, r in [
+            (sample, "video", "arange"),
+            (sample, "video", "spread"),
+            (sample, "image", "arange"),
+            (folder, "video", "arange"),
+            (longer, "video", "arange"),
+        ]
+    }
+    assert len(seen) == 5
+    assert digest(sample, "image", "spread") in seen  # The rule is no part of a single picture.
+    monkeypatch.setattr(media, "READER", "other")
+    media._reader.cache_clear()
+    try:
+        assert digest(sample) not in seen
+    finally:
+        monkeypatch.undo()
+        media._reader.cache_clear()
+
+
+def test_bytes_that_move_between_files_change_the_digest() -> None:
+    split = [Found((), data, "frames", "") for data in ([b"ab", b"c"], [b"a", b"bc"], [b"abc"])]
+    assert len({media._digest("video", "arange", found) for found in split}) == 3
+
+
+def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
+    path = clip(tmp_path / "a.mp4")
+    before = media.load(Sample("a", "s", mp4=path), "video", "arange")
+    path.write_bytes(path.read_bytes() + b"\0")
+    after = media.load(Sample("a", "s", mp4=path), "video", "arange")
+    assert before.digest != after.digest
+    np.testing.assert_array_equal(before.images, after.images)
+
+
+def test_frames_that_are_not_shown_are_no_part_of_the_digest(tmp_path: Path) -> None:
+    frames = pictures(tmp_path, 20)
+    sample = Sample("a", "s", frames=frames)
+    before = digest(sample)
+    Pillow.new("RGB", (8, 6), (200, 0, 0)).save(frames[1])
+    assert digest(sample) == before
+    Pillow.new("RGB", (8, 6), (200, 0, 0)).save(frames[2])
+    assert digest(sample) != before
+
+
+def test_previews(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.png"
+    Pillow.new("RGB", (1000, 500)).save(wide)
+    found = media.thumbnail(Sample("a", "s", frames=(wide,)))
+    assert found is not None
+    assert found.shape == (160, 320, 3)
+    for sample in (
+        Sample("a", "s", mp4=clip(tmp_path / "a.mp4")),
+        Sample("a", "s", events=raw(tmp_path / "a.npy")),
+        Sample("a", "s", event_images=pictures(tmp_path / "e", 5)),
+        Sample("a", "s", images=(broken(tmp_path / "b.png"),), mp4=tmp_path / "a.mp4"),
+    ):
+        assert media.thumbnail(sample) is not None
+    assert media.thumbnail(Sample("a", "s")) is None
+    assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None
+
+
+def test_the_real_recordings() -> None:
+    if not REAL.is_dir():
+        pytest.skip("the real recordings are not on this machine")
+    fish, drop, road = dataset.read(REAL).samples
+    shapes = {
+        (sample.sequence, kind): [
+            image.shape for image in media.load(sample, kind, "arange").images
+        ]
+        for sample, kinds in (
+            (fish, ("events",)),
+            (drop, ("events", "video", "image")),
+            (road, ("video", "image")),
+        )
+        for kind in kinds
+    }
+    assert shapes == {
+        ("fish", "events"): [(480, 640, 3)] * 5,
+        ("drop", "events"): [(480, 640, 3)] * 5,
+        ("drop", "video"): [(480, 640, 3)] * 8,
+        ("drop", "image"): [(480, 640, 3)],
+        ("road", "video"): [(540, 960, 3)] * 8,
+        ("road", "image"): [(540, 960, 3)],
+    }
+    with pytest.raises(MediaError, match="neither event images nor raw events"):
+        media.load(road, "events", "arange")
+
+
+def test_importing_the_engine_s_media_loads_no_decoder() -> None:
+    code = "import sys, engine.dataset, engine.media; print({'av', 'PIL'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,223 @@
+"""The restricted reader: all that NumPy writes is read, and nothing else gets anywhere."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import npy, pickles
+from engine.media.standins import RefusedError
+
+PLAIN = {
+    "x": np.array([3, 1, 2], np.uint16),
+    "t": np.array([10, 20, 30], np.int64),
+    "p": np.array([True, False, True]),
+    "big": np.array([1, 258], ">u2"),
+    "matrix": np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3)),
+    "none": np.array([], np.int32),
+    "width": np.int64(640),
+    "duration_ms": 49.5,
+    "indices": [1, 2, 3],
+    "path": "seq/000000",
+    "nothing": None,
+}
+
+
+def header(descr: str = "'|O'", shape: str = "()") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def boxed(value: object, protocol: int = 3) -> bytes:
+    """A .npy as np.save writes it: a 0-d object array around the value."""
+    box = np.empty((), object)
+    box[()] = value
+    return header() + pickle.dumps(box, protocol)
+
+
+def same(found: dict[str, Any]) -> None:
+    for key in ("x", "t", "p", "big", "matrix", "none"):
+        np.testing.assert_array_equal(found[key], PLAIN[key])
+        assert found[key].dtype == PLAIN[key].dtype, key
+    assert (found["width"], found["duration_ms"]) == (640, 49.5)
+    assert not {"indices", "path", "nothing"} & set(found)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_every_pickle_protocol(protocol: int) -> None:
+    same(npy.columns(boxed(PLAIN, protocol), "a.npy"))
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_a_dict_pickled_without_its_box(protocol: int) -> None:
+    same(npy.columns(header() + pickle.dumps(PLAIN, protocol), "a.npy"))
+
+
+@pytest.mark.parametrize("core", [b"numpy.core", b"numpy._core"])
+def test_module_names_of_both_numpy_generations(core: bytes) -> None:
+    data = boxed(PLAIN)
+    modern = b"numpy._core" if b"numpy._core" in data else b"numpy.core"
+    same(npy.columns(data.replace(modern, core), "a.npy"))
+
+
+def test_what_numpy_itself_saves(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array(PLAIN, dtype=object), allow_pickle=True)
+    same(npy.columns((tmp_path / "a.npy").read_bytes(), "a.npy"))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_structured_arrays_of_every_header_version(version: tuple[int, int]) -> None:
+    table = np.array([(1, 2), (3, 4)], [("x", "<u2"), ("t", ">i8")])
+    file = io.BytesIO()
+    np.lib.format.write_array(file, table, version)
+    found = npy.columns(file.getvalue(), "a.npy")
+    np.testing.assert_array_equal(found["x"], [1, 3])
+    np.testing.assert_array_equal(found["t"], [2, 4])
+
+
+class Call:
+    """Pickles as a call of `function(*arguments)`, which an ordinary unpickler would make."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.parts = (function, arguments)
+
+    def __reduce__(self) -> tuple[Any, Any]:
+        return self.parts
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_code_in_a_pickle_does_not_run(tmp_path: Path, protocol: int) -> None:
+    target = tmp_path / "made"
+    data = boxed({"x": Call(Path.touch, target)}, protocol)
+    with pytest.raises(MediaError, match=r"a\.npy is refused"):
+        npy.columns(data, "a.npy")
+    assert not target.exists()
+    # The control: the very same bytes do create the file when Python's own unpickler reads them.
+    pickle.loads(data[len(header()) :])  # noqa: S301
+    assert target.exists()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call(np.ndarray, (1,), "O", b"\x00" * 8),
+        Call(eval, "1"),
+        Call(bytes, 10**6),
+        Call(np.frombuffer, b"12345678", "u8"),
+        Call(np.dtype, "O", False, True),
+        Call(getattr, 1, "real"),
+    ],
+    ids=["ndarray", "eval", "bytes", "frombuffer", "a bare dtype", "getattr"],
+)
+def test_no_call_but_the_few_of_arrays(call: Call) -> None:
+    with pytest.raises(MediaError):
+        npy.columns(header() + pickle.dumps(call), "a.npy")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([[1], "a"], dtype=object),
+        np.array(["text"]),
+        np.array(["2026-01-01"], "M8[D]"),
+        np.array([1j]),
+        np.zeros(2, [("x", "u2")]),
+        np.zeros(2, "V4"),
+    ],
+    ids=["object", "text", "date", "complex", "record", "void"],
+)
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_arrays_of_anything_but_numbers(array: np.ndarray[Any, Any], protocol: int) -> None:
+    with pytest.raises(MediaError, match="refused"):
+        npy.columns(boxed({"x": array}, protocol), "a.npy")
+
+
+def test_sizes_that_do_not_match_the_bytes() -> None:
+    data = boxed({"x": np.arange(1000, dtype=np.uint16)})
+    claim = b"M\xe8\x03\x85"  # BININT2 1000, TUPLE1: the shape
+    assert data.count(claim) == 1
+    for size in (b"M\xe7\x03\x85", b"M\xe9\x03\x85", b"J\xff\xff\xff\x7f\x85"):
+        with pytest.raises(MediaError, match=r"claims [0-9,]+ values in 2,000 bytes"):
+            npy.columns(data.replace(claim, size), "a.npy")
+    with pytest.raises(MediaError, match="shape is not made of whole numbers"):
+        npy.columns(data.replace(claim, b"J\xff\xff\xff\xff\x85"), "a.npy")
+
+
+# What a hostile file can say in the pickle language itself, beyond what Python would ever write.
+HOSTILE = {
+    "a state for a stand-in": b"cnumpy.core.multiarray\n_reconstruct\n}b.",
+    "a state for a dict": b"}}b.",
+    "a class instance": b"(cnumpy\nndarray\no.",
+    "an instance by name": b"(inumpy\nndarray\n.",
+    "a persistent id": b"Pfile\n.",
+    "an extension": b"\x82\x01.",
+    "an empty stack": b"R.",
+    "a mark that is missing": b"t.",
+    "a memo that is missing": b"h\x05.",
+    "a key that cannot be hashed": b"}]Ns.",
+    "an item for a number": b"K\x01Na.",
+    "a name of a name": b"\x80\x04\x8c\x05numpy\x8c\x0edtype.__init__\x93.",
+    "names that are numbers": b"\x80\x04K\x01K\x02\x93.",
+    "no end": b"}",
+    "an unknown operation": b"\xff.",
+    "a text without its end": b"X\xff\xff\xff\x7fabc.",
+    "an array never filled": b"cnumpy.core.multiarray\n_reconstruct\n"
+    b"(cnumpy\nndarray\n(K\x00tC\x01btR.",
+}
+
+
+@pytest.mark.parametrize("payload", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_pickles(payload: bytes) -> None:
+    with pytest.raises(MediaError, match=r"a\.npy is refused"):
+        npy.columns(header() + payload, "a.npy")
+
+
+def test_a_huge_memo_index_costs_nothing() -> None:
+    """The standard unpickler reserves memory for all indices below the one a file names."""
+    assert pickles.load(b"}r\xff\xff\xff\xff.") == {}
+
+
+def test_shared_tuples_are_never_hashed() -> None:
+    """60 tuples, each holding the former twice, would take 2**60 steps as a dict's key."""
+    nested = b"K\x01" + b"2\x86" * 60
+    with pytest.raises(RefusedError, match="DUP"):
+        pickles.load(b"}" + nested + b"Ns.")
+    memoised = b"K\x01q\x00" + b"h\x00h\x00\x86q\x00" * 60
+    with pytest.raises(RefusedError, match="keys are not text"):
+        pickles.load(memoised + b"}h\x00Ns.")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"PK\x03\x04" + b"\0" * 40,
+        boxed(PLAIN)[:-40],
+        boxed(PLAIN)[:60],
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b" " * 100,
+        header("'<u2'", "(3,)") + b"\0" * 6,
+        header("'<f8'", "(10, 4)") + b"\0" * 320,
+        header("'|O'", "(1,)") + pickle.dumps([PLAIN]),
+        header("[('x', '|O')]", "(1,)") + b"\0" * 8,
+        header("[('x', '<u2', (3,))]", "(1,)") + b"\0" * 6,
+        header("[('x', '<u2'), ('x', '<u2')]", "(1,)") + b"\0" * 4,
+        header("[('x', '<u2')]", "(999999999999,)") + b"\0" * 8,
+        header("[('x', '<u2')]", "(-1,)"),
+        header("(" * 5000),
+        header("-" * 9000 + "1"),
+        header("__import__('os')"),
+        boxed([1, 2]),
+        boxed("text"),
+        boxed(None),
+    ],
+)
+def test_files_that_are_no_event_file(data: bytes) -> None:
+    with pytest.raises(MediaError, match=r"^a\.npy is refused, as it holds .+\.$"):
+        npy.columns(data, "a.npy")

@@ -1,0 +1,211 @@
+"""Clips: which frames are chosen, that they are the right ones, and what is refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import BadInput, MediaError
+from engine.media import video
+from tests.media import clips
+
+REAL = Path(__file__).parents[3] / "shared/data/real/mp4"
+
+
+@pytest.mark.parametrize(
+    ("n", "rule", "indices"),
+    [
+        (20, "arange", [0, 2, 5, 7, 10, 12, 15, 17]),
+        (20, "spread", [0, 2, 5, 8, 10, 13, 16, 19]),
+        (20, "linspace", [0, 2, 5, 8, 10, 13, 16, 19]),
+        (9, "arange", [0, 1, 2, 3, 4, 5, 6, 7]),
+        (9, "spread", [0, 1, 2, 3, 4, 5, 6, 8]),
+        (8, "arange", [0, 1, 2, 3, 4, 5, 6, 7]),
+        (8, "spread", [0, 1, 2, 3, 4, 5, 6, 7]),
+        (3, "arange", [0, 1, 2]),
+        (3, "spread", [0, 1, 2]),
+        (3, "linspace", [0, 0, 0, 0, 1, 1, 1, 2]),
+        (1, "arange", [0]),
+        (0, "arange", []),
+        (0, "linspace", []),
+    ],
+)
+def test_the_rules(n: int, rule: str, indices: list[int]) -> None:
+    assert video.choose(n, rule) == indices
+
+
+@pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])
+def test_the_rules_for_every_length(rule: str) -> None:
+    for n in range(9, 700):
+        found = video.choose(n, rule)
+        assert len(found) == 8
+        assert found[0] == 0
+        assert sorted(set(found)) == found
+        assert found[-1] < n
+
+
+def test_another_number_of_frames() -> None:
+    assert video.choose(20, "arange", 4) == [0, 5, 10, 15]
+    assert video.choose(20, "spread", 1) == [0]
+
+
+def test_an_unknown_rule() -> None:
+    with pytest.raises(BadInput, match="'first': choose one of arange, spread, linspace"):
+        video.choose(20, "first")
+
+
+def test_the_middle_frame() -> None:
+    assert [video.middle(n) for n in (0, 1, 2, 20, 21)] == [[], [0], [1], [10], [10]]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 20, 61])
+@pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])
+def test_frames_equal_those_of_a_plain_decoding(tmp_path: Path, count: int, rule: str) -> None:
+    data = clips.mp4(count)
+    (tmp_path / "a.mp4").write_bytes(data)
+    found = video.read(tmp_path / "a.mp4", rule)
+    assert found.count == count
+    assert list(found.indices) == video.choose(count, rule)
+    assert found.notes == ()
+    everything = clips.decoded(data)
+    for index, image in zip(found.indices, found.images, strict=True):
+        np.testing.assert_array_equal(image, everything[index])
+    # The control: a neighbour would not pass for the frame itself.
+    assert all(not np.array_equal(a, b) for a, b in pairwise(everything))
+
+
+@pytest.mark.parametrize("name", ["drop", "road"])
+def test_real_clips_equal_a_plain_decoding(name: str) -> None:
+    path = REAL / name / "000000.mp4"
+    if not path.is_file():
+        pytest.skip("the real recordings are not on this machine")
+    found = video.read(path, "arange")
+    assert found.count == {"drop": 21, "road": 221}[name]
+    everything = clips.decoded(path.read_bytes())
+    for index, image in zip(found.indices, found.images, strict=True):
+        np.testing.assert_array_equal(image, everything[index])
+
+
+def test_the_first_frame() -> None:
+    data = clips.mp4(20)
+    np.testing.assert_array_equal(video.first(data, "a"), clips.decoded(data)[0])
+
+
+def test_a_clip_filmed_sideways_is_turned() -> None:
+    data = clips.mp4(2)
+    at = data.index(b"tkhd") + 44  # The display matrix of the track, 16.16 fixed point.
+    one, minus = (1 << 16).to_bytes(4, "big"), (-(1 << 16)).to_bytes(4, "big", signed=True)
+    assert data[at : at + 4] == one
+    zero = bytes(4)
+    quarter = zero + one + zero + minus + zero * 4  # A quarter turn clockwise.
+    turned = data[:at] + quarter + data[at + len(quarter) :]
+    clip = video.decode(turned, "a", lambda n: [0])
+    np.testing.assert_array_equal(clip.images[0], np.rot90(clips.decoded(data)[0], -1))
+
+
+def test_a_cut_clip_whose_index_comes_last() -> None:
+    data = clips.mp4(40)
+    with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded \(Invalid data"):
+        video.decode(data[: len(data) // 2], "a.mp4", lambda n: [0])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.97])
+def test_a_cut_clip_whose_index_comes_first(tmp_path: Path, share: float) -> None:
+    """Such a file opens, and a decoder that stops at the first error would show its first part."""
+    path = tmp_path / "a.mp4"
+    clips.write(str(path), 60, movflags="faststart")
+    data = path.read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")
+    assert video.decode(data, "a.mp4", video.middle).indices == (30,)
+    with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded"):
+        video.decode(data[: int(len(data) * share)], "a.mp4", video.middle)
+
+
+def test_a_track_of_an_unknown_codec() -> None:
+    data = clips.mp4(20)
+    assert data.count(b"avc1") == 2  # The brand in the file's head, and the track's codec.
+    at = data.rindex(b"avc1")
+    with pytest.raises(MediaError, match=r"a\.mp4 (has a video track of no known|could not)"):
+        video.decode(data[:at] + b"zzzz" + data[at + 4 :], "a.mp4", video.middle)
+
+
+def damaged(seed: int) -> bytes:
+    """A clip with some bytes of its pictures overwritten."""
+    data = bytearray(clips.mp4(60))
+    rng = np.random.default_rng(seed)
+    for at in data.index(b"mdat") + 900 + rng.integers(0, 2500, 3):
+        data[at] ^= 255
+    return bytes(data)
+
+
+def test_damage_is_said_and_repaired_as_one_thread_does() -> None:
+    """Threads that repair a picture from its neighbours may find these in another state."""
+    repaired = 0
+    for data in map(damaged, range(12)):
+        try:
+            found = video.decode(data, "a.mp4", lambda n: range(n))
+        except MediaError as error:
+            assert "a.mp4 could not be decoded" in str(error)
+            continue
+        repaired += any("a.mp4 is damaged" in note for note in found.notes)
+        np.testing.assert_array_equal(found.images, clips.decoded(data))
+    assert repaired
+
+
+def test_damage_is_decoded_anew_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    keep = video._keep
+
+    def watched(data: bytes, name: str, wanted: list[int], threads: int = 0) -> object:
+        kept = keep(data, name, wanted, threads)
+        passes.append((threads, kept[2] > 0))
+        return kept
+
+    monkeypatch.setattr(video, "_keep", watched)
+    video.decode(clips.mp4(20), "a.mp4", video.middle)
+    assert passes == [(0, False)]
+    for data in map(damaged, range(12)):
+        passes.clear()
+        with suppress(MediaError):
+            video.decode(data, "a.mp4", video.middle)
+            if (0, True) in passes:
+                assert passes == [(0, True), (1, True), (1, True)]
+                return
+    pytest.fail("none of the clips was damaged so that it could be repaired")
+
+
+@pytest.mark.parametrize("size", [1, 500, 999])
+def test_files_below_a_kilobyte(size: int) -> None:
+    with pytest.raises(MediaError, match=f"a.mp4 has {size} bytes"):
+        video.decode(clips.mp4(20)[:size], "a.mp4", lambda n: [0])
+
+
+def test_empty_files_and_foreign_content(tmp_path: Path) -> None:
+    (tmp_path / "a.mp4").write_bytes(b"")
+    with pytest.raises(MediaError, match=r"a\.mp4 is empty"):
+        video.read(tmp_path / "a.mp4", "arange")
+    (tmp_path / "a.mp4").write_bytes(b"no clip " * 400)
+    with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded"):
+        video.read(tmp_path / "a.mp4", "arange")
+
+
+def test_a_playlist_in_disguise_opens_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "secret.mp4").write_bytes(clips.mp4(20))
+    lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", str(tmp_path / "secret.mp4")]
+    playlist = "\n".join([*lines, "#EXT-X-ENDLIST", "#" + " " * 1000]).encode()
+    with pytest.raises(MediaError, match="could not be decoded"):
+        video.decode(playlist, "a.mp4", lambda n: [0])
+
+
+def test_other_containers_are_not_opened(tmp_path: Path) -> None:
+    """Only the reader of MP4 is asked: others follow what is written in a file to other files."""
+    path = tmp_path / "a.mkv"
+    clips.write(str(path), 20)
+    assert video.decode(path.read_bytes(), "a", video.middle).count == 20
+    clips.write(str(path), 20, kind="matroska")
+    with pytest.raises(MediaError, match="could not be decoded"):
+        video.decode(path.read_bytes(), "a", video.middle)
