@@ -74,12 +74,36 @@ def _loud(model: torch.nn.Module, seed: int) -> torch.nn.Module:
     return model
 
 
-def eventgpt(folder: Path) -> Path:
+def eventgpt(folder: Path, vocabulary: int = 0) -> Path:
     words = tokenizer()
     config = EventGPTConfig(
-        **_llama(len(words)), vision_config=dict(VISION), mm_use_im_patch_token=False
+        **_llama(vocabulary or len(words)),
+        vision_config=dict(VISION),
+        mm_use_im_patch_token=False,
     )
     return _save(folder, _loud(EventGPT(config), 0), words, CLIPImageProcessorPil(**_square()))
+
+
+def sentencepiece_model(size: int) -> bytes:
+    """A tokenizer.model of LLaMA's kind: BPE with byte fallback, trained on a few sentences."""
+    import io
+
+    import sentencepiece
+
+    sentences = ["The assistant gives helpful answers.", "USER: What is on the road? ASSISTANT:"]
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences * 20),
+        model_writer=model,
+        vocab_size=size,
+        model_type="bpe",
+        byte_fallback=True,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
+    )
+    return model.getvalue()
 
 
 def llava(folder: Path) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from sentencepiece import SentencePieceProcessor
 
 from engine import decode, media
 from engine.errors import ModelUnavailable
@@ -17,6 +18,7 @@ from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.types import DecodeConfig, Prepared, Sample
+from tests import tiny
 
 QUESTION = "What is on the road?"
 
@@ -153,6 +155,28 @@ def test_tokenizer_larger_than_the_embedding_is_refused(copy: Path) -> None:
     path.write_text(json.dumps(words))
     with pytest.raises(ModelUnavailable, match="tokenizer has 262 tokens and its embedding 261"):
         registry.load(entry_for(copy))
+
+
+def test_the_published_form_with_a_bare_sentencepiece_model(
+    tiny_models: Path, tmp_path: Path, sample: Sample
+) -> None:
+    """tokenizer.model alone, flags absent, a tower path of somebody else's machine."""
+    folder, raw = tiny.eventgpt(tmp_path / "published", 330), tiny.sentencepiece_model(330)
+    for name in ("tokenizer.json", "tokenizer_config.json", "preprocessor_config.json"):
+        (folder / name).unlink()
+    (folder / "tokenizer.model").write_bytes(raw)
+    config = json.loads((folder / "config.json").read_text())
+    del config["mm_use_im_patch_token"], config["mm_use_im_start_end"]
+    config["mm_visual_tower"] = "/home/somebody/clip-vit-large-patch14-336"
+    (folder / "config.json").write_text(json.dumps(config))
+    adapter = registry.load(entry_for(folder))
+
+    pieces = SentencePieceProcessor(model_proto=raw)
+    before, after = adapter.prompt.format(question=QUESTION).split("<event>")
+    expected = [1, *pieces.encode(before), EVENT_TOKEN_ID, *pieces.encode(after)]
+    assert adapter.prompt_ids(QUESTION, 5)[0] == expected
+    assert adapter.tokenizer.convert_tokens_to_ids("<ev_patch>") == 330
+    assert adapter.model.lm_head.weight.shape[0] == 331
 
 
 def test_no_processor_config_uses_the_published_values(copy: Path) -> None:
