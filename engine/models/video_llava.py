@@ -6,6 +6,7 @@ video processor needs torchvision; the image processor, frame by frame, gives th
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,11 @@ from transformers import VideoLlavaForConditionalGeneration, VideoLlavaImageProc
 
 from engine.models.hf_llava import PlaceholderAdapter
 from engine.types import Image, Prepared
+
+# Since transformers 5.21 the result is named as everywhere else, if one asks for it.
+_ASK = "return_legacy_image_output"
+_CAN_ASK = _ASK in inspect.signature(VideoLlavaImageProcessor.preprocess).parameters
+_PLAIN_NAME = {_ASK: False} if _CAN_ASK else {}
 
 
 class VideoLlavaAdapter(PlaceholderAdapter):
@@ -33,10 +39,8 @@ class VideoLlavaAdapter(PlaceholderAdapter):
 
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """T frames [H, W, 3] -> [T, 3, S, S] float32."""
-        out = self.image_processor(
-            list(images), return_tensors="pt", return_legacy_image_output=False
-        )
-        pixels: torch.Tensor = out["pixel_values"]
+        out = self.image_processor(list(images), return_tensors="pt", **_PLAIN_NAME)
+        pixels: torch.Tensor = out["pixel_values" if _PLAIN_NAME else "pixel_values_images"]
         return pixels
 
     def encode(self, prepared: Prepared) -> torch.Tensor:
