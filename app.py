@@ -1,0 +1,22 @@
+"""StageScope: page set-up and navigation.
+
+Boundary: everything that is shown lives in pages/.  The models' libraries are imported by the
+engine's worker thread, and only once the first page is drawn.
+"""
+
+import streamlit as st
+
+from ui import background, theme
+
+st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="expanded")
+st.logo(theme.LOGO, size="large")
+theme.apply()
+page = st.navigation(
+    [
+        st.Page("pages/compare.py", title="Compare", default=True),
+        st.Page("pages/models.py", title="Models"),
+    ],
+    position="top",
+)
+page.run()
+background.warm_up()

@@ -1,0 +1,153 @@
+"""Compare: one sample, up to three models, one question; answers and stage times side by side.
+
+Boundary: puts the widgets of ui/ on the page and turns the choice into RunRequests.  The runs live
+in the engine's queue, so nothing here is lost when the page is drawn again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from engine.demo.answers import QUESTIONS
+from engine.errors import StageScopeError
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.types import RunRequest, Sample
+from ui import board, cards, runs
+from ui.knobs import Knobs, knobs
+from ui.picker import pick_models, pick_sample
+
+QUESTION = "compare_question"
+COMMON = "compare_common"
+CUT = "compare_cut"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """All that the widgets say now."""
+
+    sample: Sample | None
+    models: tuple[ModelEntry, ...]
+    question: str
+    knobs: Knobs
+    cut: bool
+
+    def requests(self) -> list[RunRequest]:
+        """One request per model; BadInput if a value cannot be used."""
+        if self.sample is None:
+            return []
+        k = self.knobs
+        return [
+            RunRequest(self.sample, model.name, self.question, k.decode, k.frames, k.cache, k.mode)
+            for model in self.models
+        ]
+
+
+def choose(entries: Sequence[ModelEntry]) -> Choice:
+    """The sidebar, then the question above the answers."""
+    with st.sidebar:
+        sample = pick_sample()
+        models = pick_models(entries, sample)
+        settings = knobs()
+    question, cut = ask(models)
+    return Choice(sample, models, question, settings, cut)
+
+
+def ask(models: Sequence[ModelEntry]) -> tuple[str, bool]:
+    """The question's field and the list of common ones, which fills it; whether it was cut."""
+    left, right = st.columns([3, 1.4], vertical_alignment="top")
+    offered = offer(models)
+    with right:
+        st.selectbox(
+            "Common questions",
+            offered,
+            index=None,
+            key=COMMON,
+            placeholder=f"Pick one of {len(offered)}",
+            on_change=_use_common,
+        )
+    with left:
+        question = st.text_area(
+            "Question",
+            DEFAULT_QUESTION,
+            height=68,
+            key=QUESTION,
+            bind="query-params",
+            on_change=_cut,
+        )
+    if (length := st.session_state.pop(CUT, 0)) > 0:
+        cards.notice(
+            f"The question had {length:,} characters and was cut to {MAX_QUESTION_CHARS:,}: "
+            "check its end, then press Run.",
+            "cut",
+        )
+    return question or "", length > 0
+
+
+def _cut() -> None:
+    """A question too long for a model is too long for a link as well."""
+    if len(text := st.session_state[QUESTION]) > MAX_QUESTION_CHARS:
+        st.session_state[CUT] = len(text)
+        st.session_state[QUESTION] = text[:MAX_QUESTION_CHARS]
+
+
+def offer(models: Sequence[ModelEntry]) -> list[str]:
+    """Common questions; with a demo checkpoint chosen, those it was trained on."""
+    known = QUESTIONS if any(model.demo for model in models) else ()
+    return list(dict.fromkeys((*known, *COMMON_QUESTIONS)))
+
+
+def _use_common() -> None:
+    if st.session_state[COMMON] is not None:
+        st.session_state[QUESTION] = st.session_state[COMMON]
+        st.session_state[COMMON] = None
+
+
+def buttons(choice: Choice) -> None:
+    """Run and Cancel.  A pressed Run starts the page over, so that the buttons know of it."""
+    live = any(not view.ended for view in runs.views())
+    ready = choice.sample is not None and bool(choice.models)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button(
+            "Run",
+            type="primary",
+            key="compare_run",
+            shortcut="Ctrl+Enter",
+            disabled=live or not ready,
+        )
+        st.button("Cancel", key="compare_cancel", on_click=runs.cancel, disabled=not live)
+        st.toggle(
+            "Show the known answer",
+            key="compare_truth",
+            bind="query-params",
+            help="The dataset's reference answer and, for demo scenes, what was drawn.",
+        )
+    if pressed and not choice.cut:
+        start(choice)
+
+
+def start(choice: Choice) -> None:
+    try:
+        runs.start(choice.requests())
+    except StageScopeError as error:
+        cards.problem(str(error), "run")
+        return
+    st.rerun()
+
+
+def main() -> None:
+    try:
+        entries = registry.entries()
+    except StageScopeError as error:
+        cards.problem(str(error), "models_file")
+        st.stop()
+    choice = choose(entries)
+    buttons(choice)
+    board.show(entries, choice.sample, choice.models, choice.knobs.frames)
+
+
+main()

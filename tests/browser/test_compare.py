@@ -1,0 +1,117 @@
+"""The Compare page as a person meets it: Run, the cache, links, Cancel, own files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, Visitor
+from tests.conftest import picture
+
+pytestmark = pytest.mark.browser
+LONG = "?compare_tokens=700"
+SHORT = "?compare_tokens=12"
+
+
+def badges(page: Page, words: str) -> Locator:
+    """The badges a person sees; Streamlit keeps a hidden twin of those with a help text."""
+    return page.locator(".stMarkdownBadge", has_text=words).filter(visible=True)
+
+
+def test_run_shows_three_answers_and_a_chart_and_the_next_run_reads_the_cache(
+    visitor: Visitor,
+) -> None:
+    page = visitor.open(LONG).page
+    visitor.run()
+    first = visitor.answers()
+    assert len(first) == 3 and all(text.strip() for text in first)
+    expect(page.get_by_text("Answered", exact=True)).to_have_count(3)
+    chart = page.locator('.st-key-compare_stages [data-testid="stVegaLiteChart"] svg')
+    expect(chart.first).to_be_visible()
+    expect(page.locator('.st-key-compare_stages [data-testid="stTable"]')).to_be_visible()
+    expect(badges(page, "from cache")).to_have_count(0)
+
+    visitor.run()
+    assert visitor.answers() == first
+    expect(badges(page, "from cache")).to_have_count(3)
+    assert visitor.outside == []
+
+
+def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped: str) -> None:
+    visitor = Visitor(context.new_page(), shipped)
+    page = visitor.open().page
+    visitor.run()
+    answers = visitor.answers()
+    assert len(answers) == 3 and all("road" in text.lower() for text in answers)
+    expect(page.get_by_text("Demo checkpoints know", exact=False)).to_have_count(1)
+    expect(badges(page, "cold run")).to_have_count(3)
+
+    visitor.run()
+    assert visitor.answers() == answers
+    expect(badges(page, "from cache")).to_have_count(3)
+
+
+def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
+    page = visitor.open(LONG).page
+    visitor.run()
+    page.get_by_text("tok/s").first.wait_for()
+    expect(page.get_by_text("Answered", exact=True)).not_to_have_count(3)
+    visitor.ready()
+
+
+def test_cancel_stops_all_and_leaves_no_numbers_made_up(visitor: Visitor) -> None:
+    page = visitor.open(LONG).page
+    visitor.run()
+    page.locator(visitor.button("cancel")).click()
+    visitor.ready()
+    assert page.get_by_text("Cancelled", exact=True).count() >= 1
+
+
+def test_a_link_reopens_choice_and_results_elsewhere(visitor: Visitor, browser: Browser) -> None:
+    page = visitor.open(SHORT).page
+    page.locator(".st-key-compare_question textarea").fill("Is **this** $x$ plain?")
+    page.locator(".st-key-compare_question textarea").press("Control+Enter")
+    page.get_by_text("Is **this** $x$ plain?").nth(1).wait_for()
+    answers = visitor.answers()
+
+    other = Visitor(browser.new_page(), "")
+    other.page.set_default_timeout(PATIENCE_MS)
+    other.open(page.url)
+    expect(other.page.locator(".st-key-compare_question textarea")).to_have_value(
+        "Is **this** $x$ plain?"
+    )
+    expect(other.page.get_by_text("Answered", exact=True)).to_have_count(3)
+    assert other.answers() == answers
+    other.page.close()
+
+
+def test_own_files_run_and_are_not_part_of_the_link(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.open(SHORT).page
+    page.get_by_text("Own files", exact=True).click()
+    files = page.locator(".st-key-compare_files input[type=file]")
+    files.set_input_files([picture(tmp_path / "one.png", 1), picture(tmp_path / "two.png", 2)])
+    page.get_by_text("own files · one.png, two.png").wait_for()
+    visitor.run()
+    visitor.ready()
+    expect(page.get_by_text("Answered", exact=True)).to_have_count(2)
+    expect(page.get_by_text("Failed", exact=True)).to_have_count(1)
+    assert "one.png" not in page.url
+
+
+def test_pictures_and_charts_have_words(visitor: Visitor) -> None:
+    page = visitor.open(SHORT).page
+    visitor.run()
+    visitor.ready()
+    images = page.locator("[data-testid=stMain] img, [data-testid=stSidebarUserContent] img")
+    expect(images).to_have_count(4)
+    assert all(image.get_attribute("alt") for image in images.all())
+    chart = page.locator('[data-testid="stVegaLiteChart"]')
+    assert "load" in (chart.get_attribute("aria-label") or chart.inner_html())
+
+
+def test_the_models_page_opens(visitor: Visitor) -> None:
+    page = visitor.open().page
+    page.get_by_role("link", name="Models").click()
+    expect(page.get_by_text("ready", exact=True)).to_have_count(3)

@@ -1,0 +1,229 @@
+"""The Compare page through AppTest, over tiny checkpoints in the real registry."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from engine import jobs, settings
+from engine.dataset import read
+from tests.pages.conftest import Open
+from ui import picker
+
+SHORT = {"tokens": "5"}
+
+
+def texts(at: AppTest) -> list[str]:
+    return [element.value for element in at.text]
+
+
+def captions(at: AppTest) -> list[str]:
+    return [element.value for element in at.caption]
+
+
+def badges(at: AppTest) -> str:
+    return " ".join(element.value for element in at.markdown if "badge[" in element.value)
+
+
+def press_run(at: AppTest) -> AppTest:
+    at.button(key="compare_run").click().run()
+    assert not at.exception
+    return at
+
+
+def results(at: AppTest) -> list[jobs.JobView]:
+    found = (jobs.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
+    return [job.view() for job in found if job]
+
+
+def test_the_first_page_is_ready_to_run(app: Open) -> None:
+    at = app()
+    assert not at.button(key="compare_run").disabled
+    assert at.button(key="compare_cancel").disabled
+    assert len(at.multiselect(key="compare_models").value) == 3
+    assert any("Demo checkpoints" in words for words in captions(at))
+    assert not at.table
+
+
+def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    done = results(at)
+    assert [view.state for view in done] == ["done"] * 3
+    for view in done:
+        assert view.text in texts(at)
+    assert captions(at).count("Answered") == 3
+    assert len(at.get("vega_lite_chart")) == 1
+    table = at.table[0].value
+    assert table.shape[1] == 3 and len(table.loc["vision"]) == 3
+    metrics = [(metric.label, metric.value) for metric in at.metric]
+    assert metrics.count(("New tokens", "5")) == 3
+
+
+def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    assert "from cache" not in badges(at)
+    at = press_run(at)
+    assert badges(at).count("from cache") == 3 and "took" in badges(at)
+    assert all("(took" in cell for cell in at.table[0].value.loc["vision"])
+
+
+def test_results_stay_when_a_widget_changes(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    before = results(at)
+    at.number_input(key="compare_tokens").set_value(7).run()
+    assert results(at) == before and len(at.table) == 1
+    assert [view.new_tokens for view in results(press_run(at))] == [7, 7, 7]
+
+
+def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
+    at = app(tokens="4", question="Is it dark?", models=["Tiny llava"], cache="Off", mode="Hooked")
+    at = press_run(at)
+    (view,) = results(at)
+    assert view.request.prompt == "Is it dark?" and view.request.cache == "off"
+    assert view.request.mode == "hooked" and view.request.decode.max_new_tokens == 4
+    again = app(jobs=[view.id])
+    assert view.text in texts(again) and len(again.table) == 1
+
+
+def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
+    at = app(sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", **SHORT)
+    decode = results(press_run(at))[0].request.decode
+    assert (decode.temperature, decode.top_p, decode.seed) == (1.5, 0.5, 7)
+
+
+def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
+    decode = results(press_run(app(temperature="1.5", **SHORT)))[0].request.decode
+    assert decode.greedy and decode.seed == 0
+
+
+def test_a_link_to_runs_of_another_server_says_so(app: Open) -> None:
+    at = app(jobs=["gone1", "gone2"])
+    assert any("no longer in memory" in words for words in texts(at))
+    assert not at.button(key="compare_run").disabled
+
+
+@pytest.mark.parametrize("tokens", ["0", "999999999", "many"])
+def test_an_absurd_value_in_a_link_falls_back(app: Open, tokens: str) -> None:
+    assert app(tokens=tokens).number_input(key="compare_tokens").value == 256
+
+
+@pytest.mark.parametrize(
+    ("question", "words"), [("   ", "The question is empty"), ("Is <image> here?", "<image>")]
+)
+def test_a_question_that_cannot_be_used_is_a_sentence_not_a_run(
+    app: Open, question: str, words: str
+) -> None:
+    at = app(**SHORT)
+    at.text_area(key="compare_question").set_value(question)
+    at = press_run(at)
+    assert any(words in text for text in texts(at))
+    assert at.session_state["compare_jobs"] == []
+
+
+def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app: Open) -> None:
+    at = app(**SHORT)
+    at.text_area(key="compare_question").set_value("x" * 100_000)
+    at = press_run(at)
+    assert any("had 100,000 characters" in words for words in texts(at))
+    assert len(at.text_area(key="compare_question").value) == 4000
+    assert at.session_state["compare_jobs"] == []
+    too_long = press_run(app(question="y" * 5000, **SHORT))
+    assert any("has 5,000 characters" in words for words in texts(too_long))
+
+
+def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(app: Open) -> None:
+    at = press_run(app(tokens="4096"))
+    assert [view.state for view in results(at)] == ["failed"] * 3
+    assert captions(at).count("Failed") == 3
+    assert all(view.error in texts(at) for view in results(at))
+    assert not at.table and not at.metric
+
+
+def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> None:
+    models = settings.load().models_file
+    broken = models.parent / "broken.toml"
+    text = models.read_text(encoding="utf-8")
+    broken.write_text(text.replace('"./video_llava"', '"./nowhere"'), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STAGESCOPE_MODELS", str(broken))
+        at = app(models=["Tiny eventgpt", "Tiny video_llava", "Tiny llava"], **SHORT)
+        at = press_run(at)
+        assert [view.state for view in results(at)] == ["done", "failed", "done"]
+        assert at.table[0].value.shape[1] == 2
+        assert any("nowhere" in words for words in texts(at))
+
+
+def test_what_is_known_is_shown_on_demand(app: Open) -> None:
+    sample = read(settings.load().demo_dir).samples[0]
+    at = app()
+    assert sample.reference not in texts(at)
+    at.toggle(key="compare_truth").set_value(True).run()
+    assert sample.reference in texts(at)
+    assert {metric.label for metric in at.metric} == set(sample.truth)
+
+
+def test_a_common_question_fills_the_field(app: Open) -> None:
+    at = app()
+    common = at.selectbox(key="compare_common")
+    common.set_value(common.options[5]).run()
+    assert at.text_area(key="compare_question").value == common.options[5]
+    assert at.selectbox(key="compare_common").value is None
+
+
+def test_no_models_is_a_hint(app: Open) -> None:
+    at = app()
+    at.multiselect(key="compare_models").set_value([]).run()
+    assert any("Choose one to three models" in words for words in texts(at))
+    assert at.button(key="compare_run").disabled
+
+
+@pytest.mark.parametrize("root", ["/nowhere/at/all", __file__])
+def test_a_root_without_a_dataset_is_a_sentence(app: Open, root: str) -> None:
+    at = app(root=root)
+    assert any(root.rsplit("/", 1)[-1] in words for words in texts(at))
+    assert at.button(key="compare_run").disabled
+
+
+def test_a_typed_root_is_refused_on_a_server_others_can_reach(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(picker, "on_loopback", lambda: False)
+    at = app(root="/nowhere/at/all")
+    assert at.selectbox(key="compare_root").value == picker.DEMO
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("192.168.1.5", False),
+        (None, False),
+        ("example.org", False),
+    ],
+)
+def test_only_loopback_addresses_are_local(
+    address: str | None, local: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(st, "get_option", lambda _: address)
+    assert picker.on_loopback() is local
+
+
+def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
+    at = app(source="Own files")
+    assert any("drop your own files" in words for words in texts(at))
+    assert any("64 MB" in words for words in captions(at))
+
+
+def test_a_models_file_that_cannot_be_read_is_a_sentence(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_MODELS", "/nowhere/models.toml")
+    at = app()
+    assert any("/nowhere/models.toml" in words for words in texts(at))
+    assert not at.button

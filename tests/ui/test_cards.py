@@ -1,0 +1,77 @@
+"""What a card says about a job and its result."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from engine.jobs import JobView
+from tests.ui.results import CACHED, result
+from ui import cards
+
+
+def view(**changes: Any) -> JobView:
+    start = JobView(
+        id="j",
+        model="one",
+        sample_id="s1",
+        state="queued",
+        stage="",
+        position=0,
+        text="",
+        new_tokens=0,
+        ttft_ms=None,
+        tokens_per_s=None,
+        error="",
+        result=None,
+        request=result().request,
+    )
+    return dataclasses.replace(start, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"position": 1}, "Waiting: 1 run before this one"),
+        ({"position": 2}, "Waiting: 2 runs before this one"),
+        ({"position": 0}, "Next"),
+        ({"state": "loading"}, "Loading the model …"),
+        ({"state": "running", "stage": "vision"}, "Running: vision …"),
+        ({"state": "done"}, "Answered"),
+        ({"state": "failed"}, "Failed"),
+        ({"state": "cancelled"}, "Cancelled"),
+    ],
+)
+def test_the_status_says_where_a_job_is(changes: dict[str, Any], words: str) -> None:
+    assert cards.status(view(**changes)) == words
+
+
+def test_a_streaming_job_shows_its_count_and_no_rate_before_the_second_token() -> None:
+    one = view(state="running", new_tokens=1, ttft_ms=80.0)
+    assert cards.status(one) == "1 token · first after 80.0 ms"
+    more = view(state="running", new_tokens=9, ttft_ms=80.0, tokens_per_s=55.5)
+    assert cards.status(more) == "9 tokens · first after 80.0 ms · 55.5 tok/s"
+
+
+def test_the_figures_have_units_and_a_formula_each() -> None:
+    figures = cards.figures(result())
+    assert figures["New tokens"] == "3" and figures["Context"] == "12"
+    assert figures["TTFT"] == "100 ms" and figures["TPOT"] == "37.5 ms"
+    assert set(figures) == set(cards.FORMULAS)
+
+
+def test_one_token_has_no_time_per_token() -> None:
+    figures = cards.figures(result(tokens=1))
+    assert figures["TPOT"] == "–" and figures["tok/s"] == "–"
+
+
+def test_badges_name_both_times_of_a_cached_stage() -> None:
+    ((words, _, _),) = cards.badges(result(vision=CACHED))
+    assert words == "vision from cache: 2.00 ms, took 40.0 ms"
+
+
+def test_cold_and_hooked_runs_are_marked() -> None:
+    assert cards.badges(result()) == []
+    assert [b[0] for b in cards.badges(result(cold=True, mode="hooked"))] == ["cold run", "hooked"]

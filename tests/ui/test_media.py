@@ -1,0 +1,85 @@
+"""Contact sheets and previews."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine.errors import MediaError
+from engine.types import Sample
+from tests.conftest import picture
+from ui import media
+
+
+def flat(colour: tuple[int, int, int], size: tuple[int, int] = (480, 640)) -> np.ndarray:
+    return np.full((*size, 3), colour, dtype=np.uint8)
+
+
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data)).convert("RGBA")
+
+
+@pytest.mark.parametrize(
+    ("number", "columns", "cell"), [(1, 1, (800, 600)), (5, 3, (400, 300)), (8, 4, (300, 225))]
+)
+def test_the_grid_shows_pictures_as_large_as_they_fit(
+    number: int, columns: int, cell: tuple[int, int]
+) -> None:
+    assert media.grid(number, 4 / 3) == (columns, cell)
+
+
+@pytest.mark.parametrize("aspect", [0.2, 1.0, 4 / 3, 5.0])
+@pytest.mark.parametrize("number", [1, 2, 3, 7, 64])
+def test_no_picture_leaves_the_sheet(number: int, aspect: float) -> None:
+    columns, (width, height) = media.grid(number, aspect)
+    assert columns * width <= media.SHEET[0]
+    assert -(-number // columns) * height <= media.SHEET[1]
+
+
+def test_a_sheet_is_in_reading_order_and_empty_where_nothing_is() -> None:
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
+    sheet = opened(media.sheet([flat(colour) for colour in colours]))
+    assert sheet.size == media.SHEET
+    centres = [(200 + 400 * (i % 3), 150 + 300 * (i // 3)) for i in range(5)]
+    for centre, colour in zip(centres, colours, strict=True):
+        seen = sheet.getpixel(centre)
+        assert isinstance(seen, tuple)
+        assert np.abs(np.subtract(seen[:3], colour)).max() < 12
+    empty = sheet.getpixel((1000, 450))
+    assert isinstance(empty, tuple) and empty[3] == 0
+
+
+def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
+    events, video = (media.seen(sample, kind, "arange") for kind in ("events", "video"))
+    assert "5 event images" in events.caption and "5 event images" in events.alt
+    assert "8 frames" in video.caption and "arange" in video.caption
+    assert sample.id in video.alt
+
+
+def test_pictures_that_cannot_be_read_are_an_error() -> None:
+    with pytest.raises(MediaError):
+        media.seen(Sample("s", ""), "video", "arange")
+
+
+def test_each_sample_has_its_own_preview(tmp_path: Path) -> None:
+    one, two = (Sample(f"s{n}", "", images=(picture(tmp_path / f"{n}.png", n),)) for n in (1, 2))
+    assert media.preview(one) != media.preview(two)
+    assert media.preview(Sample("none", "")) is None
+
+
+def test_a_changed_file_has_a_new_preview(tmp_path: Path) -> None:
+    sample = Sample("s", "", images=(picture(tmp_path / "a.png", 1),))
+    before = media.preview(sample)
+    picture(tmp_path / "a.png", 2)
+    os.utime(tmp_path / "a.png", ns=(1, 1))
+    assert media.preview(sample) != before
+
+
+def test_a_file_that_is_gone_has_a_stamp_too(tmp_path: Path) -> None:
+    gone = tmp_path / "gone.png"
+    assert media.stamp_of(Sample("s", "", images=(gone,))) == ((str(gone), 0, 0),)

@@ -1,0 +1,47 @@
+"""What is prepared behind the first page: the demo scenes, then the models, then the charts.
+
+Boundary: threads that call the engine once per server; pages only look whether a thing is there.
+One after another, because each of them keeps the processor busy.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+
+import streamlit as st
+
+from engine import jobs, settings
+from engine.demo.dataset import ensure_dataset
+from engine.errors import StageScopeError
+
+
+@st.cache_resource(show_spinner=False)
+def demo_scenes(root: Path) -> Future[Path]:
+    """The demo dataset, being made from the first call on."""
+    making: Future[Path] = Future()
+
+    def make() -> None:
+        try:
+            making.set_result(ensure_dataset(root))
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is said on the page
+            making.set_exception(error)
+
+    threading.Thread(target=make, name="demo-scenes", daemon=True).start()
+    return making
+
+
+@st.cache_resource(show_spinner=False)
+def warm_up() -> None:
+    """Load the demo models, and what charts import, once the demo scenes are there."""
+
+    def prepare() -> None:
+        with contextlib.suppress(StageScopeError):  # the page shows the same sentence
+            demo_scenes(settings.load().demo_dir).exception()
+            jobs.manager().warm_up()
+        importlib.import_module("ui.charts")
+
+    threading.Thread(target=prepare, name="warm-up", daemon=True).start()

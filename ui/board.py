@@ -1,0 +1,185 @@
+"""The main part of the Compare page: cards side by side, then the stage times of all.
+
+Boundary: shows runs if there are any, else what the chosen models would see.  Results stay until
+the next Run, whatever is chosen meanwhile, and say what they belong to.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine.errors import MediaError
+from engine.jobs import JobView
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.types import Sample
+from ui import cards, media, runs
+from ui.text import escape, name_of
+from ui.theme import STAGE_MEANING
+
+DEMO_NOTICE = (
+    "Demo checkpoints know drawn driving scenes and the common questions; "
+    "what they say about anything else means nothing."
+)
+
+
+PICTURES_S = 0.05  # spent on pictures between two looks at the runs
+STAGE_HELP = "\n".join(f"- **{name}**: {meaning}" for name, meaning in STAGE_MEANING.items())
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What the board shows: a sample as some models see it, under one line of words."""
+
+    sample: Sample
+    models: tuple[ModelEntry, ...]
+    frames: str
+    words: str
+
+
+def show(
+    entries: Sequence[ModelEntry],
+    sample: Sample | None,
+    chosen: Sequence[ModelEntry],
+    frames: str,
+) -> None:
+    """Everything below the buttons."""
+    found = [view for view in runs.views() if view.model in {entry.name for entry in entries}]
+    if runs.lost():
+        cards.notice("This link's runs are no longer in memory: press Run to repeat them.", "lost")
+    if found:
+        subject = _of_runs(entries, found)
+    elif sample is None or not chosen:
+        missing = "a sample, or drop your own files," if sample is None else "one to three models"
+        cards.hint(f"Choose {missing} in the sidebar, then press Run.")
+        return
+    else:
+        subject = _Subject(sample, tuple(chosen), frames, f"{name_of(sample)}: not run yet")
+    slots, stages = _skeleton(subject)
+    pictures = _fill_pictures(subject, slots, ran=bool(found))
+    if found:
+        by_id = dict(zip((view.id for view in found), slots, strict=True))
+        _follow(by_id, pictures, stages, entries)
+    else:
+        for slot, entry in zip(slots, subject.models, strict=True):
+            cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
+        deque(pictures, maxlen=0)
+
+
+def _of_runs(entries: Sequence[ModelEntry], found: Sequence[JobView]) -> _Subject:
+    by_name = {entry.name: entry for entry in entries}
+    request = found[0].request
+    models = tuple(by_name[view.model] for view in found)
+    return _Subject(
+        request.sample, models, request.frames, f"{name_of(request.sample)}: {request.prompt}"
+    )
+
+
+def _skeleton(subject: _Subject) -> tuple[list[cards.Slot], DeltaGenerator]:
+    """The board's places, always the same ones in the same order.
+
+    Streamlit clears what a script no longer draws only when the script ends, which a run that
+    streams puts off: every place has to be drawn over or emptied.
+    """
+    if any(entry.demo for entry in subject.models):
+        st.caption(DEMO_NOTICE)
+    else:
+        st.empty()
+    cards.small(subject.words, "subject")
+    _truth(subject.sample, st.empty())
+    columns = st.columns(max(2, len(subject.models)))[: len(subject.models)]
+    slots = []
+    for entry, column in zip(subject.models, columns, strict=True):
+        with column:
+            slots.append(cards.card(entry))
+    with st.container(key="compare_stages"):
+        return slots, st.empty()
+
+
+def _fill_pictures(subject: _Subject, slots: Sequence[cards.Slot], ran: bool) -> Iterator[None]:
+    """Draws one card's pictures at each step: decoding them must not hold up the answers."""
+    for slot, entry in zip(slots, subject.models, strict=True):
+        said = ran or registry.cannot_run(entry, subject.sample) is not None
+        cards.show_pictures(slot, entry, _seen(subject, entry), said)
+        yield
+
+
+def _step(pictures: Iterator[None]) -> None:
+    """As many pictures as are quickly drawn, at least one: those drawn before are."""
+    end = time.monotonic() + PICTURES_S
+    for _ in pictures:
+        if time.monotonic() > end:
+            break
+
+
+def _seen(subject: _Subject, entry: ModelEntry) -> media.Seen | str:
+    try:
+        return media.seen(subject.sample, entry.kind, subject.frames)
+    except MediaError as error:
+        return str(error)
+
+
+def _follow(
+    slots: dict[str, cards.Slot],
+    pictures: Iterator[None],
+    stages: DeltaGenerator,
+    entries: Sequence[ModelEntry],
+) -> None:
+    """Draw what has changed since the last look, until all runs have ended."""
+    labels = {entry.name: entry.label for entry in entries}
+    drawn: dict[str, JobView] = {}
+
+    def draw(now: list[JobView]) -> None:
+        fresh = [view for view in now if view.id in slots and drawn.get(view.id) != view]
+        for view in fresh:
+            cards.draw(slots[view.id], view)
+            drawn[view.id] = view
+        if any(view.ended for view in fresh):
+            _stages(stages, [view for view in now if view.ended], labels)
+        _step(pictures)
+
+    waited = runs.follow(draw)
+    deque(pictures, maxlen=0)
+    if waited:
+        st.rerun()
+
+
+def _stages(place: DeltaGenerator, ended: Sequence[JobView], labels: dict[str, str]) -> None:
+    """The chart and the table of the runs that have a result."""
+    from ui import charts  # altair and pandas take longer to import than the first page may
+
+    rows = [charts.Row(labels[view.model], view.result) for view in ended if view.result]
+    if not rows:
+        return
+    with place.container():
+        st.subheader("Stages", anchor=False, help=STAGE_HELP)
+        st.altair_chart(charts.stage_chart(rows), alt=charts.words(rows), width="stretch")
+        if any(row.result.cached for row in rows):
+            st.caption(
+                "Striped: features read from the cache. The pale stripes behind: the time the "
+                "stage took when it was computed."
+            )
+        st.table(charts.table(rows), alt="The stages' times and their sources.")
+
+
+def _truth(sample: Sample, place: DeltaGenerator) -> None:
+    """What is known about the sample, when the visitor asks for it."""
+    if not st.session_state.get("compare_truth"):
+        return
+    with place.container(border=True):
+        if not sample.truth and not sample.reference:
+            st.caption("This sample has no reference answer.")
+        if sample.reference:
+            st.caption("Reference answer")
+            st.text(sample.reference)
+        if sample.truth:
+            st.caption("What was drawn")
+            with st.container(horizontal=True, gap="medium"):
+                for name, value in sample.truth.items():
+                    st.metric(escape(name), value, width="content")

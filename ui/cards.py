@@ -1,0 +1,207 @@
+"""One model's card: its name, what it sees, its answer as it grows, its numbers, or why it failed.
+
+Boundary: draws a JobView, changes nothing.  Model output, error sentences and names of files go
+through st.text, which shows every character as it is; st.markdown gets constants and escaped words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine.jobs import JobView
+from engine.models.checkpoint import ModelEntry
+from engine.types import RunResult
+from ui.media import Seen
+from ui.text import count, escape, ms, rate
+from ui.theme import FAMILY_COLOURS
+
+ANSWER_HEIGHT = 250
+Colour = Literal["green", "orange", "violet"]
+CACHE_HELP = (
+    "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
+    "the total of this run and the total with stage 3 at the time it took when it was computed."
+)
+DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
+COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
+HOOKED_HELP = "The model's own generate() ran; stage 3 was timed by hooks, stage 4 is the rest."
+FORMULAS = {
+    "New tokens": "Ids the model produced; the end-of-answer token counts. The prompt does not.",
+    "Context": "Ids of the prompt with the visual tokens in place.",
+    "TTFT": "Time to first token: from the start of the run to the first new token. "
+    "Waiting in the queue is not part of it.",
+    "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
+    "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
+}
+STOPS = {
+    "eos": "",
+    "length": "Stopped at the limit of new tokens.",
+    "cancelled": "Cancelled before the end.",
+}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The places on a card that are filled after it stands."""
+
+    pictures: DeltaGenerator
+    status: DeltaGenerator
+    answer: DeltaGenerator
+    numbers: DeltaGenerator
+
+
+def card(entry: ModelEntry) -> Slot:
+    """A card with its name and empty places."""
+    family = entry.family if entry.family in FAMILY_COLOURS else "other"
+    with st.container(border=True, key=f"card_{family}_{entry.name}"):
+        _heading(entry)
+        with st.container(key=f"seen_{entry.name}"):
+            pictures = st.empty()
+        status = st.empty()
+        with st.container(
+            height=ANSWER_HEIGHT, border=False, key=f"answer_{entry.name}", autoscroll=True
+        ):
+            answer = st.empty()
+        numbers = st.empty()
+    return Slot(pictures, status, answer, numbers)
+
+
+def _heading(entry: ModelEntry) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{escape(entry.label)}**", width="content")
+        if entry.demo:
+            st.badge("demo", color="gray", help=DEMO_HELP)
+
+
+def show_pictures(slot: Slot, entry: ModelEntry, seen: Seen | str, said: bool) -> None:
+    """What the model sees; `seen` is a sentence when there are no pictures.
+
+    What was noted or went wrong is left out when it is `said` elsewhere on the card.
+    """
+    with slot.pictures.container():
+        if isinstance(seen, str):
+            small("No pictures to show.", f"seen_{entry.name}")
+            notes: tuple[str, ...] = (seen,)
+        else:
+            st.image(seen.picture, width="stretch", alt=seen.alt)
+            small(seen.caption, f"seen_{entry.name}")
+            notes = seen.notes
+        for number, note in enumerate(() if said else notes):
+            notice(note, f"seen_{entry.name}_{number}")
+
+
+def small(text: str, key: str) -> None:
+    """Plain text in small letters."""
+    with st.container(key=f"small_{key}"):
+        st.text(text)
+
+
+def problem(text: str, key: str) -> None:
+    """A sentence about what went wrong, as plain text."""
+    with st.container(key=f"problem_{key}"):
+        st.text(text)
+
+
+def notice(text: str, key: str) -> None:
+    """A sentence to keep in mind, as plain text."""
+    with st.container(key=f"notice_{key}"):
+        st.text(text)
+
+
+def hint(text: str) -> None:
+    """What to do on a page that has nothing to show yet."""
+    with st.container(border=True, key="hint"):
+        st.text(text)
+
+
+def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
+    """A card before any run; `reason` says why the model could not answer."""
+    slot.status.caption("Cannot run" if reason else "Not run yet")
+    with slot.answer.container():
+        if reason:
+            notice(reason, f"idle_{entry.name}")
+        else:
+            st.caption("Press Run (Ctrl+Enter): the answer appears here.")
+
+
+def draw(slot: Slot, view: JobView) -> None:
+    """The card's changing part as the job stands now."""
+    slot.status.caption(status(view))
+    if view.error:
+        with slot.answer.container():
+            show = problem if view.state == "failed" else notice
+            show(view.error, f"job_{view.model}")
+    else:
+        slot.answer.text(view.text or " ")
+    if view.result is not None:
+        with slot.numbers.container():
+            _numbers(view.result)
+
+
+def status(view: JobView) -> str:
+    """Where the job is, in a few words."""
+    if view.state == "queued":
+        return (
+            f"Waiting: {count(view.position, 'run')} before this one" if view.position else "Next"
+        )
+    if view.state == "loading":
+        return "Loading the model …"
+    if view.state == "running":
+        return _progress(view)
+    return {"done": "Answered", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
+
+
+def _progress(view: JobView) -> str:
+    if not view.new_tokens:
+        return f"Running: {view.stage or 'starting'} …"
+    parts = [count(view.new_tokens, "token"), f"first after {ms(view.ttft_ms)}"]
+    if view.tokens_per_s is not None:
+        parts.append(rate(view.tokens_per_s))
+    return " · ".join(parts)
+
+
+def _numbers(result: RunResult) -> None:
+    _badges(result)
+    with st.container(horizontal=True, gap="small"):
+        for name, value in figures(result).items():
+            st.metric(name, value, help=FORMULAS[name], width="content")
+    for number, note in enumerate((STOPS[result.generation.stop], *result.notes)):
+        if note:
+            small(note, f"note_{result.model.name}_{number}")
+
+
+def figures(result: RunResult) -> dict[str, str]:
+    """The headline numbers with their units, in a fixed order."""
+    return {
+        "New tokens": f"{result.new_tokens:,}",
+        "Context": f"{result.generation.prompt_tokens:,}",
+        "TTFT": ms(result.ttft_ms),
+        "TPOT": ms(result.tpot_ms),
+        "tok/s": rate(result.tokens_per_s).removesuffix(" tok/s"),
+    }
+
+
+def _badges(result: RunResult) -> None:
+    shown = badges(result)
+    if not shown:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in shown:
+            st.badge(words, color=colour, help=help_text)
+
+
+def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
+    """(words, colour, explanation) of what a reader must know before trusting the times."""
+    found: list[tuple[str, Colour, str]] = []
+    for span in result.spans:
+        if span.source == "cached":
+            words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
+            found.append((words, "green", CACHE_HELP))
+    if result.cold:
+        found.append(("cold run", "orange", COLD_HELP))
+    if result.request.mode == "hooked":
+        found.append(("hooked", "violet", HOOKED_HELP))
+    return found

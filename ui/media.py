@@ -1,0 +1,120 @@
+"""Pictures as a browser shows them: one contact sheet per model, one preview per sample.
+
+Boundary: the engine decodes files, this module only shrinks and encodes what it gives.  Encoding
+happens once per content, under st.cache_data, because it costs more than a rerun may.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+from PIL import Image as Pictures
+from PIL import ImageOps
+
+from engine import media
+from engine.types import Image, Media, MediaKind, Sample
+from ui.text import count
+
+SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
+_GAP = 6
+_QUALITY = 86
+Stamp = tuple[tuple[str, int, int], ...]
+NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a model is shown: a contact sheet and the words that go with it."""
+
+    picture: bytes
+    caption: str
+    alt: str
+    notes: tuple[str, ...]
+
+
+def seen(sample: Sample, kind: MediaKind, rule: str) -> Seen:
+    """The pictures of one media kind, or MediaError."""
+    return _seen(sample, kind, rule, sample.id, stamp_of(sample))
+
+
+@st.cache_data(max_entries=48, show_spinner=False)
+def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: Stamp) -> Seen:
+    found = media.load(_sample, kind, rule)
+    what = count(len(found.images), NOUNS[kind])
+    order = ", in the order of time" if len(found.images) > 1 else ""
+    return Seen(
+        picture=sheet(found.images),
+        caption=_caption(found, what),
+        alt=f"What the model sees of {name}: {what}{order}, from {found.source}.",
+        notes=found.notes,
+    )
+
+
+def _caption(found: Media, what: str) -> str:
+    """How many pictures, from where, chosen how."""
+    words = found.source if found.source.startswith(what) else f"{what}: {found.source}"
+    return f"{words} ({found.rule})" if found.rule else words
+
+
+def preview(sample: Sample) -> bytes | None:
+    """A small picture of the sample, None if it has none."""
+    return _preview(sample, stamp_of(sample))
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _preview(_sample: Sample, stamp: Stamp) -> bytes | None:
+    image = media.thumbnail(_sample)
+    return None if image is None else _encode(Pictures.fromarray(image))
+
+
+def stamp_of(sample: Sample) -> Stamp:
+    """Which files a sample has and when each last changed: what its pictures depend on."""
+    return tuple(_state(path) for path in _paths(sample))
+
+
+def _paths(sample: Sample) -> Iterator[Path]:
+    yield from (*sample.event_images, *sample.frames, *sample.images)
+    yield from (path for path in (sample.events, sample.mp4) if path is not None)
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), found.st_mtime_ns, found.st_size
+
+
+def sheet(images: Sequence[Image]) -> bytes:
+    """The pictures in reading order on one transparent sheet, as large as they fit."""
+    width, height = images[0].shape[1], images[0].shape[0]
+    columns, cell = grid(len(images), width / height)
+    page = Pictures.new("RGBA", SHEET)
+    for index, image in enumerate(images):
+        room = (cell[0] - _GAP, cell[1] - _GAP)
+        picture = ImageOps.contain(Pictures.fromarray(image), room, Pictures.Resampling.BICUBIC)
+        row, column = divmod(index, columns)
+        page.paste(picture, (column * cell[0], row * cell[1]))
+    return _encode(page)
+
+
+def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
+    """(columns, cell size in pixels) that show `number` pictures largest on a sheet."""
+
+    def cell(columns: int) -> tuple[int, int]:
+        rows = -(-number // columns)
+        width = min(SHEET[0] / columns, SHEET[1] / rows * aspect)
+        return int(width), int(width / aspect)
+
+    columns = max(range(1, number + 1), key=lambda n: (cell(n)[0], -n))
+    return columns, cell(columns)
+
+
+def _encode(picture: Pictures.Image) -> bytes:
+    buffer = io.BytesIO()
+    picture.save(buffer, "WEBP", quality=_QUALITY, method=0)
+    return buffer.getvalue()

@@ -1,0 +1,79 @@
+"""The runs a visitor looks at: started here or opened by a link, followed until they end.
+
+Boundary: session state and the URL on one side, the engine's queue on the other.  A page forgets
+nothing when it is redrawn or reloaded, because it keeps only the jobs' ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from engine import jobs
+from engine.jobs import JobView
+from engine.types import RunRequest
+
+IDS = "compare_jobs"  # in the session and in the URL
+REDRAW_S = 0.1
+GRACE_S = 0.5  # a page drawn after the end need not be drawn twice
+MAX_RUNS = 3
+
+
+def start(requests: Sequence[RunRequest]) -> None:
+    """Queue one run per model, in order, in place of those shown so far."""
+    cancel()
+    queue = jobs.manager()
+    _remember([queue.submit(request).id for request in requests])
+
+
+def cancel() -> None:
+    """Stop every run of this page that has not ended, and give it a moment to do so."""
+    found = [job for job in (jobs.manager().get(job_id) for job_id in _ids()) if job]
+    for job in found:
+        job.cancel()
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end and not all(job.view().ended for job in found):
+        time.sleep(0.01)
+
+
+def views() -> list[JobView]:
+    """The runs this page shows, as they stand now; looking keeps them alive."""
+    found = (jobs.manager().get(job_id) for job_id in _ids())
+    return [job.view() for job in found if job is not None]
+
+
+def lost() -> bool:
+    """Whether a link names runs that this server no longer holds."""
+    return any(jobs.manager().get(job_id) is None for job_id in _ids())
+
+
+def follow(draw: Callable[[list[JobView]], None]) -> bool:
+    """Redraw ten times a second until all runs have ended; True if there was anything to wait for.
+
+    Streamlit may end this loop at any call to draw (a click, a closed tab): the runs go on.
+    """
+    now = views()
+    draw(now)
+    if all(view.ended for view in now):
+        return False
+    while not all(view.ended for view in now):
+        time.sleep(REDRAW_S)
+        now = views()
+        draw(now)
+    return True
+
+
+def _ids() -> list[str]:
+    if IDS not in st.session_state:
+        st.session_state[IDS] = st.query_params.get_all(IDS)[:MAX_RUNS]
+    found: list[str] = st.session_state[IDS]
+    if found and not st.query_params.get_all(IDS):
+        st.query_params[IDS] = found  # another page has emptied the URL meanwhile
+    return found
+
+
+def _remember(ids: list[str]) -> None:
+    st.session_state[IDS] = ids
+    st.query_params[IDS] = ids

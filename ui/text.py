@@ -1,0 +1,58 @@
+"""Numbers and sentences as a person reads them.
+
+Boundary: strings in, strings out; no streamlit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from engine.types import Sample
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
+
+
+def escape(text: str) -> str:
+    """Text whose every punctuation mark is literal in Markdown, on one line."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def ms(value: float | None) -> str:
+    """Milliseconds with three digits that mean something: 0.42, 8.15, 48.2, 1,204."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    digits = 2 if size < 10 else 1 if size < 100 else 0
+    return f"{value:,.{digits}f} ms"
+
+
+def rate(value: float | None) -> str:
+    """Tokens in a second."""
+    return "–" if value is None else f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"
+
+
+def count(number: int, noun: str) -> str:
+    """ "1 frame", "8 frames"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def name_of(sample: Sample) -> str:
+    """A sample's sequence and id, a UUID by its start: short, and nearly always enough."""
+    name = sample.id[:8] if _UUID.fullmatch(sample.id) else sample.id
+    return f"{sample.sequence} · {name}" if sample.sequence else name
+
+
+def names_of(samples: Sequence[Sample]) -> dict[str, str]:
+    """id -> name; the whole id where the short name would mean several samples."""
+    taken = Counter(name_of(sample) for sample in samples)
+    return {
+        sample.id: name_of(sample) if taken[name_of(sample)] == 1 else _full(sample)
+        for sample in samples
+    }
+
+
+def _full(sample: Sample) -> str:
+    return f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
