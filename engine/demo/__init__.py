@@ -1,0 +1,1 @@
+"""What runs with no download: a small world, a dataset of it, and checkpoints that have seen it."""

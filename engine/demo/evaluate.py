@@ -1,0 +1,105 @@
+"""How often the demo models are right about scenes that they were not trained on.
+
+The boundary: it asks through the engine's ordinary pipeline, files on disk included, and reads the
+answers as a person would. It knows nothing of networks.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from engine.demo.dataset import write_dataset
+from engine.demo.questions import ASKED, DEFAULT_QUESTION
+from engine.demo.reading import read_attributes
+from engine.demo.scenes import ATTRIBUTES
+from engine.types import Sample
+
+DEMO_MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo")
+BATCH = 50  # scenes on disk at a time
+MOTION_ASKED = "motion, asked"  # from the answer to the question about it
+Claims = dict[str, str]
+Score = dict[str, float]
+Table = dict[str, dict[str, Score]]
+
+
+def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) -> Table:
+    """{model: {attribute: accuracy, majority, n, claimed}} from greedy answers.
+
+    accuracy is right answers / n and claimed the share that state the attribute at all; n counts
+    the scenes to which it applies; majority is what always naming the commonest value would get.
+    """
+    truths: list[Claims] = []
+    claims: dict[str, list[Claims]] = {model: [] for model in models}
+    for start in range(seeds.start, seeds.stop, BATCH):
+        part = range(start, min(start + BATCH, seeds.stop))
+        with tempfile.TemporaryDirectory() as folder:
+            samples = _samples(Path(folder) / "held-out", part)
+            truths += [dict(sample.truth) for sample in samples]
+            for model in models:
+                claims[model] += _claims(model, samples)
+        say(f"evaluated scenes {part.start} to {part.stop - 1}")
+    return {model: score(truths, claims[model]) for model in models}
+
+
+def score(truths: Sequence[Claims], claims: Sequence[Claims]) -> dict[str, Score]:
+    """What was claimed about each scene against what is there, per attribute."""
+    table: dict[str, Score] = {}
+    for name in (*ATTRIBUTES, MOTION_ASKED):
+        attribute = "motion" if name == MOTION_ASKED else name
+        applies = [row for row, truth in enumerate(truths) if attribute in truth]
+        if not applies:
+            continue
+        wanted = [truths[row][attribute] for row in applies]
+        given = [claims[row].get(name) for row in applies]
+        right = sum(said == value for said, value in zip(given, wanted, strict=True))
+        common = Counter(wanted).most_common(1)[0][1]
+        table[name] = {
+            "accuracy": right / len(applies),
+            "majority": common / len(applies),
+            "n": len(applies),
+            "claimed": sum(said is not None for said in given) / len(applies),
+        }
+    return table
+
+
+def as_text(table: Table) -> str:
+    """The table for a terminal."""
+    lines = []
+    for model, rows in table.items():
+        lines += [model, f"  {'attribute':16s} accuracy  majority  claimed     n"]
+        lines += [
+            f"  {name:16s} {row['accuracy']:8.3f}  {row['majority']:8.3f} {row['claimed']:8.3f} "
+            f"{row['n']:5.0f}"
+            for name, row in rows.items()
+        ]
+    return "\n".join(lines)
+
+
+def _samples(root: Path, seeds: Iterable[int]) -> tuple[Sample, ...]:
+    from engine import dataset
+
+    return tuple(dataset.read(write_dataset(root, seeds)).samples)
+
+
+def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:
+    """What a model says about each sample, the motion once more when it is asked for."""
+    rows = []
+    for sample in samples:
+        said = read_attributes(ask(model, sample, DEFAULT_QUESTION))
+        asked = read_attributes(ask(model, sample, ASKED["motion"][0]))
+        rows.append(said | ({MOTION_ASKED: asked["motion"]} if "motion" in asked else {}))
+    return rows
+
+
+def ask(model: str, sample: Sample, question: str) -> str:
+    """The greedy answer of one model about one sample."""
+    from engine import jobs, pipeline
+    from engine.models import registry
+    from engine.types import RunRequest
+
+    request = RunRequest(sample, model, question, cache="off")
+    adapter = registry.load(registry.entry(model))
+    return pipeline.run(adapter, request, jobs.feature_cache()).generation.text

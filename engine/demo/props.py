@@ -1,0 +1,231 @@
+"""The things that stand beside the road of a demo scene, and how each is drawn.
+
+A prop knows its place in metres and its looks; where the camera is and what time it is comes
+with each call. Random looks are fixed when a prop is made, so that it stays itself in a clip.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from engine.demo.camera import NEAR, Canvas, Colour, pick_colour, shade
+
+WALLS: tuple[Colour, ...] = ((176, 128, 100), (200, 188, 164), (148, 146, 150), (168, 92, 76))
+LEAVES: tuple[Colour, ...] = ((58, 112, 46), (78, 132, 52), (42, 92, 54), (146, 122, 44))
+
+
+class Prop(Protocol):
+    """Anything with a depth (metres at time 0, when the car has gone 0 m) that can be drawn."""
+
+    @property
+    def z(self) -> float: ...
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A round or a pointed tree."""
+
+    x: float
+    z: float
+    height: float
+    crown: float
+    pointed: bool
+    leaf: Colour
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None:
+        point, scale = canvas.camera.point, canvas.camera.scale(z)
+        trunk = 0.16 + 0.02 * self.height
+        canvas.box(self.x - trunk, self.x + trunk, 0, self.height * 0.5, z, (92, 66, 44), "tree")
+        if self.pointed:
+            for low, wide, tone in ((0.22, 1.0, 0.8), (0.45, 0.8, 0.95), (0.66, 0.55, 1.1)):
+                corners = [(-wide, low), (wide, low), (0.0, low + 0.42)]
+                points = [point(self.x + u * self.crown, v * self.height, z) for u, v in corners]
+                canvas.polygon(points, shade(self.leaf, tone), z, "tree")
+            return
+        for u, v, size, tone in (
+            (0.0, 0.72, 1.0, 0.78), (-0.5, 0.62, 0.66, 0.9), (0.5, 0.66, 0.66, 0.84),
+            (-0.15, 0.86, 0.7, 1.08), (0.3, 0.8, 0.4, 1.2),
+        ):  # fmt: skip
+            middle = point(self.x + u * self.crown, v * self.height, z)
+            radius = size * self.crown * scale
+            canvas.ellipse(middle, (radius, radius * 0.85), shade(self.leaf, tone), z, "tree")
+
+
+@dataclass(frozen=True)
+class House:
+    """A façade along the road, from depth z to z + length."""
+
+    x: float
+    z: float
+    length: float
+    height: float
+    wall: Colour
+    lit: tuple[bool, ...]
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None:
+        near, far = max(z, NEAR + 0.3), max(z + self.length, NEAR + 0.6)
+        middle, point = (near + far) / 2, canvas.camera.point
+        outer = self.x + math.copysign(6.0, self.x)
+        if z > NEAR:
+            left, right = sorted((self.x, outer))
+            canvas.box(left, right, 0, self.height, z, shade(self.wall, 0.7), "building")
+        self._panel(canvas, near, far, 0, self.height, self.wall, middle, "building")
+        self._panel(canvas, near, far, self.height * 0.96, self.height + 0.25,
+                    shade(self.wall, 0.5), middle, "building")  # fmt: skip
+        floors, columns = max(1, int(self.height / 2.8)), max(2, int(self.length / 2.4))
+        for number in range(floors * columns):
+            floor, column = divmod(number, columns)
+            start = z + (column + 0.25) * self.length / columns
+            end = start + 0.5 * self.length / columns
+            if start < NEAR + 0.3 or point(self.x, 0, start)[0] < -60:
+                continue
+            lit = canvas.light.night and self.lit[number % len(self.lit)]
+            colour = (250, 208, 120) if lit else (58, 70, 88)
+            low = 0.9 + floor * 2.8
+            self._panel(canvas, start, end, low, low + 1.5, colour, middle, "", lit)
+
+    def _panel(
+        self,
+        canvas: Canvas,
+        near: float,
+        far: float,
+        low: float,
+        high: float,
+        colour: Colour,
+        z: float,
+        kind: str,
+        glow: bool = False,
+    ) -> None:
+        point = canvas.camera.point
+        corners = [(low, near), (high, near), (high, far), (low, far)]
+        canvas.polygon([point(self.x, y, d) for y, d in corners], colour, z, kind, glow)
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One span of a guardrail with its post, from depth z to z + length."""
+
+    x: float
+    z: float
+    length: float
+    tone: float
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None:
+        near, far, point = max(z, NEAR), z + self.length, canvas.camera.point
+        if far <= NEAR:
+            return
+        if z > NEAR:
+            canvas.box(self.x - 0.09, self.x + 0.09, 0, 0.8, z, (96, 98, 102), "rail")
+        for low, high, tone in ((0.42, 0.9, 1.0), (0.52, 0.6, 0.5), (0.72, 0.8, 0.55)):
+            corners = [(low, near), (high, near), (high, far), (low, far)]
+            colour = shade((214, 216, 220), tone * self.tone)
+            kind = "rail" if tone == 1.0 else ""
+            canvas.polygon([point(self.x, y, d) for y, d in corners], colour, near, kind)
+
+
+@dataclass(frozen=True)
+class Post:
+    """A lamp post or a road sign: tall, thin, no person."""
+
+    x: float
+    z: float
+    height: float
+    sign: bool
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None:
+        canvas.box(self.x - 0.06, self.x + 0.06, 0, self.height, z, (112, 114, 118), "post")
+        top, scale = canvas.camera.point(self.x, self.height, z), canvas.camera.scale(z)
+        if self.sign:
+            canvas.ellipse(top, (0.36 * scale, 0.36 * scale), (206, 36, 34), z, "post")
+            canvas.ellipse(top, (0.25 * scale, 0.25 * scale), (238, 238, 236), z)
+            return
+        reach = -math.copysign(1.1, self.x)
+        left, right = sorted((self.x, self.x + reach))
+        canvas.box(left, right, self.height - 0.1, self.height, z, (112, 114, 118), "post")
+        if canvas.light.night:
+            lamp = canvas.camera.point(self.x + reach, self.height - 0.15, z)
+            canvas.ellipse(lamp, (0.3 * scale, 0.16 * scale), (255, 226, 160), z, glow=True)
+
+
+@dataclass(frozen=True)
+class Bale:
+    """A round straw bale, or a low bush when green, in an open field."""
+
+    x: float
+    z: float
+    size: float
+    colour: Colour
+
+    def draw(self, canvas: Canvas, z: float, time: float) -> None:
+        scale = canvas.camera.scale(z)
+        middle = canvas.camera.point(self.x, self.size, z)
+        for part, tone in ((1.0, 0.8), (0.72, 1.0), (0.3, 0.8)):
+            radius = self.size * part * scale
+            canvas.ellipse(middle, (radius * 1.15, radius), shade(self.colour, tone), z)
+
+
+def make_trees(rng: np.random.Generator, near: float, reach: float) -> list[Prop]:
+    """Rows of trees on both sides, from depth `near` to `reach`, metres."""
+    trees: list[Prop] = []
+    pointed, leaf = bool(rng.random() < 0.4), pick_colour(rng, LEAVES, 12)
+    for side in (-1, 1):
+        z = near + rng.uniform(0, 3)
+        while z < reach:
+            tone = shade(leaf, float(rng.uniform(0.8, 1.2)))
+            x, height = side * rng.uniform(4.6, 6.4), rng.uniform(4.2, 7.5)
+            trees.append(Tree(x, z, height, rng.uniform(1.1, 1.9), pointed, tone))
+            z += rng.uniform(3.0, 5.5)
+    return trees
+
+
+def make_houses(rng: np.random.Generator, near: float, reach: float) -> list[Prop]:
+    """Façades on both sides."""
+    houses: list[Prop] = []
+    for side in (-1, 1):
+        z = near - rng.uniform(0, 6)
+        while z < reach:
+            length = rng.uniform(6.0, 12.0)
+            lit = tuple(bool(flag) for flag in rng.random(24) < 0.5)
+            wall = pick_colour(rng, WALLS, 16)
+            x = side * rng.uniform(4.9, 5.8)
+            houses.append(House(x, z, length, rng.uniform(5.5, 12.0), wall, lit))
+            z += length + (rng.uniform(0.5, 2.5) if rng.random() < 0.5 else 0.0)
+    return houses
+
+
+def make_rail(rng: np.random.Generator, side: int, x: float, reach: float) -> list[Prop]:
+    """A guardrail on one side, x metres from the lane's middle."""
+    step, start = rng.uniform(1.8, 2.6), rng.uniform(0, 1.0)
+    tone = float(rng.uniform(0.88, 1.08))
+    count = int(reach / step)
+    return [Rail(side * x, start + number * step, step, tone) for number in range(count)]
+
+
+def make_bales(rng: np.random.Generator, reach: float, straw: bool) -> list[Prop]:
+    """Straw bales, or low bushes, scattered beside the road."""
+    colours: tuple[Colour, ...] = ((206, 176, 92),) if straw else ((84, 116, 58), (108, 122, 66))
+    count = int(rng.integers(2, 7))
+    return [
+        Bale(
+            float(rng.choice((-1, 1)) * rng.uniform(6.0, 16.0)),
+            float(rng.uniform(8, reach)),
+            float(rng.uniform(0.5, 0.8) if straw else rng.uniform(0.25, 0.5)),
+            pick_colour(rng, colours, 12),
+        )
+        for _ in range(count)
+    ]
+
+
+def make_posts(rng: np.random.Generator, reach: float) -> list[Prop]:
+    """At most three lamp posts or signs."""
+    sign, side = bool(rng.random() < 0.5), int(rng.choice((-1, 1)))
+    height = rng.uniform(2.2, 2.9) if sign else rng.uniform(4.5, 6.0)
+    x, first = side * rng.uniform(3.9, 4.4), rng.uniform(7, 16)
+    count = int(rng.integers(1, 4)) if rng.random() < 0.6 else 0
+    return [Post(x, first + n * reach / 4, height, sign) for n in range(count)]

@@ -1,0 +1,62 @@
+"""Reads an answer about a demo scene back into what it claims.
+
+The boundary: text in, attribute -> value out. It knows the wordings of answers.py by their telling
+words only, so that an answer put a little differently is still read.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CURVES = re.compile(r"\b(?:curves?|bends?|turns?)\b[^.]*\bto the (left|right)\b")
+_MOTIONS = (
+    ("approaching", re.compile(r"\b(?:coming|getting|comes|gets) closer\b")),
+    ("steady", re.compile(r"\bsteady distance\b")),
+    ("pulling away", re.compile(r"\b(?:pulling|moving|pulls|moves) away\b")),
+)
+_HOURS = (
+    ("day", re.compile(r"\b(?:day|daytime|daylight)\b")),
+    ("night", re.compile(r"\bnight\b")),
+)
+_PLACES = (
+    ("trees", re.compile(r"\btrees\b")),
+    ("buildings", re.compile(r"\bbuildings\b")),
+    ("guardrail", re.compile(r"\bguardrail\b")),
+    ("open field", re.compile(r"\bopen fields?\b")),
+)
+_SIDE = re.compile(r"\bon the (left|right)\b|\bthe (left|right) side\b")
+
+
+def read_attributes(text: str) -> dict[str, str]:
+    """What an answer claims: attribute -> value. What it contradicts itself on is left out."""
+    claims: dict[str, set[str]] = {}
+    for sentence in re.split(r"(?<=[.!?])\s+", text.strip().lower()):
+        for attribute, value in _claims(sentence):
+            claims.setdefault(attribute, set()).add(value)
+    return {name: values.pop() for name, values in claims.items() if len(values) == 1}
+
+
+def _claims(sentence: str) -> list[tuple[str, str]]:
+    """The claims of one sentence, in lower case."""
+    found: list[tuple[str, str]] = []
+    turn = _CURVES.search(sentence)
+    if "road" in sentence and turn:
+        found.append(("curve", turn[1]))
+    elif re.search(r"\broad\b[^.]*\bstraight\b", sentence):
+        found.append(("curve", "straight"))
+    if re.search(r"\bno (?:other )?vehicle|\bfree of (?:other )?vehicles", sentence):
+        found.append(("lead vehicle", "none"))
+    elif lead := re.search(r"\ba (car|truck)\b[^.]*\bahead\b", sentence):
+        found.append(("lead vehicle", lead[1]))
+    found += [("motion", value) for value, words in _MOTIONS if words.search(sentence)]
+    found += [("roadside", value) for value, words in _PLACES if words.search(sentence)]
+    side = _SIDE.search(sentence)
+    if side and "guardrail" in sentence:
+        found.append(("guardrail side", side[1] or side[2]))
+    if "pedestrian" in sentence:
+        none = "no pedestrian" in sentence
+        if none or side:
+            found.append(("pedestrian", "none" if none else (side[1] or side[2]) if side else ""))
+    if "cannot be told" not in sentence and "not show" not in sentence:
+        found += [("time of day", value) for value, words in _HOURS if words.search(sentence)]
+    return found

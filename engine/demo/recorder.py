@@ -1,0 +1,46 @@
+"""One recording of the demo world as a dataset holds it: events, event images, frames, MP4.
+
+The boundary: a scene in, media out. Where the files go is dataset.py's business, what is learned
+from them corpus.py's.
+"""
+
+from __future__ import annotations
+
+import io
+
+import av
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+Frames = npt.NDArray[np.uint8]  # (F, H, W, 3) RGB
+# One thread and no SIMD: x264's vector code gives other bytes from one run to the next.
+MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "asm=0"}
+
+
+def encode_mp4(frames: Frames, fps: int) -> bytes:
+    """H.264 in an MP4, with the encoding parameters of the real recordings."""
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
+        stream = container.add_stream("libx264", rate=fps, options=MP4_OPTIONS)
+        stream.height, stream.width = frames.shape[1:3]
+        stream.pix_fmt = "yuv420p"
+        for frame in frames:
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
+            container.mux(stream.encode(picture))
+        container.mux(stream.encode())
+    return buffer.getvalue()
+
+
+def decode_mp4(data: bytes) -> Frames:
+    """All frames of an MP4."""
+    with av.open(io.BytesIO(data), "r") as container:
+        pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    return np.stack(pictures).astype(np.uint8)
+
+
+def png(image: npt.NDArray[np.uint8]) -> bytes:
+    """(H, W, 3) -> PNG bytes."""
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG", compress_level=6)
+    return buffer.getvalue()

@@ -1,0 +1,180 @@
+"""One-second driving scenes whose content is known, drawn from a seed.
+
+The boundary: numbers in, frames and truth out. Nothing here knows of events, files or models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from engine.demo import movers, props
+from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
+from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light
+
+FPS = 20
+FRAMES = 20
+REACH = 60.0  # metres: nothing stands farther away
+
+ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    "curve": ("left", "straight", "right"),
+    "lead vehicle": ("none", "car", "truck"),
+    "motion": ("approaching", "steady", "pulling away"),
+    "roadside": ("trees", "buildings", "guardrail", "open field"),
+    "guardrail side": ("left", "right"),
+    "pedestrian": ("none", "left", "right"),
+    "time of day": ("day", "night"),
+}
+MIRRORED = ("curve", "guardrail side", "pedestrian")
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """frames (20, 120, 160, 3) uint8; labels (20, 120, 160) uint8, numbers into camera.KINDS."""
+
+    seed: int
+    frames: npt.NDArray[np.uint8]
+    labels: npt.NDArray[np.uint8]
+    truth: dict[str, str]
+    distance: npt.NDArray[np.float32]  # (20,) metres to the lead vehicle, nan without one
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is drawn in a scene, before the first pixel."""
+
+    bend: float
+    speed: float
+    light: Light
+    surroundings: Surroundings
+    still: list[props.Prop]
+    lead: movers.Vehicle | None
+    person: movers.Person | None
+    shake: npt.NDArray[np.float64]  # (20, 2) pixels: horizon, sideways
+
+
+def draw_truth(rng: np.random.Generator) -> dict[str, str]:
+    """Attribute values, independent of each other; only those that apply."""
+
+    def pick(name: str, *weights: float) -> str:
+        return str(rng.choice(ATTRIBUTES[name], p=weights or None))
+
+    truth = {"curve": pick("curve"), "lead vehicle": pick("lead vehicle", 0.28, 0.36, 0.36)}
+    motion, side = pick("motion"), pick("guardrail side")
+    if truth["lead vehicle"] != "none":
+        truth["motion"] = motion
+    truth["roadside"] = pick("roadside")
+    if truth["roadside"] == "guardrail":
+        truth["guardrail side"] = side
+    truth["pedestrian"] = pick("pedestrian", 0.4, 0.3, 0.3)
+    truth["time of day"] = pick("time of day", 0.6, 0.4)
+    return truth
+
+
+def render(seed: int) -> Scene:
+    """The scene of a seed; the same seed gives the same bytes."""
+    rng = np.random.default_rng([seed, 0x57A6E])
+    truth = draw_truth(rng)
+    plan = _plan(rng, truth)
+    sky = paint_sky(rng, plan.surroundings, plan.light)
+    drawn = [_frame(plan, sky, number, rng) for number in range(FRAMES)]
+    times = np.arange(FRAMES, dtype=np.float32) / FPS
+    lead = plan.lead
+    distance = lead.z + lead.speed * times if lead else np.full(FRAMES, np.nan)
+    frames = np.stack([picture for picture, _ in drawn])
+    labels = np.stack([label for _, label in drawn])
+    return Scene(seed, frames, labels, truth, distance.astype(np.float32))
+
+
+def mirror(scene: Scene) -> Scene:
+    """The same scene in a mirror: left and right exchanged in pixels and in words."""
+    swap = {"left": "right", "right": "left"}
+    truth = {k: swap.get(v, v) if k in MIRRORED else v for k, v in scene.truth.items()}
+    frames = np.ascontiguousarray(scene.frames[:, :, ::-1])
+    labels = np.ascontiguousarray(scene.labels[:, :, ::-1])
+    return Scene(scene.seed, frames, labels, truth, scene.distance)
+
+
+def _plan(rng: np.random.Generator, truth: dict[str, str]) -> Plan:
+    night = truth["time of day"] == "night"
+    speed = float(rng.uniform(3.0, 5.0))
+    turn = {"left": -1.0, "straight": 0.0, "right": 1.0}[truth["curve"]]
+    bend = turn * rng.uniform(0.0048, 0.0092) + rng.uniform(-0.0004, 0.0004)
+    gain = float(rng.uniform(0.8, 0.95) if night else rng.uniform(0.82, 1.08))
+    surroundings = make_surroundings(rng, truth["roadside"])
+    lead = truth["lead vehicle"]
+    side = {"left": -1, "right": 1}
+    person = truth["pedestrian"]
+    return Plan(
+        bend=float(bend),
+        speed=speed,
+        light=Light(night, gain, surroundings.haze),
+        surroundings=surroundings,
+        still=_roadside(rng, truth, surroundings),
+        lead=movers.make_vehicle(rng, lead == "truck", truth["motion"]) if lead != "none" else None,
+        person=movers.make_person(rng, side[person], speed) if person != "none" else None,
+        shake=_shake(rng),
+    )
+
+
+def _roadside(rng: np.random.Generator, truth: dict[str, str], around: Surroundings) -> list[Any]:
+    """What stands beside the road, the farthest first."""
+    kind, things = truth["roadside"], props.make_posts(rng, REACH)
+    if kind == "trees":
+        things += props.make_trees(rng, 4.0, REACH)
+    elif kind == "buildings":
+        things += props.make_houses(rng, 2.0, REACH)
+    elif kind == "guardrail":
+        side = -1 if truth["guardrail side"] == "left" else 1
+        edge = around.right if side > 0 else -around.left
+        things += props.make_bales(rng, REACH, straw=False)
+        things += props.make_rail(rng, side, edge + float(rng.uniform(0.35, 0.8)), REACH)
+    else:
+        things += props.make_bales(rng, REACH, straw=True)
+    return sorted(things, key=lambda thing: -thing.z)
+
+
+def _shake(rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """A camera on wheels: a slow sway and a little jitter, pixels at the drawn size."""
+    phase, rate = rng.uniform(0, 6.28, 2), rng.uniform(4, 9, 2)
+    times = np.arange(FRAMES)[:, None] / FPS
+    return np.sin(phase + rate * times) * rng.uniform(0.9, 1.8, 2) + rng.normal(0, 0.3, (FRAMES, 2))
+
+
+def _frame(
+    plan: Plan, sky: npt.NDArray[np.float32], number: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    time = number / FPS
+    gone = plan.speed * time
+    up, aside = plan.shake[number]
+    camera = Camera(plan.surroundings.horizon + up, WIDTH / 2 + aside, plan.bend)
+    ground, labels = paint_ground(plan.surroundings, plan.light, camera, sky, gone)
+    picture = Image.fromarray(ground).resize((WIDTH, HEIGHT), Image.Resampling.BILINEAR)
+    canvas = Canvas(picture, Image.fromarray(labels), camera, plan.light)
+    for thing in plan.still:
+        if thing.z - gone + getattr(thing, "length", 0.0) > 1.5:
+            thing.draw(canvas, thing.z - gone, time)
+    moving: list[tuple[float, props.Prop]] = []
+    if plan.lead:
+        moving.append((plan.lead.z + plan.lead.speed * time, plan.lead))
+    if plan.person and plan.person.z - gone > 1.5:
+        moving.append((plan.person.z - gone, plan.person))
+    for z, thing in sorted(moving, key=lambda pair: -pair[0]):
+        thing.draw(canvas, z, time)
+    return _expose(picture, rng), np.asarray(canvas.labels, dtype=np.uint8)
+
+
+def _expose(picture: Image.Image, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+    """Halve the picture and add sensor noise in proportion to the light.
+
+    Proportional noise is equal in log intensity by day and by night, so that the number of
+    events it causes does not give the hour away.
+    """
+    small = np.asarray(picture.reduce(2), dtype=np.float32)
+    noise = rng.standard_normal(small.shape[:2], dtype=np.float32)[..., None] * 0.018
+    noisy = small * (1.0 + noise)
+    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)

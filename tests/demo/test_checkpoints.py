@@ -1,0 +1,87 @@
+"""The shipped checkpoints: small, complete, in half precision, and right about unseen scenes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine import dataset as readers
+from engine.demo import evaluate
+from engine.demo.corpus import HELD_OUT
+from engine.demo.dataset import write_dataset
+from engine.demo.questions import ASKED, DEFAULT_QUESTION
+from engine.demo.reading import read_attributes
+from engine.demo.train import CHECKPOINTS
+from engine.models.checkpoint import header
+from engine.types import Sample
+
+FOLDERS = ("eventgpt", "video_llava", "llava")
+SCENES = 16
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sample, ...]:
+    root = tmp_path_factory.mktemp("held-out") / "root"
+    return tuple(readers.read(write_dataset(root, HELD_OUT[:SCENES])).samples)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(cache_dir: Path) -> None:
+    """Nothing is read from or left in the user's cache."""
+
+
+def test_all_three_fit_in_30_megabytes() -> None:
+    total = sum(path.stat().st_size for path in CHECKPOINTS.rglob("*") if path.is_file())
+    assert 5_000_000 < total < 30_000_000
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
+    place = CHECKPOINTS / folder
+    for name in ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors"):
+        assert (place / name).is_file()
+    tensors = header(place / "model.safetensors", folder)
+    assert {tensor["dtype"] for tensor in tensors.values()} == {"F16"}
+    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+    assert config["dtype"] == "float16"
+    text = config.get("text_config", config)
+    assert text["max_position_embeddings"] == 2048
+    for line in place.glob("*.json"):
+        assert "/work" not in line.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
+def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
+    """Far above chance in every attribute the model can know (chance is .3 to .6)."""
+    claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]
+    table = evaluate.score([dict(sample.truth) for sample in samples], claims)
+    hidden = {"eventgpt-demo": "time of day", "llava-demo": "motion"}.get(model)
+    for name, row in table.items():
+        if name == evaluate.MOTION_ASKED:
+            continue
+        if name == hidden:
+            assert row["claimed"] == 0.0
+        elif row["n"] >= 8:
+            assert row["accuracy"] >= 0.75, f"{name}: {row}"
+
+
+@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
+def test_short_answers_agree_with_the_long_one(model: str, samples: tuple[Sample, ...]) -> None:
+    agree = []
+    for sample in samples[:6]:
+        long = read_attributes(evaluate.ask(model, sample, DEFAULT_QUESTION))
+        for kind in ("road", "vehicles", "roadside", "pedestrian"):
+            short = read_attributes(evaluate.ask(model, sample, ASKED[kind][0]))
+            agree += [long.get(name) == value for name, value in short.items()]
+    assert len(agree) >= 24 and np.mean(agree) > 0.9
+
+
+def test_what_cannot_be_seen_is_not_claimed(samples: tuple[Sample, ...]) -> None:
+    hour = evaluate.ask("eventgpt-demo", samples[0], ASKED["time"][0])
+    assert "time of day" in hour and not read_attributes(hour)
+    moving = next(sample for sample in samples if "motion" in sample.truth)
+    motion = evaluate.ask("llava-demo", moving, ASKED["motion"][0])
+    assert "single image" in motion and "motion" not in read_attributes(motion)

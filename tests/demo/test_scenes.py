@@ -1,0 +1,102 @@
+"""Scenes: a seed is a scene, truth and pixels agree, a mirror exchanges left and right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from engine.demo.camera import KIND
+from engine.demo.dataset import SEEDS
+from engine.demo.scenes import ATTRIBUTES, MIRRORED, Scene, draw_truth, mirror, render
+
+
+@pytest.fixture(scope="module")
+def scenes() -> list[Scene]:
+    return [render(seed) for seed in SEEDS]
+
+
+def test_same_seed_same_scene(scenes: list[Scene]) -> None:
+    again = render(SEEDS[0])
+    assert np.array_equal(again.frames, scenes[0].frames)
+    assert np.array_equal(again.labels, scenes[0].labels)
+    assert again.truth == scenes[0].truth
+    assert not np.array_equal(render(SEEDS[0] + 1_000).frames, scenes[0].frames)
+
+
+def test_shapes(scenes: list[Scene]) -> None:
+    for scene in scenes:
+        assert scene.frames.shape == (20, 120, 160, 3) and scene.frames.dtype == np.uint8
+        assert scene.labels.shape == (20, 120, 160)
+        assert scene.distance.shape == (20,)
+
+
+def test_demo_scenes_show_every_value(scenes: list[Scene]) -> None:
+    seen = defaultdict(set)
+    for scene in scenes:
+        for name, value in scene.truth.items():
+            seen[name].add(value)
+    assert {name: set(values) for name, values in ATTRIBUTES.items()} == dict(seen)
+    assert len(scenes) >= 12
+
+
+def test_labels_show_what_the_truth_says(scenes: list[Scene]) -> None:
+    for scene in scenes:
+        middle = scene.labels[10]
+        lead, roadside = scene.truth["lead vehicle"], scene.truth["roadside"]
+        assert (np.sum(middle == KIND["car"]) > 60) == (lead == "car")
+        assert (np.sum(middle == KIND["truck"]) > 150) == (lead == "truck")
+        assert (np.sum(middle == KIND["tree"]) > 300) == (roadside == "trees")
+        assert (np.sum(middle == KIND["building"]) > 1000) == (roadside == "buildings")
+        assert (np.sum(middle == KIND["rail"]) > 30) == (roadside == "guardrail")
+
+
+def test_pedestrian_is_large_and_on_its_side(scenes: list[Scene]) -> None:
+    for scene in scenes:
+        columns = np.nonzero(scene.labels[10] == KIND["person"])[1]
+        side = scene.truth["pedestrian"]
+        if side == "none":
+            assert not len(columns)
+        else:
+            assert len(columns) > 120
+            assert (columns.mean() < 80) == (side == "left")
+
+
+def test_distance_follows_the_motion(scenes: list[Scene]) -> None:
+    for scene in scenes:
+        change = float(scene.distance[-1] - scene.distance[0])
+        motion = scene.truth.get("motion")
+        if motion is None:
+            assert np.isnan(change)
+        else:
+            wanted = {"approaching": change < -2, "steady": abs(change) < 0.5}
+            assert wanted.get(motion, change > 2)
+
+
+def test_night_is_darker(scenes: list[Scene]) -> None:
+    light = {
+        hour: [s.frames.mean() for s in scenes if s.truth["time of day"] == hour]
+        for hour in ATTRIBUTES["time of day"]
+    }
+    assert max(light["night"]) < min(light["day"])
+
+
+def test_mirror_exchanges_left_and_right(scenes: list[Scene]) -> None:
+    swap = {"left": "right", "right": "left"}
+    for scene in scenes:
+        other = mirror(scene)
+        assert np.array_equal(other.frames[:, :, 3], scene.frames[:, :, -4])
+        assert np.array_equal(other.labels[:, :, 0], scene.labels[:, :, -1])
+        for name, value in scene.truth.items():
+            wanted = swap.get(value, value) if name in MIRRORED else value
+            assert other.truth[name] == wanted
+
+
+def test_attributes_that_do_not_apply_are_absent() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        truth = draw_truth(rng)
+        assert ("motion" in truth) == (truth["lead vehicle"] != "none")
+        assert ("guardrail side" in truth) == (truth["roadside"] == "guardrail")
+        assert all(value in ATTRIBUTES[name] for name, value in truth.items())
