@@ -55,9 +55,8 @@ class Slot:
 
 def card(entry: ModelEntry) -> Slot:
     """A card with its name and empty places."""
-    family = entry.family if entry.family in FAMILY_COLOURS else "other"
-    with st.container(border=True, key=f"card_{family}_{entry.name}"):
-        _heading(entry)
+    with frame(entry):
+        heading(entry)
         with st.container(key=f"seen_{entry.name}"):
             pictures = st.empty()
         status = st.empty()
@@ -69,7 +68,14 @@ def card(entry: ModelEntry) -> Slot:
     return Slot(pictures, status, answer, numbers)
 
 
-def _heading(entry: ModelEntry) -> None:
+def frame(entry: ModelEntry) -> DeltaGenerator:
+    """A bordered box whose upper edge has the family's colour."""
+    family = entry.family if entry.family in FAMILY_COLOURS else "other"
+    return st.container(border=True, key=f"card_{family}_{entry.name}")
+
+
+def heading(entry: ModelEntry) -> None:
+    """The entry's label, and whether it is a demo checkpoint."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{escape(entry.label)}**", width="content")
         if entry.demo:

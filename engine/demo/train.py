@@ -24,7 +24,7 @@ CHECKPOINTS = Path(__file__).parent / "checkpoints"
 NICKNAMES: dict[str, Family] = {"llava": "llava", "video": "video_llava", "event": "eventgpt"}
 LANGUAGE_STEPS = 240
 TOWER_STEPS = 2200
-JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 600, "eventgpt": 500}
+JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 450, "eventgpt": 500}
 
 
 def main() -> None:
@@ -80,7 +80,9 @@ def _give_sight(pupil: Pupil, halves: tuple[Corpus, Corpus], work: Path) -> Feat
     tower = pupil.tower.eval()
     path = work / f"{sight}-features.npy"
     if not path.exists():
-        np.save(path, np.concatenate([look(tower, half, sight) for half in halves]))
+        part = path.with_suffix(".part.npy")
+        np.save(part, np.concatenate([look(tower, half, sight) for half in halves]))
+        part.rename(path)
     features: Features = np.load(path)
     return features
 
@@ -89,7 +91,8 @@ def _once(path: Path, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, 
     """The weights kept at path, made first if they are not there."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(make(), path)
+        torch.save(make(), path.with_suffix(".part"))
+        path.with_suffix(".part").rename(path)
     weights: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
     return weights
 
