@@ -27,8 +27,6 @@ DEMO_NOTICE = (
     "Demo checkpoints know drawn driving scenes and the common questions; "
     "what they say about anything else means nothing."
 )
-
-
 PICTURES_S = 0.05  # spent on pictures between two looks at the runs
 STAGE_HELP = "\n".join(f"- **{name}**: {meaning}" for name, meaning in STAGE_MEANING.items())
 
@@ -182,4 +180,4 @@ def _truth(sample: Sample, place: DeltaGenerator) -> None:
             st.caption("What was drawn")
             with st.container(horizontal=True, gap="medium"):
                 for name, value in sample.truth.items():
-                    st.metric(escape(name), value, width="content")
+                    st.metric(escape(name), escape(value), width="content")

@@ -39,9 +39,12 @@ def cancel() -> None:
 
 
 def views() -> list[JobView]:
-    """The runs this page shows, as they stand now; looking keeps them alive."""
+    """The runs this page shows, one per model, as they stand now; looking keeps them alive."""
     found = (jobs.manager().get(job_id) for job_id in _ids())
-    return [job.view() for job in found if job is not None]
+    by_model: dict[str, JobView] = {}
+    for view in (job.view() for job in found if job is not None):
+        by_model.setdefault(view.model, view)
+    return list(by_model.values())
 
 
 def lost() -> bool:
