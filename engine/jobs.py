@@ -43,6 +43,7 @@ class JobView:
     state: State
     stage: StageName | Literal[""]
     position: int
+    queued_ms: float  # waiting for the device; no part of the run
     text: str
     new_tokens: int
     ttft_ms: float | None
@@ -72,6 +73,8 @@ class Job:
     _adapter: Adapter | None = None
     _cancel: threading.Event = field(default_factory=threading.Event)
     _seen: float = field(default_factory=time.monotonic)
+    _submitted: float = field(default_factory=time.monotonic)
+    _started: float | None = None
 
     def stage(self, name: StageName) -> None:
         self._stage = name
@@ -101,6 +104,7 @@ class Job:
             state=self.state,
             stage=self._stage,
             position=self.queue.position(self),
+            queued_ms=((self._started or time.monotonic()) - self._submitted) * 1000,
             text=result.generation.text if result else self._text([t for t, _ in tokens]),
             new_tokens=len(tokens),
             ttft_ms=times[0] if times else None,
@@ -138,6 +142,7 @@ class Job:
 
         if self.cancelled():
             raise Cancelled(f"{self.request.model} was cancelled before it started.")
+        self._started = time.monotonic()
         self.state = "loading"
         entry = registry.entry(self.request.model)
         if reason := registry.cannot_run(entry, self.request.sample):

@@ -53,7 +53,9 @@ def test_positions_count_those_in_front(queue: jobs.Jobs, sample: Sample) -> Non
     second, third = (queue.submit(request(sample)) for _ in range(2))
     assert [job.view().position for job in (first, second, third)] == [0, 1, 2]
     first.cancel()
-    assert wait(third, ended).state == "done"
+    done = wait(third, ended)
+    assert done.state == "done"
+    assert done.queued_ms > first.view().queued_ms >= 0
 
 
 def test_text_grows_while_it_runs(queue: jobs.Jobs, sample: Sample) -> None:

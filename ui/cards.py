@@ -157,7 +157,8 @@ def status(view: JobView) -> str:
         return "Loading the model …"
     if view.state == "running":
         return _progress(view)
-    return {"done": "Answered", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
+    words = {"done": "Answered", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
+    return f"{words} · waited {ms(view.queued_ms)} for the device" if view.result else words
 
 
 def _progress(view: JobView) -> str:

@@ -54,7 +54,7 @@ def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
     assert [view.state for view in done] == ["done"] * 3
     for view in done:
         assert view.text in texts(at)
-    assert captions(at).count("Answered") == 3
+    assert sum(words.startswith("Answered") for words in captions(at)) == 3
     assert len(at.get("vega_lite_chart")) == 1
     assert at.table[0].value.shape[1] == 3
     metrics = [(metric.label, metric.value) for metric in at.metric]
@@ -103,7 +103,7 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
-    assert captions(again).count("Answered") == 1
+    assert sum(words.startswith("Answered") for words in captions(again)) == 1
 
 
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
