@@ -8,7 +8,9 @@ error.  torch is imported by `compare` and `demo --evaluate` alone.
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,16 +26,29 @@ from engine.types import STAGES, DecodeConfig, RunRequest, Sample
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    _print_anywhere()
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     except StageScopeError as error:
         say(str(error))
         return 2
     except KeyboardInterrupt:
         say("Stopped.")
         return 130
-    except BrokenPipeError:
+    except OSError as error:  # a full disk, or a reader such as `head` that has gone
+        if not isinstance(error, BrokenPipeError):
+            say(f"The output cannot be written ({error.strerror}): make room.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left would fail again at exit
         return 1
+
+
+def _print_anywhere() -> None:
+    """A terminal that lacks a character shows its code; no result is lost for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def say(text: str) -> None:
@@ -53,31 +68,34 @@ def _compare(options: argparse.Namespace) -> int:
         top_p=options.top_p,
         seed=options.seed,
     )
-    entries = [registry.entry(name) for name in _names(options.models)]
     sample = dataset.find(_dataset(options.dataset), options.sample)
     prompt = options.prompt if options.prompt is not None else DEFAULT_QUESTION
     requests = [
-        RunRequest(sample, e.name, prompt, decode, options.frames, options.cache, options.mode)
-        for e in entries
+        RunRequest(sample, name, prompt, decode, options.frames, options.cache, options.mode)
+        for name in _names(options.models)
     ]
-    outcomes = [_answer(*pair) for pair in zip(requests, entries, strict=True)]
+    outcomes = [_answer(request) for request in requests]
     found = [row for row, _ in outcomes]
     print(_json(found) if options.json else "\n\n".join(_card(row) for row in found))
     return max(code for _, code in outcomes)
 
 
-def _answer(request: RunRequest, entry: ModelEntry) -> tuple[dict[str, Any], int]:
+def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
     """One model's row and exit code; a failure is its own and costs no other run."""
-    say(f"{entry.name}: loading the model, then answering ...")
+    say(f"{request.model}: loading the model, then answering ...")
     job = jobs.Job(request, jobs.manager())
     job.work()
     if job.result is None:
-        say(f"{entry.name}: {job.error}")
+        say(f"{request.model}: {job.error}")
         mendable = isinstance(job.failure, StageScopeError)
-        return rows.failed(request, entry, job.error), 2 if mendable else 1
+        return rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
     for note in job.result.notes:
-        say(f"{entry.name}: {note}")
+        say(f"{request.model}: {note}")
     return rows.row(job.result), 0
+
+
+def _known(name: str) -> ModelEntry | None:
+    return next((entry for entry in registry.entries() if entry.name == name), None)
 
 
 def _card(row: dict[str, Any]) -> str:
@@ -90,8 +108,15 @@ def _card(row: dict[str, Any]) -> str:
         f"{row['model']} ({row['mode']}{cold})\n  {plain(row['text'])}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
-        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | total {row['total_ms']:.1f} ms"
+        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}"
     )
+
+
+def _totals(row: dict[str, Any]) -> str:
+    text = f"total {row['total_ms']:.1f} ms"
+    if row["stages"]["vision"]["source"] != "cached":
+        return text
+    return f"{text} (had vision been computed: {row['uncached_total_ms']:.1f} ms)"
 
 
 def _stage(name: str, stage: dict[str, Any]) -> str:
@@ -174,7 +199,7 @@ def _dataset(root: Path | None) -> Dataset:
 
 
 def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise BadInput(f"--models is {text!r}: name at least one model.")
     return names
@@ -182,13 +207,13 @@ def _names(text: str) -> list[str]:
 
 def _seeds(text: str) -> range:
     first, _, last = text.partition(":")
-    if not (first.isdigit() and last.isdigit() and int(first) < int(last)):
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise BadInput(f"--seeds is {text!r}: write it as FIRST:LAST, as in 900000:900400.")
     return range(int(first), int(last))
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, indent=1, allow_nan=False)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -31,6 +31,9 @@ from engine.types import FeatureSpec
 
 CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
+# What diskcache and sqlite raise over a folder that is absent, full, locked or damaged: a changed
+# byte in the database surfaces as almost any error of a value.
+TROUBLE = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
 
 
@@ -112,6 +115,11 @@ class FeatureCache:
         with self._guard("write"):
             self._open().set(key(spec), _checksum(data) + data)
 
+    def prepare(self) -> None:
+        """Opens the folder now, so that no run's clock pays for it."""
+        with self._guard("read"):
+            self._open()
+
     def entries(self) -> tuple[int, int]:
         """Number of entries and bytes on disk."""
         with self._guard("read"):
@@ -139,11 +147,17 @@ class FeatureCache:
     def _guard(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+        except OSError as error:
             self._cache = None
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise CacheError(
-                f"The feature cache {self.folder} cannot {verb} ({reason})."
+                f"The feature cache {self.folder} cannot {verb} ({error.strerror}): make room or "
+                "set STAGESCOPE_CACHE_DIR to another folder."
+            ) from error
+        except TROUBLE as error:
+            self._cache = None
+            raise CacheError(
+                f"The feature cache {self.folder} cannot {verb} ({error}): delete this folder to "
+                "start a new one, or wait if another program uses it."
             ) from error
 
 

@@ -24,17 +24,29 @@ def choose(name: str | None = None) -> torch.device:
     import torch
 
     wanted = name or settings.load().device
+    here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     if wanted == "auto":
-        found = torch.accelerator.is_available()
-        return torch.accelerator.current_accelerator() if found else torch.device("cpu")  # type: ignore[return-value]
+        return here or torch.device("cpu")
     try:
         device = torch.device(wanted)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingsError(
-            f"STAGESCOPE_DEVICE is {wanted!r}, which this machine does not have: use auto or cpu."
-        ) from error
+        raise _absent(wanted) from error
+    if device.type not in ("cpu", here.type if here else "cpu"):
+        raise _absent(wanted)
     return device
+
+
+def check() -> None:
+    """SettingsError if the settings name a device that is not here; torch is imported only then."""
+    if settings.load().device not in ("auto", "cpu"):
+        choose()
+
+
+def _absent(wanted: str) -> SettingsError:
+    return SettingsError(
+        f"STAGESCOPE_DEVICE is {wanted!r}, which this machine does not have: use auto or cpu."
+    )
 
 
 def free_bytes() -> int:

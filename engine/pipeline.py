@@ -6,6 +6,7 @@ state beside the adapter's count of runs; whoever calls it owns the device for t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -56,6 +57,7 @@ def run(
     BadInput for what the user can mend, Cancelled between stages; a run cancelled between two
     tokens is a result with the tokens so far.
     """
+    _prepare(cache)
     run_ = _Run(adapter, request, cache, watcher or Nobody())
     with _seeded(request.decode.seed, adapter.device):
         media_ = run_.load()
@@ -66,6 +68,13 @@ def run(
             rows = run_.encode(prepared)
             run_.decode(prepared, rows)
     return run_.result()
+
+
+def _prepare(cache: FeatureCache) -> None:
+    """What only a process's first run would pay for: readers imported, the cache opened."""
+    media.prepare()
+    with contextlib.suppress(CacheError):  # the run meets the same trouble and notes it
+        cache.prepare()
 
 
 class _Run:

@@ -40,6 +40,12 @@ def check_question(question: str) -> str:
         raise BadInput(
             f"The question has {len(text):,} characters: shorten it to {MAX_QUESTION_CHARS:,}."
         )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadInput(
+            f"The question holds {text[error.start]!a}, which is no character: type it in UTF-8."
+        ) from error
     refuse_markers(text)
     return text
 

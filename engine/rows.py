@@ -51,12 +51,15 @@ def row(result: RunResult) -> dict[str, Any]:
     }
 
 
-def failed(request: RunRequest, entry: ModelEntry, error: str) -> dict[str, Any]:
-    """The row of a run without an answer: the reason, and no figure at all."""
+def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[str, Any]:
+    """The row of a run without an answer: the reason, and no figure at all.
+
+    `entry` is None for a name that models.toml does not hold.
+    """
     return {
-        "model": entry.name,
-        "family": entry.family,
-        "checkpoint": entry.checkpoint,
+        "model": request.model,
+        "family": entry.family if entry else None,
+        "checkpoint": entry.checkpoint if entry else None,
         "sample": request.sample.id,
         "prompt": request.prompt,
         "mode": request.mode,

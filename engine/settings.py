@@ -54,16 +54,26 @@ class Settings:
 
 def load() -> Settings:
     """The settings now in force, or SettingsError with the value that cannot be used."""
-    table = _file()
-    cache_dir = Path(str(_get(table, "cache_dir", _default_cache()))).expanduser().absolute()
+    table, cores = _file(), os.cpu_count() or 1
     return Settings(
-        cache_dir=cache_dir,
+        cache_dir=expand(str(_get(table, "cache_dir", _default_cache()))),
         datasets=_paths(_get(table, "datasets", "")),
-        models_file=Path(str(_get(table, "models_file", PROJECT / "models.toml"))).expanduser(),
+        models_file=expand(str(_get(table, "models_file", PROJECT / "models.toml"))),
         device=str(_get(table, "device", "auto")),
-        threads=_positive("threads", _get(table, "threads", max(1, (os.cpu_count() or 2) - 1))),
-        cache_limit_mb=_positive("cache_limit_mb", _get(table, "cache_limit_mb", 8192)),
+        threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
+        cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
     )
+
+
+def expand(text: str, base: Path | None = None) -> Path:
+    """An absolute path, ~ expanded, below `base` if it is relative; SettingsError if unusable."""
+    try:
+        path = ((base or Path.cwd()) / Path(text).expanduser()).absolute()
+        path.exists()  # raises for what no file system takes as a name
+    except (OSError, ValueError, RuntimeError) as error:
+        shown = text if len(text) < 80 else f"{text[:80]}..."
+        raise SettingsError(f"{shown!r} is not a usable path ({error}): correct it.") from error
+    return path
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -72,7 +82,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read ({error.strerror}): check the path.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SettingsError(f"{path} is not valid TOML ({error}): correct it.") from error
 
 
@@ -97,16 +107,16 @@ def _paths(value: Any) -> tuple[Path, ...]:
     parts = value.split(os.pathsep) if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
         raise SettingsError(f"datasets is {value!r}: give a list of folders.")
-    return tuple(Path(part).expanduser().absolute() for part in parts if part)
+    return tuple(expand(part) for part in parts if part)
 
 
-def _positive(name: str, value: Any) -> int:
+def _whole(name: str, value: Any, most: int) -> int:
     try:
         number = int(value)
     except (TypeError, ValueError):
         number = 0
-    if number < 1:
-        raise SettingsError(f"{name} is {value!r}: give a whole number of at least 1.")
+    if not 1 <= number <= most:
+        raise SettingsError(f"{name} is {value!r}: give a whole number from 1 to {most:,}.")
     return number
 
 

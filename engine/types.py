@@ -31,6 +31,7 @@ Stop = Literal["eos", "length", "cancelled"]
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
 FRAME_RULES = ("arange", "spread", "linspace")
 MAX_NEW_TOKENS = 4096
+MIN_TEMPERATURE = 0.01  # below it scores overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,11 @@ class DecodeConfig:
         _check("max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS)
         _check("min_new_tokens", self.min_new_tokens, 0, self.max_new_tokens)
         _check("temperature", self.temperature, 0.0, 5.0)
+        if 0 < self.temperature < MIN_TEMPERATURE:
+            raise BadInput(
+                f"temperature is {self.temperature}: choose 0 (greedy) or at least "
+                f"{MIN_TEMPERATURE}."
+            )
         _check("top_p", self.top_p, 0.01, 1.0)
         _check("seed", self.seed, 0, 2**32 - 1)
 

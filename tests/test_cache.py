@@ -128,6 +128,22 @@ def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: 
     assert not trap.exists()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE Settings SET value = 'zzz' WHERE key = 'eviction_policy'",
+        "INSERT INTO Settings VALUES ('disk_zzz', 3)",
+    ],
+)
+def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: str) -> None:
+    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    rewrite(cache, sql)
+    damaged = FeatureCache(cache.folder, 64)
+    with pytest.raises(CacheError, match="delete this folder"):
+        damaged.read(SPEC)
+        damaged.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+
+
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "aa/bb/../../cache.db"])
 def test_a_value_file_outside_the_folder_is_refused(cache: FeatureCache, name: str) -> None:
     cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,11 +116,12 @@ def test_one_model_that_cannot_run_costs_no_other(
     ("arguments", "message"),
     [
         (("--sample", "nothing-like-it"), "nothing-like-it"),
-        (("--models", "tiny-lava"), "did you mean"),
         (("--models", ","), "name at least one model"),
         (("--prompt", ""), "question is empty"),
         (("--prompt", "x" * 100_000), "100,000 characters"),
         (("--prompt", "What is <image>?"), "contains <image>"),
+        (("--prompt", "bad \udcff byte"), "holds '\\udcff'"),
+        (("--temperature", 1e-40), "temperature is 1e-40"),
         (("--max-new-tokens", 0), "max_new_tokens is 0"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
         (("--frames", "all"), "frames is 'all'"),
@@ -133,6 +136,26 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     )
     assert code == 2 and rows is None
     assert message in err and err.strip().count("\n") == 0
+
+
+def test_an_unknown_name_costs_no_other_model(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    names = "tiny-lava,tiny-llava,tiny-llava"
+    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", names)
+    assert code == 2 and [row["model"] for row in rows] == ["tiny-lava", "tiny-llava"]
+    assert "did you mean 'tiny-llava'" in rows[0]["error"] and rows[0]["error"] in err
+    assert rows[1]["new_tokens"] == 5
+
+
+def test_a_terminal_without_the_letters_loses_no_result(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    arguments = ["--sample", "id-000000", "--models", "tiny-llava", "--prompt", "Größe 🚗?"]
+    assert main(["compare", "--dataset", str(root), "--json", *arguments]) == 0
+    assert json.loads(raw.getvalue())[0]["prompt"] == "Größe 🚗?"
 
 
 def test_a_context_that_does_not_fit(capsys: pytest.CaptureFixture[str], root: Path) -> None:

@@ -144,6 +144,19 @@ def test_damaged_features_are_computed_again_and_kept(
     assert first.generation.token_ids == again.generation.token_ids == third.generation.token_ids
 
 
+def test_the_cache_is_open_before_the_clock_starts(
+    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    opened, started = FeatureCache.prepare, pipeline.Timeline.__init__
+    monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
+    monkeypatch.setattr(
+        pipeline.Timeline, "__init__", lambda s, d: (order.append("clock"), started(s, d))[1]
+    )
+    go(adapter, sample, cache)
+    assert order == ["open", "clock"]
+
+
 class Impatient(pipeline.Nobody):
     """Cancels once it has seen this many tokens, or when a stage begins."""
 

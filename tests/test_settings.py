@@ -32,10 +32,10 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_environment_over_file_over_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.write_text('device = "cuda"\nthreads = 3\ndatasets = ["/a", "/b"]\n')
+    file.write_text('device = "cuda"\nthreads = 1\ndatasets = ["/a", "/b"]\n')
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     found = settings.load()
-    assert (found.device, found.threads, found.cache_limit_mb) == ("cpu", 3, 8192)
+    assert (found.device, found.threads, found.cache_limit_mb) == ("cpu", 1, 8192)
     assert found.datasets == (Path("/a"), Path("/b"))
 
 
@@ -51,6 +51,11 @@ def test_cache_dir_moves_cache_and_demo_data(
     ("text", "message"),
     [
         ("threads = 0", "threads is 0"),
+        ("threads = 5000", "threads is 5000"),
+        ("cache_limit_mb = 99999999999999", "cache_limit_mb is"),
+        ('cache_dir = "~nobody-of-that-name/x"', "'~nobody-of-that-name/x' is not a usable path"),
+        ('datasets = ["' + "x" * 5000 + '"]', "is not a usable path"),
+        ("datasets = " + "[" * 5000, "not valid TOML"),
         ('threads = "many"', "threads is 'many'"),
         ("datasets = 7", "datasets is 7"),
         ('devcie = "cpu"', "unknown setting 'devcie'"),

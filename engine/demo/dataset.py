@@ -74,7 +74,8 @@ def write_dataset(root: Path, seeds: Iterable[int]) -> Path:
 
 def _current(root: Path) -> bool:
     marker = root / MARKER
-    return marker.is_file() and marker.read_text(encoding="utf-8") == VERSION
+    whole = marker.is_file() and (root / INDEX).is_file()
+    return whole and marker.read_bytes() == VERSION.encode()
 
 
 def _put(fresh: Path, root: Path) -> None:

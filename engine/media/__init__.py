@@ -48,6 +48,11 @@ def load(sample: Sample, kind: MediaKind, rule: str) -> Media:
     raise MediaError(_nothing(sample, kind, reasons))
 
 
+def prepare() -> None:
+    """Imports the readers now, so that the first load does not pay for it."""
+    from engine.media import sources  # noqa: F401
+
+
 def thumbnail(sample: Sample) -> Image | None:
     """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
     from engine.media import images, sources

@@ -64,6 +64,9 @@ def _pixels(picture: Pillow.Image) -> Image:
     """A writable copy; torch complains about arrays that share Pillow's read-only memory."""
     if picture.format == "JPEG":  # Phones store photos sideways and say so in the Exif data.
         picture = ImageOps.exif_transpose(picture)
+    if picture.mode.startswith("I"):  # 16-bit grey: Pillow would clip instead of scaling
+        grey = np.array(picture).astype(np.float64) / 257
+        return np.repeat(np.clip(grey.round(), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
     # A convert that changes nothing costs a third of the decoding.
     return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
 

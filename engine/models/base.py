@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 
 import torch
 import transformers
-from safetensors import SafetensorError
 from transformers import AutoTokenizer, GenerationConfig
 from transformers.generation import BaseStreamer, StoppingCriteriaList
 from transformers.utils import logging as transformers_logging
@@ -31,7 +30,9 @@ from engine.prompts import refuse_markers
 from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared
 
 transformers_logging.disable_progress_bar()
-CANNOT_LOAD = (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError)
+# A broken folder makes transformers raise whatever its parts raise: validation errors of its own,
+# UnpicklingError, KeyError ...  All mean the same to a user, and the cause is chained.
+CANNOT_LOAD = (Exception,)
 
 
 class Adapter(ABC):
@@ -115,7 +116,9 @@ class Adapter(ABC):
 
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32."""
-        out = self.image_processor(images=list(images), return_tensors="pt")
+        out = self.image_processor(
+            images=list(images), return_tensors="pt", input_data_format="channels_last"
+        )
         pixels: torch.Tensor = out["pixel_values"]
         return pixels
 
@@ -150,6 +153,7 @@ class Adapter(ABC):
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry with the digest of its files and the device it will run on."""
     revision = folder.name if entry.folder is None else entry.revision
+    memo = settings.load().cache_dir / "checkpoint-hashes.json"
     return ModelInfo(
         name=entry.name,
         family=entry.family,
@@ -157,7 +161,7 @@ def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=revision,
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint.digest(folder, entry.name),
+        digest=checkpoint.digest(folder, entry.name, memo),
         device=str(devices.choose()),
     )
 
@@ -166,19 +170,40 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> Any:
     """The model with every weight from the folder, or ModelUnavailable; never a random weight."""
     torch.set_num_threads(settings.load().threads)
     try:
+        _refuse_larger_than_its_weights(model_class, info, folder)
         model, report = model_class.from_pretrained(
             folder,
             dtype=getattr(torch, info.dtype),
             local_files_only=True,
             output_loading_info=True,
         )
+        refuse_incomplete(info.name, folder, report)
+        return model.to(info.device)
+    except ModelUnavailable:
+        raise
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise ModelUnavailable(
+            f"{info.name} does not fit into the memory of {info.device} ({_first_line(error)}): "
+            "close other programs, or choose a smaller dtype or model."
+        ) from error
     except CANNOT_LOAD as error:
         raise ModelUnavailable(
             f"{info.name}: the weights in {folder} cannot be loaded ({_first_line(error)}): "
             "copy or download the checkpoint again."
         ) from error
-    refuse_incomplete(info.name, folder, report)
-    return model.to(info.device)
+
+
+def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
+    """A config.json of another model would be filled up with random weights, and with memory."""
+    config = model_class.config_class.from_pretrained(folder, local_files_only=True)
+    with torch.device("meta"):
+        described = sum(weight.numel() for weight in model_class(config).parameters())
+    held = checkpoint.weight_count(folder, info.name)
+    if described > held * 1.5:
+        raise ModelUnavailable(
+            f"{info.name}: {folder / 'config.json'} describes {described:,} weights and the files "
+            f"hold {held:,}: copy both from one checkpoint."
+        )
 
 
 def refuse_incomplete(name: str, folder: Path, report: dict[str, Any]) -> None:
@@ -226,7 +251,13 @@ def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     found = getattr(model.generation_config, "eos_token_id", None)
     if found is None:
         found = tokenizer.eos_token_id
-    return tuple(found) if isinstance(found, list) else (int(found),)
+    ids = found if isinstance(found, list) else [found]
+    if not ids or not all(isinstance(one, int) for one in ids):
+        raise ModelUnavailable(
+            f"The end-of-answer token of {model.name_or_path} is {found!r}: "
+            "correct eos_token_id in its generation_config.json."
+        )
+    return tuple(ids)
 
 
 def _digest(text: str) -> str:

@@ -1,26 +1,27 @@
 """A checkpoint as files: where it is, whether it is whole, how large, and its digest.
 
-Boundary: reads names, sizes, JSON and safetensors headers; imports neither torch nor transformers
+Boundary: reads names, JSON and safetensors headers; imports neither torch nor transformers
 and never goes to the network.  What is inside the tensors is the adapter's business.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
 from engine.errors import ModelUnavailable
 from engine.types import MediaKind
 
-ITEM_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "U8": 1, "I8": 1}
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-FULL_HASH_LIMIT = 256 * 2**20
-SAMPLES, SAMPLE_BYTES = 64, 2**16
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
 
@@ -82,7 +83,7 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
             f"{name} has no {path.name} in {path.parent}: point its entry in models.toml "
             "at a checkpoint folder."
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelUnavailable(
             f"{name}: {path} cannot be read ({error}): copy it again."
         ) from error
@@ -96,8 +97,10 @@ def weight_files(folder: Path, name: str) -> list[Path]:
     for single, pattern in (("model", "safetensors"), ("pytorch_model", "bin")):
         index = folder / f"{single}.{pattern}.index.json"
         if index.is_file():
-            table = read_json(index, name).get("weight_map", {})
-            shards = [folder / str(shard) for shard in sorted(set(table.values()))]
+            table = read_json(index, name).get("weight_map")
+            if not isinstance(table, dict) or not table:
+                raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
+            shards = [folder / shard for shard in sorted({str(shard) for shard in table.values()})]
             _refuse_absent(shards, name)
             return shards
         if (folder / f"{single}.{pattern}").is_file():
@@ -113,73 +116,73 @@ def _refuse_absent(shards: list[Path], name: str) -> None:
             )
 
 
-def weight_bytes(folder: Path, entry: ModelEntry) -> int:
-    """Bytes the weights take in memory in the entry's dtype."""
-    wanted = DTYPE_BYTES[entry.dtype]
+def weight_count(folder: Path, name: str) -> int:
+    """How many numbers the weight files hold; of .bin files, which tell nothing unread, at most."""
     total = 0
-    for file in weight_files(folder, entry.name):
+    for file in weight_files(folder, name):
         if file.suffix == ".safetensors":
-            total += sum(math.prod(t["shape"]) * wanted for t in header(file, entry.name).values())
-        else:  # a .bin tells nothing without being loaded; released ones hold 16-bit weights
-            total += file.stat().st_size // 2 * wanted
+            total += sum(math.prod(shape) for shape in shapes(file, name).values())
+        else:
+            total += file.stat().st_size // 2  # 16-bit, as released ones are
     return total
 
 
-def header(file: Path, name: str) -> dict[str, Any]:
-    """Tensor names with shape and dtype, as the first bytes of a safetensors file give them.
-
-    Format: https://github.com/huggingface/safetensors#format
-    """
+def shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
+    """The shape of every tensor of a safetensors file, or ModelUnavailable if it is not whole."""
     try:
-        with file.open("rb") as stream:
-            size = int.from_bytes(stream.read(8), "little")
-            table = json.loads(stream.read(size)) if size < file.stat().st_size else None
-    except (OSError, ValueError) as error:
+        with safe_open(file, framework="np") as tensors:
+            return {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no mapping
+    except (OSError, SafetensorError) as error:
         raise ModelUnavailable(
-            f"{name}: {file} cannot be read ({error}): copy it again."
+            f"{name}: {file} is not a whole safetensors file ({error}): copy or download it again."
         ) from error
-    if not isinstance(table, dict):
-        raise ModelUnavailable(
-            f"{name}: {file} is not a whole safetensors file: copy or download it again."
-        )
-    table.pop("__metadata__", None)
-    _refuse_truncated(file, 8 + size, table, name)
-    return table
 
 
-def _refuse_truncated(file: Path, start: int, table: dict[str, Any], name: str) -> None:
-    end = max((entry["data_offsets"][1] for entry in table.values()), default=0)
-    if file.stat().st_size < start + end:
-        raise ModelUnavailable(
-            f"{name}: {file} is cut off ({file.stat().st_size:,} of {start + end:,} bytes): "
-            "copy or download it again."
-        )
+def digest(folder: Path, name: str, memo: Path) -> str:
+    """Hex text for what the checkpoint holds: every byte of its configuration and its weights.
 
-
-def digest(folder: Path, name: str) -> str:
-    """Hex text for what the checkpoint holds: its configuration and its weights.
-
-    All bytes up to 256 MB of weights; of larger ones the sizes and 64 pieces of 64 kB spread
-    evenly over each file, which any training or merge of weights changes.
+    A file's hash is kept in the JSON file `memo` under its path, size, times and inode, because
+    reading 14 GB takes as long as loading them.
     """
     total = hashlib.blake2b(digest_size=16)
     for config in sorted(folder.glob("*.json")):
         total.update(config.name.encode() + config.read_bytes())
-    files = weight_files(folder, name)
-    whole = sum(file.stat().st_size for file in files) <= FULL_HASH_LIMIT
-    for file in files:
-        _hash_file(file, whole, total)
+    known = _read_memo(memo)
+    found = {_identity(file): file for file in weight_files(folder, name)}
+    hashes = {key: known.get(key) or _hash(file) for key, file in found.items()}
+    for key, file in found.items():
+        total.update(f"{file.name}:{hashes[key]}".encode())
+    _write_memo(memo, known, hashes)
     return total.hexdigest()
 
 
-def _hash_file(file: Path, whole: bool, total: Any) -> None:
-    size = file.stat().st_size
-    total.update(f"{file.name}:{size}".encode())
+def _identity(file: Path) -> str:
+    state = file.stat()
+    times = f"{state.st_mtime_ns}:{state.st_ctime_ns}"
+    return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"
+
+
+def _hash(file: Path) -> str:
+    total = hashlib.blake2b(digest_size=16)
     with file.open("rb") as stream:
-        if whole:
-            while piece := stream.read(2**22):
-                total.update(piece)
-            return
-        for part in range(SAMPLES):
-            stream.seek(part * (size - SAMPLE_BYTES) // (SAMPLES - 1))
-            total.update(stream.read(SAMPLE_BYTES))
+        while piece := stream.read(2**22):
+            total.update(piece)
+    return total.hexdigest()
+
+
+def _read_memo(memo: Path) -> dict[str, str]:
+    try:
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}  # hashed again
+    return known if isinstance(known, dict) else {}
+
+
+def _write_memo(memo: Path, known: dict[str, str], hashes: dict[str, str]) -> None:
+    if hashes.items() <= known.items():
+        return
+    part = memo.with_suffix(f".{os.getpid()}.part")
+    with contextlib.suppress(OSError):  # hashed again the next time
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(known | hashes), encoding="utf-8")
+        part.replace(memo)

@@ -31,7 +31,10 @@ SYSTEM = (
     "A chat between a curious human and an artificial intelligence assistant. "
     "The assistant gives helpful, detailed, and polite answers to the human's questions."
 )
-PUBLISHED_PROCESSOR = "no preprocessor_config.json: the values of clip-vit-large-patch14-336 used"
+PUBLISHED_PROCESSOR = (
+    "No preprocessor_config.json: the values of clip-vit-large-patch14-336 are used, at the "
+    "tower's size."
+)
 
 
 class EventGPTAdapter(Adapter):
@@ -42,8 +45,8 @@ class EventGPTAdapter(Adapter):
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
         info = info_of(entry, folder)
         tokenizer = _tokenizer(info, folder)
-        processor, notes = _processor(info, folder)
         model = load_weights(EventGPT, info, folder)
+        processor, notes = _processor(info, folder, model.config.tower_config().image_size)
         _add_markers(info, model, tokenizer)
         return cls(info, model, tokenizer, processor, notes)
 
@@ -90,19 +93,22 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's; a bare sentencepiece model is read as the published code reads it."""
     if (folder / "tokenizer.json").is_file():
         return load_tokenizer(info, folder)
+    if not (folder / "tokenizer.model").is_file():
+        raise ModelUnavailable(
+            f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
+        )
     try:
         return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=True)
     except CANNOT_LOAD as error:
         raise unreadable(info, folder, "tokenizer", error) from error
 
 
-def _processor(info: ModelInfo, folder: Path) -> tuple[Any, tuple[str, ...]]:
+def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str, ...]]:
     names = ("preprocessor_config.json", "processor_config.json")
     if not any((folder / name).is_file() for name in names):
-        crop = {"height": 336, "width": 336}
-        return CLIPImageProcessorPil(size={"shortest_edge": 336}, crop_size=crop), (
-            PUBLISHED_PROCESSOR,
-        )
+        crop = {"height": size, "width": size}
+        processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
+        return processor, (PUBLISHED_PROCESSOR,)
     try:
         return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True), ()
     except CANNOT_LOAD as error:

@@ -64,14 +64,15 @@ def _entry(row: Any, path: Path) -> ModelEntry:
     _one_of(path, name, "family", {family}, set(FAMILIES))
     _one_of(path, name, "dtype", {dtype}, set(DTYPE_BYTES))
     where = str(row["checkpoint"])
-    hub = checkpoint.is_hub_name(where) and not (path.parent / where).exists()
+    folder = settings.expand(where, path.parent)
+    hub = checkpoint.is_hub_name(where) and not folder.exists()
     return ModelEntry(
         name=name,
         label=str(row.get("label", name)),
         family=family,
         kind=FAMILIES[family].kind,
         checkpoint=where,
-        folder=None if hub else (path.parent / Path(where).expanduser()).absolute(),
+        folder=None if hub else folder,
         revision=str(row["revision"]) if "revision" in row else None,
         dtype=dtype,
         demo=row.get("demo") is True,
@@ -104,7 +105,8 @@ def unavailable(item: ModelEntry) -> str | None:
         folder = checkpoint.locate(item)
         _check_family(item, folder)
         _check_memory(item, folder)
-    except ModelUnavailable as error:
+        device.check()
+    except (ModelUnavailable, SettingsError) as error:
         return str(error)
     return None
 
@@ -146,8 +148,12 @@ def _check_family(item: ModelEntry, folder: Path) -> None:
         )
 
 
+def _weight_bytes(item: ModelEntry, folder: Path) -> int:
+    return checkpoint.weight_count(folder, item.name) * DTYPE_BYTES[item.dtype]
+
+
 def _check_memory(item: ModelEntry, folder: Path) -> None:
-    needed, free = checkpoint.weight_bytes(folder, item), device.free_bytes()
+    needed, free = _weight_bytes(item, folder), device.free_bytes()
     if needed > free:
         raise ModelUnavailable(
             f"{item.name} needs {needed / 2**30:.1f} GiB for its weights and "

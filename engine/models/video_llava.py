@@ -39,7 +39,9 @@ class VideoLlavaAdapter(PlaceholderAdapter):
 
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """T frames [H, W, 3] -> [T, 3, S, S] float32."""
-        out = self.image_processor(list(images), return_tensors="pt", **_PLAIN_NAME)
+        out = self.image_processor(
+            list(images), return_tensors="pt", input_data_format="channels_last", **_PLAIN_NAME
+        )
         pixels: torch.Tensor = out["pixel_values" if _PLAIN_NAME else "pixel_values_images"]
         return pixels
 

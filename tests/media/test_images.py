@@ -31,6 +31,13 @@ def test_a_png_keeps_every_pixel(tmp_path: Path) -> None:
     assert found.flags.writeable
 
 
+def test_sixteen_bits_of_grey_are_scaled_not_clipped() -> None:
+    grey = np.linspace(0, 65535, 24 * 32).reshape(24, 32).astype(np.uint16)
+    found = images.decode(encoded(Pillow.fromarray(grey)), "a")
+    assert found.shape == (24, 32, 3) and (found[..., 0] == found[..., 2]).all()
+    np.testing.assert_allclose(found[..., 1], grey / 257, atol=0.51)
+
+
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "1", "LA", "CMYK"])
 def test_other_modes_become_rgb(mode: str) -> None:
     picture = Pillow.fromarray(noise()).convert(mode)

@@ -179,8 +179,14 @@ def test_the_published_form_with_a_bare_sentencepiece_model(
     assert adapter.model.lm_head.weight.shape[0] == 331
 
 
+def test_a_folder_without_a_tokenizer_is_refused(copy: Path) -> None:
+    (copy / "tokenizer.json").unlink()
+    with pytest.raises(ModelUnavailable, match=r"no tokenizer\.json and no tokenizer\.model"):
+        registry.load(entry_for(copy))
+
+
 def test_no_processor_config_uses_the_published_values(copy: Path) -> None:
     (copy / "preprocessor_config.json").unlink()
     adapter = registry.load(entry_for(copy))
-    assert adapter.image_processor.crop_size["height"] == 336
+    assert adapter.image_processor.crop_size["height"] == tiny.SIZE
     assert any("clip-vit-large-patch14-336" in note for note in adapter.notes)

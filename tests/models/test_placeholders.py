@@ -59,6 +59,18 @@ def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int
     )
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (3, 1), (2000, 3)])
+def test_pictures_of_odd_shapes_keep_their_channels(
+    tiny_models: Path, shape: tuple[int, int]
+) -> None:
+    red = np.zeros((*shape, 3), dtype=np.uint8)
+    red[..., 0] = 255
+    for name in ("tiny-llava", "tiny-video_llava"):
+        pixels = registry.load(registry.entry(name)).pixels([red])
+        assert pixels.shape == (1, 3, tiny.SIZE, tiny.SIZE)
+        assert pixels[0, 0].min() > pixels[0, 1].max()
+
+
 def test_rows_that_do_not_fit_the_placeholders_are_refused(tiny_models: Path) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     prepared = adapter.preprocess(pictures(1), "What is it?")

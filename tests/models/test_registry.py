@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from pathlib import Path
 
 import pytest
+from safetensors.torch import load_file, save_file
 
 from engine import device
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
@@ -63,12 +65,11 @@ def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.M
     assert "GiB for its weights and 0.0 GiB are free" in (registry.unavailable(entry) or "")
 
 
-def test_weight_bytes_count_the_dtype_that_runs(tiny_models: Path) -> None:
+def test_memory_counts_the_dtype_that_runs(tiny_models: Path) -> None:
     entry = entry_for(tiny_models / "llava", "llava")
     on_disk = (tiny_models / "llava" / "model.safetensors").stat().st_size
-    assert checkpoint.weight_bytes(tiny_models / "llava", entry) == pytest.approx(
-        2 * on_disk, rel=0.2
-    )
+    needed = registry._weight_bytes(entry, tiny_models / "llava")
+    assert needed == pytest.approx(2 * on_disk, rel=0.2)
 
 
 @pytest.fixture
@@ -108,6 +109,19 @@ def _shard_elsewhere(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def _list_index(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": ["a"]}')
+
+
+def _odd_header(folder: Path) -> None:
+    text = b'{"a": "b"}'
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+
+
+def _nested_config(folder: Path) -> None:
+    (folder / "config.json").write_text('{"a":' * 5000)
+
+
 def _other_family(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "video_llava"}))
@@ -119,7 +133,10 @@ def _other_family(folder: Path) -> None:
         (_no_config, "has no config.json"),
         (_odd_config, "config.json is not a JSON object"),
         (_no_weights, "has no weights"),
-        (_truncated, "model.safetensors is cut off"),
+        (_truncated, "model.safetensors is not a whole safetensors file"),
+        (_list_index, "lists no weights"),
+        (_odd_header, "model.safetensors is not a whole safetensors file"),
+        (_nested_config, "config.json cannot be read"),
         (_pointer, "model.safetensors is not a whole safetensors file"),
         (_absent_shard, "lacks b.safetensors"),
         (_shard_elsewhere, "lacks other.safetensors"),
@@ -135,25 +152,73 @@ def test_a_broken_folder_is_refused_by_name(folder: Path, damage, message: str) 
     assert entry not in registry.resident()
 
 
-def test_the_digest_sees_one_changed_weight(folder: Path) -> None:
-    before = checkpoint.digest(folder, "copy")
+def test_the_digest_sees_one_changed_weight_past_its_memo(folder: Path, tmp_path: Path) -> None:
+    memo = tmp_path / "memo" / "hashes.json"
+    before = checkpoint.digest(folder, "copy", memo)
+    assert memo.is_file() and checkpoint.digest(folder, "copy", memo) == before
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    assert checkpoint.digest(folder, "copy") != before
+    assert checkpoint.digest(folder, "copy", memo) != before
 
 
-def test_the_digest_of_a_large_checkpoint_sees_a_change_all_over(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_file_is_hashed_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checkpoint, "FULL_HASH_LIMIT", 0)
-    monkeypatch.setattr(checkpoint, "SAMPLE_BYTES", 64)
-    before = checkpoint.digest(folder, "copy")
-    assert checkpoint.digest(folder, "copy") == before
+    memo = tmp_path / "hashes.json"
+    before = checkpoint.digest(folder, "copy", memo)
+    monkeypatch.setattr(checkpoint, "_hash", lambda _: pytest.fail("read again"))
+    assert checkpoint.digest(folder, "copy", memo) == before
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 5000])
+def test_a_damaged_memo_costs_only_time(folder: Path, tmp_path: Path, text: str) -> None:
+    memo = tmp_path / "hashes.json"
+    memo.write_text(text)
+    assert checkpoint.digest(folder, "copy", memo) == checkpoint.digest(folder, "copy", tmp_path)
+
+
+def _larger_config(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "llava"}')
+
+
+def _odd_vision(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vision_config": 5}))
+
+
+def _odd_end(folder: Path) -> None:
+    (folder / "generation_config.json").write_text('{"eos_token_id": "x"}')
+
+
+def _lost_projector(folder: Path) -> None:
     file = folder / "model.safetensors"
-    file.write_bytes(bytes(byte ^ 1 for byte in file.read_bytes()))
-    assert checkpoint.digest(folder, "copy") != before
+    kept = {key: value for key, value in load_file(file).items() if "projector" not in key}
+    save_file(kept, file, metadata={"format": "pt"})
+
+
+def _code_for_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(print) * 20_000)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (_larger_config, "describes .* weights and the files hold"),
+        (_odd_vision, "cannot be (loaded|read)"),
+        (_odd_end, "(cannot be loaded|end-of-answer token)"),
+        (_lost_projector, "lacks 4 weights"),
+        (_code_for_weights, "cannot be loaded"),
+    ],
+)
+def test_what_only_loading_shows_is_one_sentence(folder: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
+    damage(folder)
+    entry = entry_for(folder, "llava")
+    with pytest.raises(ModelUnavailable, match=message) as caught:
+        registry.load(entry)
+    assert "\n" not in str(caught.value) and entry not in registry.resident()
 
 
 @pytest.mark.parametrize(
