@@ -8,7 +8,7 @@ import streamlit as st
 
 from ui import background, theme
 
-st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="expanded")
+st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="auto")
 st.logo(theme.LOGO, size="large")
 theme.apply()
 page = st.navigation(

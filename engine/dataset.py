@@ -25,6 +25,7 @@ from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
+_UNUSED = "The MP4 is shown and the pictures beside it are not: drop one or the other."
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
         mp4=mp4,
         images=frames,
         missing={kind: reason for kind, reason in missing.items() if reason},
+        problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
     )
 
 

@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -130,12 +130,21 @@ class Job:
         try:
             self._run()
         except Cancelled as error:
-            self.state, self.failure = "cancelled", error
+            self.state, self.failure = "cancelled", self._unseen() or error
         except StageScopeError as error:
             self.state, self.failure = "failed", error
         except Exception as error:  # the worker outlives whatever a model raises
             log.exception("run of %s failed", self.request.model)
             self.state, self.failure = "failed", error
+
+    def _unseen(self) -> Cancelled | None:
+        """Why the run was stopped, if it was not for somebody's Cancel."""
+        if self._cancel.is_set():
+            return None
+        return Cancelled(
+            f"{self.request.model} was stopped, because no page had shown this run for "
+            f"{self.patience_s:g} s: press Run to repeat it."
+        )
 
     def _run(self) -> None:
         from engine import pipeline
@@ -150,6 +159,8 @@ class Job:
         self._adapter = registry.load(entry)
         self.state = "running"
         result = pipeline.run(self._adapter, self.request, self.queue.cache(), self)
+        if result.generation.stop == "cancelled" and (unseen := self._unseen()):
+            result = replace(result, notes=(*result.notes, str(unseen)))
         self.result = result
         self.state = "cancelled" if result.generation.stop == "cancelled" else "done"
 

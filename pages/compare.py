@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunRequest, Sample
-from ui import board, cards, runs
+from ui import board, cards, links, runs
 from ui.knobs import Knobs, knobs
 from ui.picker import pick_models, pick_sample
 
@@ -53,14 +53,14 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
         sample = pick_sample()
         models = pick_models(entries, sample)
         settings = knobs()
-    question, cut = ask(models)
+    question, cut = ask(models, sample)
     return Choice(sample, models, question, settings, cut)
 
 
-def ask(models: Sequence[ModelEntry]) -> tuple[str, bool]:
+def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
     """The question's field and the list of common ones, which fills it; whether it was cut."""
     left, right = st.columns([3, 1.4], vertical_alignment="top")
-    offered = offer(models)
+    offered = offer(models, sample)
     with right:
         st.selectbox(
             "Common questions",
@@ -95,10 +95,11 @@ def _cut() -> None:
         st.session_state[QUESTION] = text[:MAX_QUESTION_CHARS]
 
 
-def offer(models: Sequence[ModelEntry]) -> list[str]:
-    """Common questions; with a demo checkpoint chosen, those it was trained on."""
+def offer(models: Sequence[ModelEntry], sample: Sample | None) -> list[str]:
+    """The record's own question, then common ones; those a demo checkpoint was trained on first."""
+    own = (sample.question,) if sample is not None and sample.question else ()
     known = QUESTIONS if any(model.demo for model in models) else ()
-    return list(dict.fromkeys((*known, *COMMON_QUESTIONS)))
+    return list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS)))
 
 
 def _use_common() -> None:
@@ -131,6 +132,7 @@ def buttons(choice: Choice) -> None:
 
 
 def start(choice: Choice) -> None:
+    links.forget()
     try:
         runs.start(choice.requests())
     except StageScopeError as error:
@@ -145,6 +147,7 @@ def main() -> None:
     except StageScopeError as error:
         cards.problem(str(error), "models_file")
         st.stop()
+    links.remember()
     choice = choose(entries)
     buttons(choice)
     board.show(entries, choice.sample, choice.models, choice.knobs.frames)

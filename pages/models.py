@@ -10,7 +10,7 @@ import streamlit as st
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from ui import cards
+from ui import cards, runs
 
 SEES = {"events": "event images", "video": "8 frames of a video", "image": "one frame"}
 
@@ -34,6 +34,7 @@ def show(entry: ModelEntry) -> None:
 
 
 def main() -> None:
+    runs.keep_alive()
     st.title("Models", anchor=False)
     st.caption("The entries of models.toml, in its order. Nothing is downloaded by the app.")
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import streamlit as st
@@ -18,9 +18,10 @@ from engine.errors import MediaError
 from engine.jobs import JobView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Sample
+from engine.prompts import DEFAULT_QUESTION
+from engine.types import RunRequest, Sample
 from ui import cards, media, runs
-from ui.text import escape, name_of
+from ui.text import count, escape, name_of
 from ui.theme import STAGE_MEANING
 
 DEMO_NOTICE = (
@@ -48,7 +49,8 @@ def show(
     frames: str,
 ) -> None:
     """Everything below the buttons."""
-    found = [view for view in runs.views() if view.model in {entry.name for entry in entries}]
+    names = {entry.name for entry in entries}
+    found = _alike([view for view in runs.views() if view.model in names])
     if runs.lost():
         cards.notice("This link's runs are no longer in memory: press Run to repeat them.", "lost")
     if found:
@@ -60,7 +62,8 @@ def show(
     else:
         subject = _Subject(sample, tuple(chosen), frames, f"{name_of(sample)}: not run yet")
     slots, stages = _skeleton(subject)
-    pictures = _fill_pictures(subject, slots, ran=bool(found))
+    failed = {view.model for view in found if view.error}
+    pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_id = dict(zip((view.id for view in found), slots, strict=True))
         _follow(by_id, pictures, stages, entries)
@@ -74,9 +77,28 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[JobView]) -> _Subjec
     by_name = {entry.name: entry for entry in entries}
     request = found[0].request
     models = tuple(by_name[view.model] for view in found)
-    return _Subject(
-        request.sample, models, request.frames, f"{name_of(request.sample)}: {request.prompt}"
+    words = f"{name_of(request.sample)}: {request.prompt}\n{_how(request)}"
+    return _Subject(request.sample, models, request.frames, words)
+
+
+def _how(request: RunRequest) -> str:
+    """The settings that these answers were made with, whatever the sidebar says by now."""
+    d = request.decode
+    chosen = f"temperature {d.temperature:g}, top p {d.top_p:g}, seed {d.seed}"
+    decoding = "greedy" if d.greedy else f"sampled ({chosen})"
+    return (
+        f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
+        f"feature cache {request.cache}, {request.mode}"
     )
+
+
+def _alike(views: Sequence[JobView]) -> list[JobView]:
+    """Those that ask the first one's question about its sample: a link may name any runs."""
+    first = views[0].request if views else None
+    if first is None:
+        return []
+    asked = first.sample, first.prompt
+    return [view for view in views if (view.request.sample, view.request.prompt) == asked]
 
 
 def _skeleton(subject: _Subject) -> tuple[list[cards.Slot], DeltaGenerator]:
@@ -100,11 +122,19 @@ def _skeleton(subject: _Subject) -> tuple[list[cards.Slot], DeltaGenerator]:
         return slots, st.empty()
 
 
-def _fill_pictures(subject: _Subject, slots: Sequence[cards.Slot], ran: bool) -> Iterator[None]:
+def _fill_pictures(
+    subject: _Subject, slots: Sequence[cards.Slot], ran: bool, failed: Set[str]
+) -> Iterator[None]:
     """Draws one card's pictures at each step: decoding them must not hold up the answers."""
     for slot, entry in zip(slots, subject.models, strict=True):
-        said = ran or registry.cannot_run(entry, subject.sample) is not None
-        cards.show_pictures(slot, entry, _seen(subject, entry), said)
+        seen = _seen(subject, entry)
+        if (
+            ran
+        ):  # a result repeats the notes, and an error the sentence; neither tells of files gone
+            said = entry.name in failed if isinstance(seen, str) else True
+        else:
+            said = registry.cannot_run(entry, subject.sample) is not None
+        cards.show_pictures(slot, entry, seen, said)
         yield
 
 
@@ -174,7 +204,8 @@ def _truth(sample: Sample, place: DeltaGenerator) -> None:
         if not sample.truth and not sample.reference:
             st.caption("This sample has no reference answer.")
         if sample.reference:
-            st.caption("Reference answer")
+            st.caption("Reference answer, to the question of the record:")
+            cards.small(sample.question or DEFAULT_QUESTION, "reference_question")
             st.text(sample.reference)
         if sample.truth:
             st.caption("What was drawn")

@@ -148,7 +148,7 @@ def _axes(names: list[str], end: float) -> _Axes:
         y=alt.Y("name:N", sort=names, title=None, axis=_NAME_AXIS),
         x=alt.X(
             "start_ms:Q",
-            title="time since the start of the run (ms)",
+            title="time (ms), the stages end to end",
             scale=alt.Scale(domain=[0, end * 1.02], nice=False),
             axis=alt.Axis(tickCount=8),
         ),

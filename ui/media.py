@@ -13,12 +13,12 @@ from pathlib import Path
 
 import streamlit as st
 from PIL import Image as Pictures
-from PIL import ImageOps
 
 from engine import media
 from engine.types import Image, Media, MediaKind, Sample
 from ui.text import count
 
+PREVIEW = (320, 320)
 SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
 _GAP = 6
 _QUALITY = 86
@@ -49,7 +49,7 @@ def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: Stamp) 
     return Seen(
         picture=sheet(found.images),
         caption=_caption(found, what),
-        alt=f"What the model sees of {name}: {what}{order}, from {found.source}.",
+        alt=f"What the model sees of {name}: {_caption(found, what)}{order}.",
         notes=found.notes,
     )
 
@@ -68,7 +68,11 @@ def preview(sample: Sample) -> bytes | None:
 @st.cache_data(max_entries=256, show_spinner=False)
 def _preview(_sample: Sample, stamp: Stamp) -> bytes | None:
     image = media.thumbnail(_sample)
-    return None if image is None else _encode(Pictures.fromarray(image))
+    if image is None:
+        return None
+    picture = Pictures.fromarray(image)
+    picture.thumbnail(PREVIEW)
+    return _encode(picture)
 
 
 def stamp_of(sample: Sample) -> Stamp:
@@ -95,8 +99,8 @@ def sheet(images: Sequence[Image]) -> bytes:
     columns, cell = grid(len(images), width / height)
     page = Pictures.new("RGBA", SHEET)
     for index, image in enumerate(images):
-        room = (cell[0] - _GAP, cell[1] - _GAP)
-        picture = ImageOps.contain(Pictures.fromarray(image), room, Pictures.Resampling.BICUBIC)
+        room = (max(1, cell[0] - _GAP), max(1, cell[1] - _GAP))
+        picture = _fitted(Pictures.fromarray(image), room)
         row, column = divmod(index, columns)
         page.paste(picture, (column * cell[0], row * cell[1]))
     return _encode(page)
@@ -108,10 +112,17 @@ def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
     def cell(columns: int) -> tuple[int, int]:
         rows = -(-number // columns)
         width = min(SHEET[0] / columns, SHEET[1] / rows * aspect)
-        return int(width), int(width / aspect)
+        return max(1, int(width)), max(1, int(width / aspect))
 
     columns = max(range(1, number + 1), key=lambda n: (cell(n)[0], -n))
     return columns, cell(columns)
+
+
+def _fitted(picture: Pictures.Image, room: tuple[int, int]) -> Pictures.Image:
+    """The picture as large as it fits, and never thinner than a pixel."""
+    scale = min(room[0] / picture.width, room[1] / picture.height)
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    return picture.resize(size, Pictures.Resampling.BICUBIC)
 
 
 def _encode(picture: Pictures.Image) -> bytes:

@@ -15,11 +15,12 @@ import streamlit as st
 
 from engine import dataset, settings
 from engine.dataset import Dataset
+from engine.demo.dataset import INDEX
 from engine.errors import BadInput, DatasetError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui import cards, media, runs, uploads
+from ui import cards, links, media, runs, uploads
 from ui.background import demo_scenes
 from ui.text import count, names_of
 
@@ -61,6 +62,7 @@ def _from_dataset() -> Sample | None:
         raise DatasetError(f"{found.root} holds no sample: choose another dataset.")
     by_id = {sample.id: sample for sample in found.samples}
     labels = names_of(found.samples)
+    links.say_unknown("compare_sample", labels.values(), "sample")
     chosen = st.selectbox(
         f"Sample ({len(by_id):,})",
         list(by_id),
@@ -75,6 +77,8 @@ def _root() -> Path:
     """The chosen root; a path that is not in the settings counts on a loopback server only."""
     current = settings.load()
     known = [DEMO, *(str(path) for path in current.datasets)]
+    if not on_loopback():
+        links.say_unknown("compare_root", ["Demo scenes", *known], "dataset")
     chosen = st.selectbox(
         "Dataset",
         known,
@@ -89,7 +93,7 @@ def _root() -> Path:
         return current.demo_dir
     if chosen not in known and not on_loopback():
         raise DatasetError("A path can be typed only while the server listens on this machine.")
-    return Path(str(chosen)).expanduser()
+    return settings.expand(str(chosen))
 
 
 def on_loopback() -> bool:
@@ -107,6 +111,9 @@ def _read(root: Path) -> Dataset | None:
     """The dataset of a root; None while the demo scenes are being made."""
     if root == settings.load().demo_dir:
         making = demo_scenes(root)
+        if making.done() and not (root / INDEX).is_file():  # somebody emptied the cache folder
+            demo_scenes.clear()
+            making = demo_scenes(root)
         if not making.done():
             _wait(making)
             return None
@@ -129,8 +136,10 @@ def _read_once(root: Path, changed: tuple[tuple[str, int], ...]) -> Dataset:
 
 
 def _stamp(root: Path) -> tuple[tuple[str, int], ...]:
+    """Changes with the JSON, and with any file put into or taken out of a sequence's folder."""
+    paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
     try:
-        return tuple(sorted((p.name, p.stat().st_mtime_ns) for p in root.glob("*.json")))
+        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in paths))
     except OSError:
         return ()
 
@@ -160,7 +169,9 @@ def _own() -> Sample | None:
     if not files:
         return None
     busy = any(not view.ended for view in runs.views())
-    return dataset.own(uploads.visit().keep(files, busy), event_images=pictures == "events")
+    kept = uploads.visit().keep(files, busy)
+    cards.small("\n".join(f"{path.name}: {name}" for name, path in kept), "kept_files")
+    return dataset.own(kept, event_images=pictures == "events")
 
 
 def _show(sample: Sample) -> None:
@@ -175,6 +186,7 @@ def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[M
     """Up to three entries, in the order of models.toml."""
     by_name = {entry.name: entry for entry in entries}
     reasons = {entry.name: _why_not(entry, sample) for entry in entries}
+    links.say_unknown("compare_models", [entry.label for entry in entries], "model")
     able = [name for name, item in by_name.items() if registry.unavailable(item) is None]
     chosen = st.multiselect(
         f"Models (up to {MAX_MODELS})",

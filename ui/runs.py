@@ -17,6 +17,7 @@ from engine.types import RunRequest
 
 IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
+LOOK_S = 4.0  # well within the engine's patience
 GRACE_S = 0.5  # a page drawn after the end need not be drawn twice
 MAX_RUNS = 3
 
@@ -40,11 +41,15 @@ def cancel() -> None:
 
 def views() -> list[JobView]:
     """The runs this page shows, one per model, as they stand now; looking keeps them alive."""
-    found = (jobs.manager().get(job_id) for job_id in _ids())
     by_model: dict[str, JobView] = {}
-    for view in (job.view() for job in found if job is not None):
+    for view in _views(_ids()):
         by_model.setdefault(view.model, view)
     return list(by_model.values())
+
+
+def _views(ids: Sequence[str]) -> list[JobView]:
+    found = (jobs.manager().get(job_id) for job_id in ids)
+    return [job.view() for job in found if job is not None]
 
 
 def lost() -> bool:
@@ -68,12 +73,26 @@ def follow(draw: Callable[[list[JobView]], None]) -> bool:
     return True
 
 
+def keep_alive() -> None:
+    """On a page that does not show the runs: go on looking at them until they have ended."""
+    if any(not view.ended for view in _views(st.session_state.get(IDS, []))):
+        _look()
+
+
+@st.fragment(run_every=LOOK_S)
+def _look() -> None:
+    _views(st.session_state.get(IDS, []))
+
+
 def _ids() -> list[str]:
     if IDS not in st.session_state:
         st.session_state[IDS] = st.query_params.get_all(IDS)[:MAX_RUNS]
     found: list[str] = st.session_state[IDS]
-    if found and not st.query_params.get_all(IDS):
+    linked = st.query_params.get_all(IDS)[:MAX_RUNS]
+    if found and not linked:
         st.query_params[IDS] = found  # another page has emptied the URL meanwhile
+    elif linked != found:
+        st.session_state[IDS] = found = linked  # Back or Forward
     return found
 
 

@@ -45,6 +45,7 @@ _STYLE = """
 /* "Stop" would stop the drawing, not the runs: Cancel does that. */
 [data-testid="stStatusWidget"] { display: none; }
 [class*="st-key-small"] [data-testid="stText"] { font-size: 0.84rem; opacity: 0.8; }
+[class*="st-key-small_subject"] [data-testid="stText"] { max-height: 7em; overflow: auto; }
 [class*="st-key-seen"] { min-height: 11rem; }
 [class*="st-key-small_seen"] { min-height: 2.6rem; }
 [class*="st-key-problem"] { border-left: 4px solid #C8453B; background: #C8453B14;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings
 from engine.dataset import read
+from tests.conftest import picture
 from tests.pages.conftest import Open
 from ui import background, picker
 
@@ -256,3 +259,85 @@ def test_a_models_file_that_cannot_be_read_is_a_sentence(
     at = app()
     assert any("/nowhere/models.toml" in words for words in texts(at))
     assert not at.button
+
+
+def test_the_records_own_question_is_offered_and_named_beside_its_answer(
+    app: Open, tmp_path: Path
+) -> None:
+    root = tmp_path / "own"
+    picture(root / "event_image" / "seq" / "000000_0.png", 1)
+    talk = [{"from": "human", "value": "<event>\nWho waves?"}, {"from": "gpt", "value": "Nobody."}]
+    record = {"id": "one", "event_image": ["seq/000000_0.png"], "conversations": talk}
+    (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
+    at = app(root=str(root), truth="true")
+    assert at.selectbox(key="compare_common").options[0] == "Who waves?"
+    shown = texts(at)
+    assert shown.index("Who waves?") < shown.index("Nobody.")
+
+
+def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    at.toggle(key="compare_sample_tokens").set_value(True).run()
+    assert any("greedy, at most 5 new tokens" in words for words in texts(at))
+
+
+def test_a_link_to_what_is_not_here_says_so_until_the_next_run(app: Open) -> None:
+    at = app(sample="gone", models=["EventGPT-9b"], **SHORT)
+    said = [words for words in texts(at) if words.startswith("The link names")]
+    assert len(said) == 2 and "'gone'" in said[0] and "'EventGPT-9b'" in said[1]
+    at = press_run(at)
+    assert not [words for words in texts(at) if words.startswith("The link names")]
+
+
+@pytest.mark.parametrize("name", ["tokens", "seed", "temperature", "top_p"])
+@pytest.mark.parametrize("value", ["1e400", "nan", "-inf", "9" * 400])
+def test_a_number_in_a_link_that_is_none_is_dropped(app: Open, name: str, value: str) -> None:
+    at = app(**{name: value})
+    assert not at.button(key="compare_run").disabled
+
+
+def test_a_root_of_an_unknown_user_is_a_sentence(app: Open) -> None:
+    at = app(root="~nobody-of-that-name/x")
+    assert any("is not a usable path" in words for words in texts(at))
+
+
+def test_going_back_shows_the_runs_of_that_link(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    before = list(at.session_state["compare_jobs"])
+    at = press_run(at)
+    assert list(at.session_state["compare_jobs"]) != before
+    at.query_params["compare_jobs"] = before
+    at.run()
+    assert list(at.session_state["compare_jobs"]) == before
+
+
+def test_a_restored_file_is_seen(app: Open, tmp_path: Path) -> None:
+    root = tmp_path / "own"
+    file = picture(root / "event_image" / "seq" / "000000_0.png", 1)
+    record = {"id": "one", "event_image": ["seq/000000_0.png"]}
+    (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
+    data = file.read_bytes()
+    file.unlink()
+    at = app(root=str(root))
+    assert any("does not exist" in words for words in texts(at))
+    file.write_bytes(data)
+    at = app(root=str(root))
+    assert not any("does not exist" in words for words in texts(at))
+
+
+def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
+    at = app()
+    shutil.rmtree(settings.load().demo_dir)
+    background.demo_scenes.clear()
+    at.run()
+    background.demo_scenes(settings.load().demo_dir).result()
+    at.run()
+    assert not at.button(key="compare_run").disabled
+
+
+def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    (first, *_) = results(at)
+    job = jobs.Job(first.request, jobs.manager(), patience_s=0.0)
+    job.work()
+    assert job.state == "cancelled" and "no page had shown this run for 0 s" in job.error

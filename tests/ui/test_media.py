@@ -72,6 +72,19 @@ def test_each_sample_has_its_own_preview(tmp_path: Path) -> None:
     assert media.preview(Sample("none", "")) is None
 
 
+@pytest.mark.parametrize("size", [(3, 20_000), (20_000, 3)])
+def test_pictures_of_extreme_shape_have_a_preview_and_a_sheet(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = tmp_path / "long.png"
+    Image.new("RGB", size, "red").save(path)
+    preview = media.preview(Sample(id=f"long{size[0]}", sequence="", images=(path,)))
+    assert preview is not None and max(opened(preview).size) <= 320
+    assert (
+        opened(media.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])).size == media.SHEET
+    )
+
+
 def test_a_changed_file_has_a_new_preview(tmp_path: Path) -> None:
     sample = Sample("s", "", images=(picture(tmp_path / "a.png", 1),))
     before = media.preview(sample)
