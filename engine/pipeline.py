@@ -58,8 +58,8 @@ def run(
     tokens is a result with the tokens so far.
     """
     _prepare(cache)
-    run_ = _Run(adapter, request, cache, watcher or Nobody())
     with _seeded(request.decode.seed, adapter.device):
+        run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -67,7 +67,7 @@ def run(
         else:
             rows = run_.encode(prepared)
             run_.decode(prepared, rows)
-    return run_.result()
+        return run_.result()
 
 
 def _prepare(cache: FeatureCache) -> None:
