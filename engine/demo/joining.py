@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
-from engine.demo.answers import VOICES
+from engine.demo.answers import VOICES, Voice
 from engine.demo.corpus import Corpus, truth_of
 from engine.demo.lessons import QUESTIONS_PER_LOOK, Reader, draw_lesson, teach
 from engine.demo.networks import SIGHT, VOICE, Pupil, language_config
@@ -30,6 +30,8 @@ JOINT_RATE, JOINT_BATCH = 1e-3, 16
 PROJECTOR_SCALE = 3.0  # the projector starts from nothing and learns faster
 ALONE = 0.12  # share of the steps in which only the projector learns
 READER_WEIGHT = 0.5
+# What a video's last row knows must be there a layer early: words are made from that layer.
+READ_AT: dict[Voice, int] = {"image": -1, "event": -1, "video": -2}
 MIDDLE = slice(3, 6)  # the frames around the one a still-image model is shown
 
 
@@ -104,11 +106,21 @@ def settle(projector: nn.Module, features: Features) -> None:
 
 
 def join(
-    pupil: Pupil, tokenizer: Any, features: Features, truth: npt.NDArray[np.int8], steps: int
+    pupil: Pupil,
+    tokenizer: Any,
+    features: Features,
+    truth: npt.NDArray[np.int8],
+    steps: int,
+    fresh: bool = True,
 ) -> None:
-    """Teach projector and language model to answer from features of a frozen tower."""
+    """Teach projector and language model to answer from features of a frozen tower.
+
+    A fresh projector learns alone at first, so that it does not spoil the language.
+    """
     torch.manual_seed(4)
-    settle(pupil.projector, features)
+    if fresh:
+        settle(pupil.projector, features)
+    alone = ALONE * steps if fresh else 0
     reader, rng = Reader(pupil.model.get_input_embeddings().embedding_dim), np.random.default_rng(5)
     speech = [*_language_weights(pupil), *reader.parameters()]
     groups: list[dict[str, Any]] = [
@@ -121,7 +133,7 @@ def join(
     for step in range(steps):
         set_rate(optimiser, JOINT_RATE, step, steps)
         for weight in _language_weights(pupil):
-            weight.requires_grad_(step >= ALONE * steps)
+            weight.requires_grad_(step >= alone)
         loss = _joint_loss(pupil, tokenizer, reader, features, truth, next(rows), rng)
         _step(optimiser, loss, weights)
         shown = 0.95 * shown + 0.05 * float(loss.detach()) if step else float(loss.detach())
@@ -156,7 +168,8 @@ def _joint_loss(
     with torch.autocast("cpu", torch.bfloat16):
         visual = pupil.rows(torch.from_numpy(shown.astype(np.float32)))
         embed = pupil.language.embed_tokens
-        loss, state = teach(pupil.language, embed, pupil.head, visual, lesson)
+        depth = READ_AT[voice]
+        loss, state = teach(pupil.language, embed, pupil.head, visual, lesson, depth)
     target = torch.from_numpy(truth[rows].astype(np.int64))
     return loss + READER_WEIGHT * reader.loss(state, target, unseen)
 

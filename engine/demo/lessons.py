@@ -142,21 +142,32 @@ class Reader(nn.Module):
 
 
 def teach(
-    language: Callable[..., Any], embed: nn.Module, head: nn.Module, rows: Tensor, lesson: Lesson
+    language: Callable[..., Any],
+    embed: nn.Module,
+    head: nn.Module,
+    rows: Tensor,
+    lesson: Lesson,
+    depth: int = -1,
 ) -> tuple[Tensor, Tensor]:
-    """Weighted cross-entropy of the answers, and the state (B, width) after the last row."""
+    """Weighted cross-entropy of the answers, and the state (B, width) after the last row.
+
+    The state is that of the layer `depth`, counted from the last, which is -1.
+    """
     count = len(rows)
     before = embed(lesson.before).expand(count, -1, -1)
     inputs = torch.cat([before, rows, embed(lesson.after)], 1)
-    states = language(
+    said_by = language(
         inputs_embeds=inputs,
         attention_mask=attention(lesson, rows.shape[1]),
         position_ids=positions(lesson, rows.shape[1]),
         use_cache=False,
-    ).last_hidden_state
+        output_hidden_states=True,
+    )
+    states = said_by.last_hidden_state
     prefix = lesson.before.shape[0] + rows.shape[1]
     answers = lesson.weight[:, 1:] > 0  # a question comes first, so no target is lost
     said = head(states[:, prefix:-1][answers]).float()
     losses = F.cross_entropy(said, lesson.after[:, 1:][answers], reduction="none")
     weights = lesson.weight[:, 1:][answers]
-    return (losses * weights).sum() / weights.sum(), states[:, prefix - 1].float()
+    read = said_by.hidden_states[depth][:, prefix - 1]
+    return (losses * weights).sum() / weights.sum(), read.float()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers import LlavaForConditionalGeneration
 
 from engine.demo.corpus import TRAINING, Corpus, load_corpus, mirrored
 from engine.demo.joining import Features, join, learn_language, look, sight_of
@@ -24,7 +25,7 @@ CHECKPOINTS = Path(__file__).parent / "checkpoints"
 NICKNAMES: dict[str, Family] = {"llava": "llava", "video": "video_llava", "event": "eventgpt"}
 LANGUAGE_STEPS = 240
 TOWER_STEPS = 2200
-JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 450, "eventgpt": 500}
+JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 420, "eventgpt": 500}
 
 
 def main() -> None:
@@ -50,9 +51,13 @@ def train(out: Path, work: Path, seeds: range, families: tuple[Family, ...]) -> 
     tokenizer = build_tokenizer()
     for family in families:
         pupil = new_pupil(family, tokenizer)
-        _give_language(pupil, tokenizer, work)
         features = _give_sight(pupil, halves, work)
-        join(pupil, tokenizer, features, truth, JOINT_STEPS[family])
+        fresh = family != "video_llava"
+        if fresh:
+            _give_language(pupil, tokenizer, work)
+        else:
+            _inherit(pupil, out / "llava")
+        join(pupil, tokenizer, features, truth, JOINT_STEPS[family], fresh)
         save_pupil(pupil, tokenizer, out / family)
         say(f"{family}: saved in {out / family}")
 
@@ -67,6 +72,16 @@ def _give_language(pupil: Pupil, tokenizer: Any, work: Path) -> None:
     if unknown or any(key in inner for key in missing):
         raise ValueError(f"the language does not fit {pupil.family}: {unknown}")
     pupil.head.load_state_dict({"weight": state["lm_head.weight"]})
+
+
+def _inherit(pupil: Pupil, folder: Path) -> None:
+    """Start the video model from the image model: what is left to learn is to compare frames."""
+    if not (folder / "config.json").exists():
+        raise SystemExit(f"{folder} holds no LLaVA yet: train it first (--only llava).")
+    elder: Any = LlavaForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+    pupil.projector.load_state_dict(elder.model.multi_modal_projector.state_dict())
+    pupil.language.load_state_dict(elder.model.language_model.state_dict())
+    pupil.head.load_state_dict(elder.lm_head.state_dict())
 
 
 def _give_sight(pupil: Pupil, halves: tuple[Corpus, Corpus], work: Path) -> Features:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from engine import dataset as readers
 from engine.demo import evaluate
@@ -15,11 +16,10 @@ from engine.demo.dataset import write_dataset
 from engine.demo.questions import ASKED, DEFAULT_QUESTION
 from engine.demo.reading import read_attributes
 from engine.demo.train import CHECKPOINTS
-from engine.models.checkpoint import header
 from engine.types import Sample
 
 FOLDERS = ("eventgpt", "video_llava", "llava")
-SCENES = 16
+SCENES = 24
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,8 @@ def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
     place = CHECKPOINTS / folder
     for name in ("config.json", "generation_config.json", "tokenizer.json", "model.safetensors"):
         assert (place / name).is_file()
-    tensors = header(place / "model.safetensors", folder)
-    assert {tensor["dtype"] for tensor in tensors.values()} == {"F16"}
+    with safe_open(place / "model.safetensors", "np") as tensors:
+        assert {tensors.get_slice(name).get_dtype() for name in tensors.keys()} == {"F16"}  # noqa: SIM118
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
     assert config["dtype"] == "float16"
     text = config.get("text_config", config)
@@ -55,7 +55,7 @@ def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
 
 @pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
 def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
-    """Far above chance in every attribute the model can know (chance is .3 to .6)."""
+    """Far above chance in every attribute the model can know (the commonest value has .3 to .6)."""
     claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]
     table = evaluate.score([dict(sample.truth) for sample in samples], claims)
     hidden = {"eventgpt-demo": "time of day", "llava-demo": "motion"}.get(model)
@@ -65,7 +65,7 @@ def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample
         if name == hidden:
             assert row["claimed"] == 0.0
         elif row["n"] >= 8:
-            assert row["accuracy"] >= 0.75, f"{name}: {row}"
+            assert row["accuracy"] >= 0.8, f"{name}: {row}"
 
 
 @pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
