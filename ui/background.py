@@ -9,14 +9,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
+import time
 from concurrent.futures import Future
 from pathlib import Path
 
 import streamlit as st
 
 from engine import jobs, settings
-from engine.demo.dataset import ensure_dataset
 from engine.errors import StageScopeError
+
+HEAD_START_S = 0.8  # the browser draws the first page before imports take the processor
 
 
 @st.cache_resource(show_spinner=False)
@@ -25,6 +27,8 @@ def demo_scenes(root: Path) -> Future[Path]:
     making: Future[Path] = Future()
 
     def make() -> None:
+        from engine.demo.dataset import ensure_dataset  # the page does not wait for this import
+
         try:
             making.set_result(ensure_dataset(root))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is said on the page
@@ -39,6 +43,7 @@ def warm_up() -> None:
     """Load the demo models, and what charts import, once the demo scenes are there."""
 
     def prepare() -> None:
+        time.sleep(HEAD_START_S)
         with contextlib.suppress(StageScopeError):  # the page shows the same sentence
             demo_scenes(settings.load().demo_dir).exception()
             jobs.manager().warm_up()

@@ -6,6 +6,7 @@ under its key.  Sentences of the engine are shown as they are.
 
 from __future__ import annotations
 
+import concurrent.futures
 import ipaddress
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -15,7 +16,6 @@ import streamlit as st
 
 from engine import dataset, settings
 from engine.dataset import Dataset
-from engine.demo.dataset import INDEX
 from engine.errors import BadInput, DatasetError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -26,6 +26,7 @@ from ui.text import count, names_of
 
 DEMO = "demo"
 MAX_MODELS = 3
+GLANCE_S = 0.3  # scenes that are there already are not worth a notice
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
 
@@ -111,10 +112,12 @@ def _read(root: Path) -> Dataset | None:
     """The dataset of a root; None while the demo scenes are being made."""
     if root == settings.load().demo_dir:
         making = demo_scenes(root)
-        if making.done() and not (root / INDEX).is_file():  # somebody emptied the cache folder
+        if (
+            making.done() and not (root / f"{dataset.STEM}.json").is_file()
+        ):  # somebody emptied the cache folder
             demo_scenes.clear()
             making = demo_scenes(root)
-        if not making.done():
+        if not concurrent.futures.wait([making], GLANCE_S).done:
             _wait(making)
             return None
         if (error := making.exception()) is not None:

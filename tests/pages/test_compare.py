@@ -204,7 +204,7 @@ def test_demo_scenes_that_cannot_be_made_are_a_sentence(
     def full(root: Path) -> Path:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(background, "ensure_dataset", full)
+    monkeypatch.setattr("engine.demo.dataset.ensure_dataset", full)
     st.cache_resource.clear()
     background.demo_scenes(settings.load().demo_dir).exception()
     at = app()
