@@ -112,10 +112,8 @@ def _read(root: Path) -> Dataset | None:
     """The dataset of a root; None while the demo scenes are being made."""
     if root == settings.load().demo_dir:
         making = demo_scenes(root)
-        if (
-            making.done() and not (root / f"{dataset.STEM}.json").is_file()
-        ):  # somebody emptied the cache folder
-            demo_scenes.clear()
+        if making.done() and not (root / f"{dataset.STEM}.json").is_file():
+            demo_scenes.clear()  # somebody has emptied the cache folder
             making = demo_scenes(root)
         if not concurrent.futures.wait([making], GLANCE_S).done:
             _wait(making)
