@@ -1,7 +1,8 @@
 # make run: the app on http://127.0.0.1:8501    make test: lint, types and every test
+# make unit: the quick tests, without the pages, the browser and the trained checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
-.PHONY: run test unit browser lint types bench checkpoints clean
+.PHONY: run test unit lint types bench checkpoints clean
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py
@@ -10,7 +11,7 @@ test: lint types
 	$(BIN)/python -m pytest
 
 unit: .venv/dev.stamp
-	$(BIN)/python -m pytest -m "not browser"
+	$(BIN)/python -m pytest --ignore tests/browser --ignore tests/pages --ignore tests/demo/test_checkpoints.py
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
