@@ -135,7 +135,7 @@ def _write(path: Path, events: Events) -> None:
         "image_indices_in_clip": list(range(FIRST_FRAME, FIRST_FRAME + 20)),
         "num_events": len(events.t),
     }
-    np.save(path, np.array(clip, dtype=object), allow_pickle=True)
+    np.save(path, np.array(clip, dtype=object))
 
 
 def _bytes(path: Path, data: bytes) -> None:

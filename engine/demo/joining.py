@@ -65,7 +65,7 @@ def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
     told, rng = Told(model.config.hidden_size), np.random.default_rng(3)
     weights = [*model.parameters(), *told.parameters()]
     optimiser = torch.optim.AdamW(weights, lr=LANGUAGE_RATE, weight_decay=0.01)
-    began = time.time()
+    began = time.monotonic()
     for step in range(steps):
         set_rate(optimiser, LANGUAGE_RATE, step, steps)
         voice = step % len(VOICES)
@@ -78,7 +78,7 @@ def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
         _step(optimiser, loss, weights)
         if step % 25 == 0 or step == steps - 1:
             lost = float(loss.detach())
-            say(f"language: step {step} loss {lost:.3f}, {time.time() - began:.0f} s")
+            say(f"language: step {step} loss {lost:.3f}, {time.monotonic() - began:.0f} s")
     return model
 
 
@@ -129,7 +129,7 @@ def join(
     ]
     optimiser = torch.optim.AdamW(groups, lr=JOINT_RATE, weight_decay=0.01)
     weights = [*pupil.projector.parameters(), *speech]
-    rows, began, shown = batches(len(truth), JOINT_BATCH, rng), time.time(), 0.0
+    rows, began, shown = batches(len(truth), JOINT_BATCH, rng), time.monotonic(), 0.0
     for step in range(steps):
         set_rate(optimiser, JOINT_RATE, step, steps)
         for weight in _language_weights(pupil):
@@ -138,7 +138,7 @@ def join(
         _step(optimiser, loss, weights)
         shown = 0.95 * shown + 0.05 * float(loss.detach()) if step else float(loss.detach())
         if step % 25 == 0 or step == steps - 1:
-            say(f"{pupil.family}: step {step} loss {shown:.3f}, {time.time() - began:.0f} s")
+            say(f"{pupil.family}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
 
 
 def _language_weights(pupil: Pupil) -> list[nn.Parameter]:

@@ -152,7 +152,7 @@ def train_tower(sight: Sight, halves: tuple[Corpus, Corpus], steps: int) -> CLIP
     weights = [*learner.parameters(), *probe.parameters()]
     rng = np.random.default_rng(7)
     optimiser = torch.optim.AdamW(weights, lr=RATE, weight_decay=0.05)
-    began, shown = time.time(), 0.0
+    began, shown = time.monotonic(), 0.0
     for step in range(steps):
         set_rate(optimiser, RATE, step, steps)
         batch = draw_pictures(halves[step % 2], sight, rng, BATCH, whole=False)
@@ -167,7 +167,7 @@ def train_tower(sight: Sight, halves: tuple[Corpus, Corpus], steps: int) -> CLIP
         optimiser.step()
         shown = 0.98 * shown + 0.02 * float(loss.detach()) if step else float(loss.detach())
         if step % 200 == 0 or step == steps - 1:
-            say(f"tower {sight}: step {step} loss {shown:.3f}, {time.time() - began:.0f} s")
+            say(f"tower {sight}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
     tower.eval()
     say(f"tower {sight}: {accuracy(tower, probe, halves[0], sight)}")
     return tower

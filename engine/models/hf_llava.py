@@ -5,6 +5,7 @@ Boundary: everything but the classes, the placeholder and the call that encodes.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -49,13 +50,14 @@ class PlaceholderAdapter(Adapter):
             raise unreadable(info, folder, "image processor", error) from error
 
     @property
+    @abstractmethod
     def placeholder_id(self) -> int:
-        raise NotImplementedError
+        """The token that stands for one visual row."""
 
     @property
+    @abstractmethod
     def rows_per_image(self) -> int:
         """Visual rows of one image, as the processor of the checkpoint counts them."""
-        raise NotImplementedError
 
     @property
     def patches(self) -> int:
