@@ -18,7 +18,7 @@ from engine import decode, device, media
 from engine.cache import FeatureCache
 from engine.errors import CacheError, Cancelled
 from engine.models.base import Adapter, generate_options
-from engine.timing import Timeline, VisionProbe
+from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
     Generation,
     Media,
@@ -172,7 +172,10 @@ class _Run:
         stopping = StoppingCriteriaList([_Cancel(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
         start = self.timeline.now()
-        with VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe:
+        with (
+            profiler_range("generate", self.adapter.device),
+            VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe,
+        ):
             self.adapter.generate(prepared, **options)
         total = self.timeline.now() - start
         self.timeline.add("vision", start, probe.ms, "hook")
