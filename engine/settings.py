@@ -1,4 +1,4 @@
-"""Where things are on this machine: data roots, models.toml, cache folder, device, threads.
+"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads.
 
 Boundary: reads the environment and one file, touches nothing else.  An environment variable wins
 over `stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which wins over
@@ -23,6 +23,7 @@ else:
 PROJECT = Path(__file__).resolve().parent.parent
 VARIABLES = {
     "cache_dir": "STAGESCOPE_CACHE_DIR",
+    "runs_dir": "STAGESCOPE_RUNS_DIR",
     "datasets": "STAGESCOPE_DATASETS",
     "models_file": "STAGESCOPE_MODELS",
     "device": "STAGESCOPE_DEVICE",
@@ -36,6 +37,7 @@ class Settings:
     """All settings.  `datasets` are roots offered in the app; device "auto" means detect."""
 
     cache_dir: Path
+    runs_dir: Path
     datasets: tuple[Path, ...]
     models_file: Path
     device: str
@@ -55,8 +57,13 @@ class Settings:
 def load() -> Settings:
     """The settings now in force, or SettingsError with the value that cannot be used."""
     table, cores = _file(), os.cpu_count() or 1
+    named_cache = _get(table, "cache_dir", None)
+    cache_dir = expand(str(named_cache)) if named_cache else _home("XDG_CACHE_HOME", ".cache")
+    # What one wants to keep is no cache; but who names a folder wants everything in it.
+    default_runs = cache_dir / "runs" if named_cache else _home("XDG_DATA_HOME", ".local/share")
     return Settings(
-        cache_dir=expand(str(_get(table, "cache_dir", _default_cache()))),
+        cache_dir=cache_dir,
+        runs_dir=expand(str(_get(table, "runs_dir", default_runs))),
         datasets=_paths(_get(table, "datasets", "")),
         models_file=expand(str(_get(table, "models_file", PROJECT / "models.toml"))),
         device=str(_get(table, "device", "auto")),
@@ -120,6 +127,7 @@ def _whole(name: str, value: Any, most: int) -> int:
     return number
 
 
-def _default_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "stagescope"
+def _home(variable: str, default: str) -> Path:
+    """This user's folder for StageScope, as the XDG base directory specification has it."""
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / default) / "stagescope"

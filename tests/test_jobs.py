@@ -1,154 +1,114 @@
-"""The queue: order, positions, cancelling, heartbeat, and failures that stay their own."""
+"""The queue: order, positions, cancelling, giving way, and failures that stay their own."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
 from engine import jobs
-from engine.models import registry
-from engine.models.base import Adapter
-from engine.types import DecodeConfig, RunRequest, Sample
-
-LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
-SHORT = DecodeConfig(max_new_tokens=5)
+from engine.errors import BadInput
+from engine.jobs import Job
 
 
-@pytest.fixture
-def queue(tiny_models: Path) -> jobs.Jobs:
-    return jobs.Jobs()
+@dataclass(eq=False, kw_only=True)
+class Task(Job):
+    """Work that a test holds and lets go."""
+
+    name: str = "task"
+    work_: Callable[[Job], None] = lambda _: None
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def run(self) -> None:
+        self.state = "running"
+        self.work_(self)
+        self.state = "done"
 
 
-def wait(job: jobs.Job, until: Callable[[jobs.JobView], bool], seconds: float = 60) -> jobs.JobView:
-    end = time.monotonic() + seconds
-    while not until(view := job.view()):
-        assert time.monotonic() < end, view
-        time.sleep(0.005)
-    return view
+class Brief(Task):
+    brief: ClassVar[bool] = True
 
 
-def ended(view: jobs.JobView) -> bool:
-    return view.ended
+def finished(*tasks: Job) -> None:
+    end = time.monotonic() + 20
+    while not all(task.ended for task in tasks):
+        assert time.monotonic() < end, tasks
+        time.sleep(0.002)
 
 
-def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SHORT) -> RunRequest:
-    return RunRequest(sample, model, "Why?", decode)
+def test_jobs_go_one_after_another() -> None:
+    queue, log = jobs.Jobs(), list[str]()
+    tasks = [Task(name=name, work_=lambda job: log.append(job.title)) for name in "abc"]
+    for task in tasks:
+        queue.submit(task)
+    finished(*tasks)
+    assert log == ["a", "b", "c"] and queue.all() == tasks
 
 
-def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:
-    submitted = [queue.submit(request(sample, entry.name)) for entry in registry.entries()]
-    views = [wait(job, ended) for job in submitted]
-    assert [view.state for view in views] == ["done"] * 3
-    assert [view.new_tokens for view in views] == [5, 5, 5]
-    assert all(view.result and view.text == view.result.generation.text for view in views)
-    assert queue.get(submitted[0].id) is submitted[0] and queue.get("odd") is None
-
-
-def test_positions_count_those_in_front(queue: jobs.Jobs, sample: Sample) -> None:
-    first = queue.submit(request(sample, decode=LONG))
-    wait(first, lambda view: view.new_tokens > 0)
-    second, third = (queue.submit(request(sample)) for _ in range(2))
-    assert [job.view().position for job in (first, second, third)] == [0, 1, 2]
-    first.cancel()
-    done = wait(third, ended)
-    assert done.state == "done"
-    assert done.queued_ms > first.view().queued_ms >= 0
-
-
-def test_text_grows_while_it_runs(queue: jobs.Jobs, sample: Sample) -> None:
-    job = queue.submit(request(sample, decode=LONG))
-    view = wait(job, lambda view: view.new_tokens >= 20)
-    assert view.state == "running" and view.stage == "decode" and view.text
-    assert view.ttft_ms and view.tokens_per_s and view.result is None
-    job.cancel()
-    wait(job, ended)
-
-
-def test_cancel_keeps_the_tokens_so_far(queue: jobs.Jobs, sample: Sample) -> None:
-    job = queue.submit(request(sample, decode=LONG))
-    wait(job, lambda view: view.new_tokens >= 5)
-    job.cancel()
-    view = wait(job, ended)
-    assert view.state == "cancelled" and 5 <= view.new_tokens < 600
-    assert view.result is not None and view.result.generation.stop == "cancelled"
-
-
-def test_a_queued_job_that_is_cancelled_never_starts(queue: jobs.Jobs, sample: Sample) -> None:
-    first = queue.submit(request(sample, decode=LONG))
-    wait(first, lambda view: view.new_tokens > 0)
-    second = queue.submit(request(sample))
+def test_positions_and_a_job_that_is_cancelled_before_it_starts() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, second, third = Task(work_=lambda _: hold.wait(20)), Task(), Task()
+    for task in (first, second, third):
+        queue.submit(task)
+    while first.state != "running":
+        time.sleep(0.002)
+    assert [task.position for task in (first, second, third)] == [0, 1, 2]
     second.cancel()
-    assert second.view().state == "cancelled" and "before it started" in second.view().error
-    first.cancel()
-    wait(first, ended)
-    assert second.view().result is None
+    assert second.state == "cancelled" and "before it started" in second.error
+    hold.set()
+    finished(third)
+    assert third.state == "done" and third.queued_ms > first.queued_ms
 
 
-def test_nobody_looking_cancels(
-    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jobs, "PATIENCE_S", 0.05)
-    job = queue.submit(request(sample, decode=LONG))
-    end = time.monotonic() + 60
-    while job.state not in jobs.ENDED and time.monotonic() < end:
-        time.sleep(0.02)  # not through view(), which is the heartbeat
-    assert job.state == "cancelled"
+def test_a_long_job_gives_way_to_brief_ones_only() -> None:
+    queue, log = jobs.Jobs(), list[str]()
+    brief, other = Brief(name="brief"), Task(name="other")
+    brief.work_ = other.work_ = lambda job: log.append(job.title)
+
+    def between(job: Job) -> None:
+        queue.submit(other)
+        queue.submit(brief)
+        assert job.give_way() > 0
+        assert brief.state == "done" and other.position == 1
+        assert job.give_way() == 0
+        log.append("long")
+
+    long = Task(work_=between)
+    queue.submit(long)
+    finished(long, other)
+    assert (long.state, log) == ("done", ["brief", "long", "other"])
 
 
-def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
-    job = jobs.Job(request(sample), queue)
-    job._seen -= 10**6
-    job.work()
-    assert job.state == "done"
+def test_a_failure_is_the_jobs_and_the_worker_lives(caplog: pytest.LogCaptureFixture) -> None:
+    def odd(job: Job) -> None:
+        raise ZeroDivisionError("odd")
+
+    def bad(job: Job) -> None:
+        raise BadInput("x is 0: choose 1.")
+
+    queue = jobs.Jobs()
+    tasks = [Task(name="one", work_=odd), Task(work_=bad), Task()]
+    for task in tasks:
+        queue.submit(task)
+    finished(*tasks)
+    assert [task.state for task in tasks] == ["failed", "failed", "done"]
+    assert tasks[0].error == "one failed with ZeroDivisionError: odd"
+    assert tasks[1].error == "x is 0: choose 1."
+    assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_failure_costs_nobody_elses_run(queue: jobs.Jobs, sample: Sample) -> None:
-    broken = Sample("broken", "q", missing={"image": "no picture"})
-    unknown = queue.submit(request(sample, "no-such-model"))
-    absent = queue.submit(request(broken))
-    fine = queue.submit(request(sample))
-    assert "not a known model" in wait(unknown, ended).error
-    view = wait(absent, ended)
-    assert view.state == "failed" and view.error and view.result is None
-    assert wait(fine, ended).state == "done"
-
-
-def test_an_unforeseen_error_is_the_jobs_and_the_worker_lives(
-    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    adapter = registry.load(registry.entry("tiny-llava"))
-
-    def explode(*_: object) -> None:
-        raise ZeroDivisionError("odd model")
-
-    monkeypatch.setattr(adapter, "encode", explode)
-    view = wait(queue.submit(request(sample)), ended)
-    assert view.state == "failed" and "ZeroDivisionError: odd model" in view.error
-    monkeypatch.undo()
-    assert wait(queue.submit(request(sample, "tiny-eventgpt")), ended).state in ("done", "failed")
-
-
-def test_warm_up_loads_the_demo_models(queue: jobs.Jobs, tiny_models: Path) -> None:
-    for entry in registry.entries():
-        registry.unload(entry)
-    queue.warm_up()
-    end = time.monotonic() + 60
-    while len([e for e in registry.entries() if e in registry.resident()]) < 3:
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    loaded: Adapter = registry.load(registry.entries()[0])
-    assert loaded.runs == 0
-
-
-def test_old_jobs_are_forgotten(
-    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "KEPT", 1)
-    submitted = [queue.submit(request(sample)) for _ in range(3)]
-    wait(submitted[-1], ended)
-    last = queue.submit(request(sample))
-    wait(last, ended)
-    assert queue.get(submitted[0].id) is None and queue.get(last.id) is last
+    queue = jobs.Jobs()
+    tasks = [Task() for _ in range(4)]
+    for task in tasks:
+        queue.submit(task)
+        finished(task)
+    assert queue.get(tasks[0].id) is None and queue.get(tasks[-1].id) is tasks[-1]

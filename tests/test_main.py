@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.__main__ import main, plain
+from engine.__main__ import main
+from engine.cli.common import plain
 from tests.conftest import picture
 
 FIELDS = {

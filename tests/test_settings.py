@@ -25,8 +25,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "kept"))
     found = settings.load()
     assert found.cache_dir == tmp_path / "stagescope"
+    assert found.runs_dir == tmp_path / "kept" / "stagescope"
     assert found.device == "auto" and found.threads >= 1
     assert found.models_file.name == "models.toml" and found.models_file.is_file()
 
@@ -44,7 +46,8 @@ def test_cache_dir_moves_cache_and_demo_data(
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path))
     found = settings.load()
-    assert tmp_path in found.demo_dir.parents and tmp_path in found.features_dir.parents
+    for folder in (found.demo_dir, found.features_dir, found.runs_dir):
+        assert tmp_path in folder.parents
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import MediaError
-from engine.jobs import JobView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
+from engine.run_job import RunView
 from engine.types import RunRequest, Sample
 from ui import cards, media, runs
 from ui.text import count, escape, name_of
@@ -73,7 +73,7 @@ def show(
         deque(pictures, maxlen=0)
 
 
-def _of_runs(entries: Sequence[ModelEntry], found: Sequence[JobView]) -> _Subject:
+def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:
     by_name = {entry.name: entry for entry in entries}
     request = found[0].request
     models = tuple(by_name[view.model] for view in found)
@@ -92,7 +92,7 @@ def _how(request: RunRequest) -> str:
     )
 
 
-def _alike(views: Sequence[JobView]) -> list[JobView]:
+def _alike(views: Sequence[RunView]) -> list[RunView]:
     """Those that ask the first one's question about its sample: a link may name any runs."""
     first = views[0].request if views else None
     if first is None:
@@ -161,9 +161,9 @@ def _follow(
 ) -> None:
     """Draw what has changed since the last look, until all runs have ended."""
     labels = {entry.name: entry.label for entry in entries}
-    drawn: dict[str, JobView] = {}
+    drawn: dict[str, RunView] = {}
 
-    def draw(now: list[JobView]) -> None:
+    def draw(now: list[RunView]) -> None:
         fresh = [view for view in now if view.id in slots and drawn.get(view.id) != view]
         for view in fresh:
             cards.draw(slots[view.id], view)
@@ -178,7 +178,7 @@ def _follow(
         st.rerun()
 
 
-def _stages(place: DeltaGenerator, ended: Sequence[JobView], labels: dict[str, str]) -> None:
+def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:
     """The chart and the table of the runs that have a result."""
     from ui import charts  # altair and pandas take longer to import than the first page may
 

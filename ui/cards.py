@@ -1,6 +1,6 @@
 """One model's card: its name, what it sees, its answer as it grows, its numbers, or why it failed.
 
-Boundary: draws a JobView, changes nothing.  Model output, error sentences and names of files go
+Boundary: draws a RunView, changes nothing.  Model output, error sentences and names of files go
 through st.text, which shows every character as it is; st.markdown gets constants and escaped words.
 """
 
@@ -12,8 +12,8 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.jobs import JobView
 from engine.models.checkpoint import ModelEntry
+from engine.run_job import RunView
 from engine.types import RunResult
 from ui.media import Seen
 from ui.text import count, escape, ms, rate
@@ -133,7 +133,7 @@ def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
             st.caption("Press Run (Ctrl+Enter): the answer appears here.")
 
 
-def draw(slot: Slot, view: JobView) -> None:
+def draw(slot: Slot, view: RunView) -> None:
     """The card's changing part as the job stands now."""
     slot.status.caption(status(view))
     if view.error:
@@ -147,7 +147,7 @@ def draw(slot: Slot, view: JobView) -> None:
             _numbers(view.result)
 
 
-def status(view: JobView) -> str:
+def status(view: RunView) -> str:
     """Where the job is, in a few words."""
     if view.state == "queued":
         return (
@@ -161,7 +161,7 @@ def status(view: JobView) -> str:
     return f"{words} · waited {ms(view.queued_ms)} for the device" if view.result else words
 
 
-def _progress(view: JobView) -> str:
+def _progress(view: RunView) -> str:
     if not view.new_tokens:
         return f"Running: {view.stage or 'starting'} …"
     parts = [count(view.new_tokens, "token"), f"first after {ms(view.ttft_ms)}"]

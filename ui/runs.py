@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from engine import jobs
-from engine.jobs import JobView
+from engine import jobs, run_job
+from engine.run_job import RunJob, RunView
 from engine.types import RunRequest
 
 IDS = "compare_jobs"  # in the session and in the URL
@@ -25,39 +25,45 @@ MAX_RUNS = 3
 def start(requests: Sequence[RunRequest]) -> None:
     """Queue one run per model, in order, in place of those shown so far."""
     cancel()
-    queue = jobs.manager()
-    _remember([queue.submit(request).id for request in requests])
+    queued = [RunJob(patience_s=run_job.PATIENCE_S, request=request) for request in requests]
+    for job in queued:
+        jobs.manager().submit(job)
+    _remember([job.id for job in queued])
 
 
 def cancel() -> None:
     """Stop every run of this page that has not ended, and give it a moment to do so."""
-    found = [job for job in (jobs.manager().get(job_id) for job_id in _ids()) if job]
+    found = _jobs(_ids())
     for job in found:
         job.cancel()
     end = time.monotonic() + GRACE_S
-    while time.monotonic() < end and not all(job.view().ended for job in found):
+    while time.monotonic() < end and not all(job.ended for job in found):
         time.sleep(0.01)
 
 
-def views() -> list[JobView]:
+def views() -> list[RunView]:
     """The runs this page shows, one per model, as they stand now; looking keeps them alive."""
-    by_model: dict[str, JobView] = {}
+    by_model: dict[str, RunView] = {}
     for view in _views(_ids()):
         by_model.setdefault(view.model, view)
     return list(by_model.values())
 
 
-def _views(ids: Sequence[str]) -> list[JobView]:
+def _views(ids: Sequence[str]) -> list[RunView]:
+    return [job.view() for job in _jobs(ids)]
+
+
+def _jobs(ids: Sequence[str]) -> list[RunJob]:
     found = (jobs.manager().get(job_id) for job_id in ids)
-    return [job.view() for job in found if job is not None]
+    return [job for job in found if isinstance(job, RunJob)]
 
 
 def lost() -> bool:
     """Whether a link names runs that this server no longer holds."""
-    return any(jobs.manager().get(job_id) is None for job_id in _ids())
+    return len(_jobs(_ids())) < len(_ids())
 
 
-def follow(draw: Callable[[list[JobView]], None]) -> bool:
+def follow(draw: Callable[[list[RunView]], None]) -> bool:
     """Redraw ten times a second until all runs have ended; True if there was anything to wait for.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the runs go on.

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings
 from engine.dataset import read
+from engine.run_job import RunJob, RunView
 from tests.conftest import picture
 from tests.pages.conftest import Open
 from ui import background, picker
@@ -37,9 +38,9 @@ def press_run(at: AppTest) -> AppTest:
     return at
 
 
-def results(at: AppTest) -> list[jobs.JobView]:
+def results(at: AppTest) -> list[RunView]:
     found = (jobs.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
-    return [job.view() for job in found if job]
+    return [job.view() for job in found if isinstance(job, RunJob)]
 
 
 def test_the_first_page_is_ready_to_run(app: Open) -> None:
@@ -338,6 +339,6 @@ def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
 def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:
     at = press_run(app(**SHORT))
     (first, *_) = results(at)
-    job = jobs.Job(first.request, jobs.manager(), patience_s=0.0)
+    job = RunJob(patience_s=0.0, request=first.request)
     job.work()
     assert job.state == "cancelled" and "no page had shown this run for 0 s" in job.error

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from engine.jobs import JobView
+from engine.run_job import RunView
 from tests.ui.results import CACHED, result
 from ui import cards
 
 
-def view(**changes: Any) -> JobView:
-    start = JobView(
+def view(**changes: Any) -> RunView:
+    start = RunView(
         id="j",
         model="one",
         sample_id="s1",

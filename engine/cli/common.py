@@ -1,0 +1,57 @@
+"""What several commands share: where text goes, how lists are written, which dataset is meant.
+
+Boundary: results go to standard output, through `out`; everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from engine import dataset, settings
+from engine.dataset import Dataset
+from engine.errors import BadInput
+
+DATASET_HELP = "dataset root (default: the demo dataset)"
+
+
+def say(text: str) -> None:
+    """Progress and errors, on standard error."""
+    print(plain(text), file=sys.stderr, flush=True)
+
+
+def out(value: object, text: str, options: argparse.Namespace) -> None:
+    """The result: one JSON document with --json, else the text."""
+    print(as_json(value) if options.json else plain(text))
+
+
+def plain(text: str) -> str:
+    """Text without control characters, so that an answer cannot steer a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, indent=1, allow_nan=False)
+
+
+def read_dataset(root: Path | None) -> Dataset:
+    """The dataset below this root, or the demo dataset, made on its first use."""
+    if root is not None:
+        return dataset.read(root)
+    from engine.demo.dataset import ensure_dataset
+
+    return dataset.read(ensure_dataset(settings.load().demo_dir))
+
+
+def names(text: str) -> list[str]:
+    """The names of --models in their order, each once."""
+    found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not found:
+        raise BadInput(f"--models is {text!r}: name at least one model.")
+    return found
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document and nothing else")

@@ -1,0 +1,102 @@
+"""compare: one sample, one question, some models.
+
+Boundary: builds the requests, runs them one after another, prints cards or JSON.  Exit code 0 if
+every model answered, 2 if the user can mend what failed, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine import dataset, rows
+from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.errors import StageScopeError
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.prompts import DEFAULT_QUESTION
+from engine.run_job import RunJob
+from engine.types import STAGES, DecodeConfig, RunRequest
+
+
+def add(commands: Any) -> None:
+    sub = commands.add_parser("compare", help="one sample, one question, some models")
+    sub.add_argument("--sample", required=True, help="id, the start of one, or sequence/clip")
+    sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
+    sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
+    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
+    sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
+    sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
+    sub.add_argument("--top-p", type=float, default=1.0)
+    sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument("--frames", default="arange", help="rule that chooses the 8 frames")
+    sub.add_argument("--cache", default="use", choices=("use", "refresh", "off"))
+    sub.add_argument("--mode", default="decoupled", choices=("decoupled", "hooked"))
+    add_json(sub)
+    sub.set_defaults(run=_compare)
+
+
+def _compare(options: argparse.Namespace) -> int:
+    decode = DecodeConfig(
+        max_new_tokens=options.max_new_tokens,
+        temperature=options.temperature,
+        top_p=options.top_p,
+        seed=options.seed,
+    )
+    sample = dataset.find(read_dataset(options.dataset), options.sample)
+    prompt = options.prompt if options.prompt is not None else DEFAULT_QUESTION
+    requests = [
+        RunRequest(sample, name, prompt, decode, options.frames, options.cache, options.mode)
+        for name in names(options.models)
+    ]
+    outcomes = [_answer(request) for request in requests]
+    found = [row for row, _ in outcomes]
+    out(found, "\n\n".join(_card(row) for row in found), options)
+    return max(code for _, code in outcomes)
+
+
+def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
+    """One model's row and exit code; a failure is its own and costs no other run."""
+    say(f"{request.model}: loading the model, then answering ...")
+    job = RunJob(request=request)
+    job.work()
+    if job.result is None:
+        say(f"{request.model}: {job.error}")
+        mendable = isinstance(job.failure, StageScopeError)
+        return rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
+    for note in job.result.notes:
+        say(f"{request.model}: {note}")
+    return rows.row(job.result), 0
+
+
+def _known(name: str) -> ModelEntry | None:
+    return next((entry for entry in registry.entries() if entry.name == name), None)
+
+
+def _card(row: dict[str, Any]) -> str:
+    if row["error"]:
+        return f"{row['model']}\n  no answer: {row['error']}"
+    stages = " | ".join(_stage(name, row["stages"][name]) for name in STAGES)
+    tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
+    cold = ", first (cold) run" if row["cold"] else ""
+    return (
+        f"{row['model']} ({row['mode']}{cold})\n  {row['text']}\n"
+        f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
+        f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
+        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}"
+    )
+
+
+def _totals(row: dict[str, Any]) -> str:
+    text = f"total {row['total_ms']:.1f} ms"
+    if row["stages"]["vision"]["source"] != "cached":
+        return text
+    return f"{text} (had vision been computed: {row['uncached_total_ms']:.1f} ms)"
+
+
+def _stage(name: str, stage: dict[str, Any]) -> str:
+    text = f"{name} {stage['ms']:.1f} ms"
+    if stage["source"] == "cached":
+        return f"{text} (read from cache; computed in {stage['original_ms']:.1f} ms)"
+    return text if stage["source"] == "measured" else f"{text} ({stage['source']})"

@@ -1,0 +1,40 @@
+"""demo: make the demo dataset, or evaluate the demo models on scenes never trained on.
+
+Boundary: torch is imported by --evaluate alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from engine.cli.common import add_json, names, out, read_dataset, say
+from engine.errors import BadInput
+
+
+def add(commands: Any) -> None:
+    demo = commands.add_parser("demo", help="make the demo dataset, or evaluate the demo models")
+    demo.add_argument("--evaluate", action="store_true", help="accuracy on held-out scenes")
+    demo.add_argument("--seeds", default="900000:900400", help="held-out scene seeds, FIRST:LAST")
+    demo.add_argument("--models", help="comma-separated names (default: the demo models)")
+    add_json(demo)
+    demo.set_defaults(run=_demo)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    if not options.evaluate:
+        print(read_dataset(None).root)
+        return 0
+    from engine.demo import evaluate
+
+    models = names(options.models) if options.models else list(evaluate.DEMO_MODELS)
+    table = evaluate.evaluate(_seeds(options.seeds), models, say)
+    out(table, evaluate.as_text(table), options)
+    return 0
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise BadInput(f"--seeds is {text!r}: write it as FIRST:LAST, as in 900000:900400.")
+    return range(int(first), int(last))
