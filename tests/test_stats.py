@@ -1,0 +1,41 @@
+"""Medians, spreads and intervals against values worked out by hand or by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine import stats
+
+
+def test_spread_by_hand() -> None:
+    found = stats.spread([5.0, 1.0, 2.0, 100.0, 3.0])
+    assert (found.median, found.mad, found.low, found.high, found.n) == (3.0, 2.0, 1.0, 100.0, 5)
+
+
+def test_nothing_has_no_spread_and_no_interval() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        stats.spread([])
+    with pytest.raises(ValueError, match="at least one"):
+        stats.bootstrap([])
+
+
+def test_equal_values_leave_no_doubt_and_the_same_seed_gives_the_same() -> None:
+    assert stats.bootstrap([2.0] * 9).width == 0
+    values = list(np.random.default_rng(1).normal(size=30))
+    assert stats.bootstrap(values) == stats.bootstrap(values)
+
+
+def test_the_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    found = [stats.bootstrap(list(generator.normal(size=25))) for _ in range(200)]
+    covered = sum(one.low <= 0 <= one.high for one in found)
+    assert 180 <= covered <= 199
+
+
+def test_values_that_depend_on_each_other_widen_the_interval() -> None:
+    generator = np.random.default_rng(2)
+    centres = generator.normal(size=8)
+    values = [float(c + 0.01 * generator.normal()) for c in centres for _ in range(20)]
+    groups = [g for g in range(8) for _ in range(20)]
+    assert stats.bootstrap(values, groups).width > 2 * stats.bootstrap(values).width
