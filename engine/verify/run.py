@@ -195,7 +195,7 @@ class _Examination:
         return replace(found, outcome="unresolved", sentence=sentence)
 
     def _rounds(self) -> list[list[stages.Timed]]:
-        rounds = []
+        rounds: list[list[stages.Timed]] = []
         for round_ in stages.repeat(self.subject, self.request.runs):
             self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
