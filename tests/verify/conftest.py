@@ -38,7 +38,7 @@ class Notes:
         return 0.0
 
 
-Verify = Callable[[str], dict[str, Verdict]]
+Verify = Callable[..., dict[str, Verdict]]
 
 
 @pytest.fixture
@@ -46,8 +46,8 @@ def verify(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -
     """check -> verdict of one tiny model; what a test has done to the model goes with it."""
     monkeypatch.setattr(run, "PAIRS", 5)
 
-    def verified(family: str) -> dict[str, Verdict]:
-        request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=1)
+    def verified(family: str, runs: int = 1) -> dict[str, Verdict]:
+        request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
         (examined,) = run.verify(request, Notes())
         return {verdict.check: verdict for verdict in examined.verdicts}
 

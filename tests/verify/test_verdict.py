@@ -41,8 +41,10 @@ def test_one_failure_or_one_missing_check_spoils(check: str) -> None:
 
 
 def test_a_failure_on_another_sample_spoils() -> None:
-    bad = Verdict("answer", "m", "t", Finding("failed", "It has no MP4."))
+    bad = Verdict("answer", "m", "t", Finding("failed", "It raised."))
     assert not verified([*verdicts(), bad], "m")
+    other = Verdict("answer", "m", "t", Finding("skipped", "It has no MP4."))
+    assert verified([*verdicts(), other], "m") and not verified([other], "m")
 
 
 def test_samples_are_evenly_spread() -> None:
