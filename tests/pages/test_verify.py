@@ -198,6 +198,17 @@ def test_a_link_to_no_certificate_is_a_sentence(app: Open, kept: str, name: str)
     assert "No certificate" in texts(at) and "Press Verify" in texts(at)
 
 
+def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
+    app: Open, kept: str
+) -> None:
+    odd = certificate() | {"verdicts": [{"check": "answer"}]}
+    odd["hash"] = certificates.content_hash(odd)
+    certificates.keep(odd)
+    at = at_verify(app)
+    assert f"{odd['hash'][:12]}: This certificate lacks" in texts(at) and kept[:12] in html(at)
+    assert "lacks or garbles" in texts(at_verify(app, certificate=odd["hash"]))
+
+
 def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     found = certificate()
     for line in found["verdicts"]:
