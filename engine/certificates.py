@@ -145,10 +145,20 @@ def read(path: Path) -> dict[str, Any] | None:
 def _read(path: Path, changed: int, size: int) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(found, dict) and found["hash"] == content_hash(found)
-    except (OSError, ValueError, KeyError, RecursionError):
+        whole = found["hash"] == content_hash(found) and _has_the_form(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return found if whole and found.get("format") == FORMAT else None
+    return found if whole else None
+
+
+def _has_the_form(found: Mapping[str, Any]) -> bool:
+    """Whether all that is looked at here is there; KeyError and the like where it is not."""
+    texts = [found["made"], found["engine"], found["request"]["prompt"]]
+    for model in found["models"]:
+        texts += [model["name"], model["digest"], model["dtype"], *model["environment"].values()]
+        texts += [str(model["verified"] in (True, False))]
+    texts += [row["check"] for row in found["verdicts"]]
+    return found["format"] == FORMAT and all(isinstance(text, str) for text in texts)
 
 
 def kept() -> list[dict[str, Any]]:
