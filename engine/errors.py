@@ -8,6 +8,7 @@ StageScopeError
 │   ├── UnknownModel        a name that models.toml does not hold
 │   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
+├── OutOfMemory             the device's memory did not suffice for a run
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
 └── Cancelled               the user stopped the run
 
@@ -45,6 +46,10 @@ class ContextTooLong(BadInput):
 
 class ModelUnavailable(StageScopeError):
     """The checkpoint cannot be loaded on this machine."""
+
+
+class OutOfMemory(StageScopeError):
+    """A run needed more memory than its device had left."""
 
 
 class CacheError(StageScopeError):
