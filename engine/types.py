@@ -260,6 +260,11 @@ class ModelInfo:
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
 
+    @property
+    def precision(self) -> str:
+        """What its numbers are when it runs: "float16", or "float16, 4bit" if quantized."""
+        return ", ".join(filter(None, (self.dtype, self.quantization)))
+
 
 @dataclass(frozen=True)
 class RunResult:

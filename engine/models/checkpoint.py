@@ -38,6 +38,11 @@ class ModelEntry:
     demo: bool
     quantization: Quantization | None = None
 
+    @property
+    def precision(self) -> str:
+        """As ModelInfo has it: "float16", or "float16, 4bit" if quantized."""
+        return ", ".join(filter(None, (self.dtype, self.quantization)))
+
 
 def is_hub_name(checkpoint: str) -> bool:
     """ "owner/name" is a hub name; a folder with one slash is written ./owner/name."""

@@ -50,4 +50,4 @@ def full_digest(entry: ModelEntry, folder: Path) -> str:
 
 def memo() -> Path:
     """Where hashes of files are remembered."""
-    return settings.load().cache_dir / "checkpoint-hashes.json"
+    return settings.load().hashes_file
