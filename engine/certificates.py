@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -75,7 +76,17 @@ def make(
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
     }
-    return content | {"hash": content_hash(content)}
+    plain: dict[str, Any] = _plain(content)
+    return plain | {"hash": content_hash(plain)}
+
+
+def _plain(value: Any) -> Any:
+    """As it will be read again: tuples are lists, and what is no number is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def model_entry(

@@ -1,7 +1,7 @@
 """verify: is decoupled inference the model's own, on this machine and now?
 
-Boundary: chooses the samples, follows the job, prints its verdicts.  Exit code 0 if no check
-failed, 1 if one did, 2 for misuse.
+Boundary: chooses the samples, follows the job, prints its verdicts.  Exit code 0 if all
+that was asked was looked at and nothing failed, else 1; 2 for misuse.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from engine.verify.verdict import Verdict, VerifyRequest, choose
 from engine.verify_job import VerifyJob
 
 SAMPLES = 3
-MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"}
+WRONG = ("failed", "skipped")  # what was asked and not proved
+MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
 
 
 def add(commands: Any) -> None:
@@ -47,7 +48,7 @@ class _Spoken(VerifyJob):
 
     def found(self, verdict: Verdict) -> None:
         super().found(verdict)
-        if verdict.outcome == "failed":
+        if verdict.outcome in WRONG:
             say(f"{verdict.model}: {verdict.title}: {verdict.sentence}")
 
 
@@ -71,7 +72,7 @@ def _verify(options: argparse.Namespace) -> int:
     out(report, _text(report), options)
     if job.misuse:
         return 2
-    return 1 if any(verdict.outcome == "failed" for verdict in job.verdicts) else 0
+    return 1 if any(verdict.outcome in WRONG for verdict in job.verdicts) else 0
 
 
 def _number(wanted: int | None, found: Dataset) -> int:

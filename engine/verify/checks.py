@@ -106,7 +106,7 @@ def left_as_found(before: State, after: State, again: equality.Comparison) -> Fi
 
 def sight(blinks: Sequence[Blink], own: tuple[int, ...], rounding: float) -> Finding:
     """Logits that do not move are a failure; an answer that never changes leaves the check open."""
-    still = [blink.shown for blink in blinks if blink.moved <= rounding]
+    still = [blink.shown for blink in blinks if not blink.moved > rounding]  # NaN too
     same = [blink.shown for blink in blinks if blink.ids == own]
     least = min(blink.moved for blink in blinks)
     outcome: Outcome = "passed"

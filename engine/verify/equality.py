@@ -137,4 +137,4 @@ def not_the_best(answer: Answer) -> list[int]:
     """Positions whose token has not the highest logit of its step."""
     steps = min(len(answer.ids), len(answer.logits))
     best = answer.logits[:steps].max(dim=-1).values if steps else torch.empty(0)
-    return [i for i in range(steps) if answer.logits[i, answer.ids[i]] < best[i]]
+    return [i for i in range(steps) if not answer.logits[i, answer.ids[i]] >= best[i]]  # NaN too

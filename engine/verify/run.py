@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from engine import media
-from engine.errors import Cancelled, StageScopeError, UnknownModel
+from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.base import Adapter
 from engine.types import ModelInfo, Prepared, Sample
@@ -99,6 +99,9 @@ class _Model:
                 examination.subject.cache.close()
         except Cancelled:
             raise
+        except BadInput as error:
+            finding = Finding("skipped", str(error))
+            yield Verdict("answer", self.adapter.info.name, sample.id, finding)
         except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
             yield self._raised(sample, examination.now if examination else "", error)
 

@@ -24,6 +24,7 @@ UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
 OBSERVER = 0.01  # of generate()
 CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
+ENOUGH = 5  # pairs, below which an interval says nothing
 PAIR_TOKENS = 2  # vision and prefill, where the probe works: its share is never larger
 
 
@@ -104,8 +105,8 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
         spreads[first.kind] = _spreads(results) | {"first_run_ms": _stages(first.result)}
     worst = max(shares, key=lambda kind: shares[kind])
     sentence = (
-        f"{shares[worst]:.2%} of a run is not covered by its stages (median of {len(warm)} warm "
-        f"{worst} runs, the worst of three kinds)."
+        f"{shares[worst]:.2%} of a run is not covered by its stages (median of the warm {worst} "
+        f"runs, the worst of three kinds, n = {len(warm)})."
     )
     evidence = {"shares": shares, "kinds": spreads, "n": len(warm)}
     outcome: Outcome = "passed" if shares[worst] <= UNACCOUNTED else "failed"
@@ -134,18 +135,24 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     probed = [_vision(round_, "hooked").ms for round_ in warm]
     ratios = [p / a for p, a in zip(probed, alone, strict=True)]
     interval = stats.bootstrap(ratios)
-    low, high = interval.low - 1, interval.high - 1
-    if max(abs(low), abs(high)) <= STAGE3:
-        outcome: Outcome = "passed"
-    else:
-        outcome = "failed" if min(abs(low), abs(high)) > STAGE3 and low * high > 0 else "unresolved"
-    said = {"passed": "", "failed": "", "unresolved": f"; not resolved with n = {interval.n}"}
+    outcome = _within(interval)
+    said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
         f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
-        f"(95 % interval {interval.low:.3f} to {interval.high:.3f}{said[outcome]})."
+        f"(95 % interval {interval.low:.3f} to {interval.high:.3f}{said})."
     )
     evidence = {"alone_ms": alone, "probe_ms": probed, **vars(interval)}
     return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
+
+
+def _within(interval: stats.Interval) -> Outcome:
+    """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
+    low, high = interval.low - 1, interval.high - 1
+    if interval.n < ENOUGH:
+        return "unresolved"
+    if low >= -STAGE3 and high <= STAGE3:
+        return "passed"
+    return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
 
 
 def _vision(round_: Sequence[Timed], kind: str) -> Span:
@@ -163,7 +170,7 @@ def pairs(subject: Subject, number: int, budget_s: float) -> list[tuple[float, f
     """
     found: list[tuple[float, float]] = []
     end = time.monotonic() + budget_s
-    while len(found) < number and (len(found) < 5 or time.monotonic() < end):
+    while len(found) < number and (len(found) < ENOUGH or time.monotonic() < end):
         first = _generate_ms(subject, probed=len(found) % 2 == 1)
         second = _generate_ms(subject, probed=len(found) % 2 == 0)
         found.append((first, second) if len(found) % 2 == 0 else (second, first))
@@ -192,9 +199,9 @@ def observer(found: Sequence[tuple[float, float]]) -> Finding:
     added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
     evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}
     outcome: Outcome
-    if interval.low - 1 > OBSERVER:
+    if interval.low - 1 > OBSERVER and interval.n >= ENOUGH:
         outcome, sentence = "failed", f"The probe adds {added} to generate()."
-    elif interval.width > OBSERVER or interval.high - 1 > OBSERVER:
+    elif interval.n < ENOUGH or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
         outcome = "unresolved"
         sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
     else:

@@ -14,7 +14,7 @@ from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import Sample
 
-Outcome = Literal["passed", "tie", "failed", "unresolved"]
+Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 MAX_RUNS = 100
 MAX_TOKENS = 512
 
@@ -139,8 +139,11 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
 
 
 def verified(verdicts: Iterable[Verdict], model: str) -> bool:
-    """Whether these verdicts prove the model: all passed, but for figures that may stay open."""
-    own = [verdict for verdict in verdicts if verdict.model == model]
+    """Whether these verdicts prove the model: all passed, but for figures that may stay open.
+
+    Samples that it cannot take prove nothing, and spoil nothing.
+    """
+    own = [v for v in verdicts if v.model == model and v.outcome != "skipped"]
     proved = {verdict.check for verdict in own if verdict.passed}
     complete = proved >= set(CHECKS) - MAY_STAY_OPEN
     return complete and not any(_spoils(verdict) for verdict in own)

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine import certificates
 from engine.errors import BadInput
-from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
+from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, verified
 from engine.verify_job import VerifyView
 
 WORST_FIRST = ("failed", "unresolved", "tie", "passed")
@@ -119,7 +119,7 @@ def of_view(view: VerifyView) -> Report:
         return of_certificate(view.certificate)
     request = view.request
     return Report(
-        models=tuple(Model(name, False if view.ended else None) for name in request.models),
+        models=tuple(Model(name, _so_far(view, name)) for name in request.models),
         samples=tuple(sample.id for sample in request.samples),
         prompt=request.prompt,
         max_new_tokens=request.max_new_tokens,
@@ -128,6 +128,15 @@ def of_view(view: VerifyView) -> Report:
         ended=view.ended,
         doing=view.doing,
     )
+
+
+def _so_far(view: VerifyView, name: str) -> bool | None:
+    """A model's verdict while others are looked at; without a certificate nobody is verified."""
+    names = view.request.models
+    if view.ended:
+        return False
+    current = names.index(view.doing[0]) if view.doing[0] in names else 0
+    return verified(view.verdicts, name) if names.index(name) < current else None
 
 
 def of_certificate(certificate: Mapping[str, Any]) -> Report:
