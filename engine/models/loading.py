@@ -7,7 +7,8 @@ the network, nothing read can run code, and no weight is ever left at a random v
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from transformers.utils import logging as transformers_logging
 
 from engine import device as devices
 from engine import memory, settings
-from engine.errors import ModelUnavailable
-from engine.models import identity, quantization, weights
+from engine.errors import Cancelled, ModelUnavailable
+from engine.models import identity, progress, quantization, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.types import ModelInfo
@@ -46,23 +47,46 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
     try:
         _refuse_code(info, folder)
         _refuse_larger_than_its_weights(model_class, info, folder)
-        model, report = model_class.from_pretrained(
-            folder,
-            dtype=getattr(torch, info.dtype),
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # so that the report names them; refused below
-            weights_only=True,
-            **quantization.options(info),
-        )
+        with _followed():
+            model, report = model_class.from_pretrained(
+                folder,
+                dtype=getattr(torch, info.dtype),
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # so that the report names them; refused below
+                weights_only=True,
+                **quantization.options(info),
+            )
         refuse_incomplete(info.name, folder, report)
         model = model if info.quantization else model.to(info.device)
-    except ModelUnavailable:
+    except (ModelUnavailable, Cancelled):
         raise
     except CANNOT_LOAD as error:
         raise _cannot_load(info, folder, error) from error
     count = info.parameters if info.quantization else _count(model)
     return model, replace(info, parameters=count, missing=(), extra=_extra(report))
+
+
+@contextmanager
+def _followed() -> Iterator[None]:
+    """Reports each weight that transformers puts in place, in place of its progress bar."""
+    before = transformers_logging.set_tqdm_hook(_bar)
+    try:
+        yield
+    finally:
+        transformers_logging.set_tqdm_hook(before)
+
+
+def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if options.get("desc") == "Loading weights" and args and hasattr(args[0], "__len__"):
+        return _told(args[0], len(args[0]))
+    return factory(*args, **options)
+
+
+def _told(weights: Iterable[Any], total: int) -> Iterator[Any]:
+    for done, weight in enumerate(weights):
+        progress.report("weights", done, total)
+        yield weight
 
 
 def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavailable:

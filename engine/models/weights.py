@@ -12,10 +12,11 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import ModelUnavailable
-from engine.models import files
+from engine.models import files, progress
 
 FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
 # Buffers of older libraries that releases carry beside the weights.
@@ -93,7 +94,8 @@ def digest(folder: Path, name: str, memo: Path) -> str:
     total = _configuration(folder)
     known = _read_memo(memo)
     found = {_identity(file): file for file in weight_files(folder, name)}
-    hashes = {key: known.get(key) or _hash(file) for key, file in found.items()}
+    hashes = _hashes({key: file for key, file in found.items() if key not in known})
+    hashes |= {key: known[key] for key in found if key in known}
     for key, file in found.items():
         total.update(f"{file.name}:{hashes[key]}".encode())
     _write_memo(memo, known, hashes)
@@ -121,12 +123,19 @@ def _identity(file: Path) -> str:
     return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"
 
 
-def _hash(file: Path) -> str:
-    total = hashlib.blake2b(digest_size=16)
-    with file.open("rb") as stream:
-        while piece := stream.read(2**22):
-            total.update(piece)
-    return total.hexdigest()
+def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
+    """The hash of each file; how many bytes of all are read is reported on the way."""
+    whole, done = sum(file.stat().st_size for file in found.values()), 0
+    hashes = {}
+    for key, file in found.items():
+        total = hashlib.blake2b(digest_size=16)
+        with file.open("rb") as stream:
+            while piece := stream.read(2**22):
+                total.update(piece)
+                done += len(piece)
+                progress.report("hash", done, whole)
+        hashes[key] = total.hexdigest()
+    return hashes
 
 
 def _read_memo(memo: Path) -> dict[str, str]:
