@@ -19,6 +19,8 @@ from engine.errors import OutOfMemory
 if TYPE_CHECKING:
     import torch
 
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+
 
 @contextmanager
 def guard(name: str, on: torch.device) -> Iterator[None]:
@@ -65,8 +67,11 @@ def _message(name: str, on: torch.device) -> str:
 
 
 def gib(size: int) -> str:
-    """Bytes in the unit that fits: "13.2 GiB", "41.0 MiB"."""
-    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
+    """Bytes in the unit that fits: "13.2 GiB", "41.0 MiB", "8.2 KiB", "12 bytes"."""
+    for unit, name in _UNITS:
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} bytes"
 
 
 def forget(error: BaseException) -> None:

@@ -64,7 +64,7 @@ def test_no_memory_is_said_with_figures(tiny_models: Path, monkeypatch: pytest.M
     monkeypatch.setattr(device, "free_bytes", lambda: 1000)
     monkeypatch.setattr(registry._residents, "could_free", lambda _: 0)
     reason = registry.unavailable(entry) or ""
-    assert "MiB for its weights" in reason and "0.0 MiB are free on cpu" in reason
+    assert "KiB for its weights" in reason and "1000 bytes are free on cpu" in reason
 
 
 def test_memory_counts_the_dtype_that_runs(tiny_models: Path) -> None:
