@@ -23,6 +23,7 @@ types: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
 
 checkpoints: .venv/run.stamp
