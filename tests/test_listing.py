@@ -40,6 +40,7 @@ def test_a_card_for_reading_and_as_json(
 
 
 def test_the_full_hash_on_demand(capsys: pytest.CaptureFixture[str], tiny_models: Path) -> None:
+    registry.unload_all()  # a loaded model's digest is known
     _, out, _ = call(capsys, "models", "tiny-llava", "--json")
     assert json.loads(out)["digest"] is None
     _, out, _ = call(capsys, "models", "tiny-llava", "--json", "--full")
