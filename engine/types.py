@@ -235,9 +235,10 @@ class Tower:
 class ModelInfo:
     """A model's card: an entry of models.toml and what its checkpoint turned out to be.
 
-    `headers` is the digest of the weights' names, shapes and sizes, `digest` that of every byte.
-    None stands for what is not known before the model is loaded; `missing` holds names of weights
-    (a model that lacks one is never run), `extra` those that it has no place for.
+    `headers` is the digest of the weights' names, shapes and sizes, `digest` that of every byte
+    ("" if nobody has read them yet).  None stands for what is not known before the model is
+    loaded; `missing` holds names of weights (a model that lacks one is never run), `extra` those
+    that it has no place for.
     """
 
     name: str
@@ -246,7 +247,7 @@ class ModelInfo:
     revision: str | None
     dtype: str
     demo: bool
-    digest: str | None = ""
+    digest: str = ""
     device: str = ""
     quantization: str | None = None
     source: str = ""
@@ -262,8 +263,8 @@ class ModelInfo:
 
     @property
     def precision(self) -> str:
-        """What its numbers are when it runs: "float16", or "float16, 4bit" if quantized."""
-        return ", ".join(filter(None, (self.dtype, self.quantization)))
+        """What computes: "float16", or "float16 4bit" for a quantized model."""
+        return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class VerifyJob(Job):
         models = [
             certificates.model_entry(
                 one.name,
-                (one.info.digest or "") if one.info else "",
+                one.info.digest if one.info else "",
                 one.info.precision if one.info else "",
                 one.environment,
                 one.verdicts,

@@ -96,7 +96,7 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     need = registry.needed(entry)
     reason = registry.unavailable(entry)
     row = _model_row(entry) | rows.identity(card) | {"quantization": card.quantization}
-    row |= {"revision": card.revision, "digest": card.digest}
+    row |= {"revision": card.revision, "digest": card.digest or None}
     row |= {"needed_bytes": vars(need) | {"total": need.total}}
     lines = [f"{name}: {value}" for name, value in _said(card)]
     out(row, "\n".join([*lines, f"memory: {need}", f"state: {reason or 'ready'}"]), options)
@@ -108,7 +108,6 @@ def _said(card: ModelInfo) -> list[tuple[str, str]]:
     tower = card.tower
     seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
     seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
-    dtype = f"{card.dtype}, {card.quantization}" if card.quantization else card.dtype
     count = "not known before it is loaded" if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
@@ -118,7 +117,7 @@ def _said(card: ModelInfo) -> list[tuple[str, str]]:
         ("digest of names and sizes", card.headers),
         ("digest of every byte", card.digest or "not computed: --full"),
         ("parameters", count),
-        ("dtype", f"{dtype} (stored as {card.stored_dtype or 'not said'})"),
+        ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'not said'})"),
         ("vision tower", seen),
         ("visual tokens", f"{card.visual_tokens:,} (of pictures: {card.images})"),
         ("context", f"{card.context_limit:,} tokens"),

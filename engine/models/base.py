@@ -140,7 +140,7 @@ class Adapter(ABC):
         """What the rows of `prepared` depend on; the question is not among it."""
         return FeatureSpec(
             model=self.info.family,
-            checkpoint=self.info.digest or "",
+            checkpoint=self.info.digest,
             processor=self._processor,
             dtype=self.info.dtype,
             device=self.device.type,

@@ -40,8 +40,8 @@ class ModelEntry:
 
     @property
     def precision(self) -> str:
-        """As ModelInfo has it: "float16", or "float16, 4bit" if quantized."""
-        return ", ".join(filter(None, (self.dtype, self.quantization)))
+        """As ModelInfo has it: "float16", or "float16 4bit" for a quantized model."""
+        return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
 
 def is_hub_name(checkpoint: str) -> bool:

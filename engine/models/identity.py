@@ -30,7 +30,7 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
         revision=checkpoint.revision(entry, folder),
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=weights.digest_if_known(folder, entry.name, memo()),
+        digest=weights.digest_if_known(folder, entry.name, memo()) or "",
         quantization=entry.quantization,
         source=str(folder) if entry.folder else f"Hugging Face hub: {entry.checkpoint}",
         headers=weights.header_digest(folder, entry.name),

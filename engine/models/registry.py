@@ -190,6 +190,12 @@ def unload(item: ModelEntry) -> bool:
         return _residents.drop(item)
 
 
+def unload_all() -> int:
+    """Forgets every adapter; how many were loaded."""
+    with _lock:
+        return _residents.drop_all()
+
+
 def resident() -> tuple[ModelEntry, ...]:
     """The models in memory, the least recently used first."""
     return _residents.entries()

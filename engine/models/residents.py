@@ -60,6 +60,13 @@ class Residents:
         memory.release()
         return True
 
+    def drop_all(self) -> int:
+        """Forgets every adapter and frees its memory; how many there were."""
+        count = len(self._held)
+        self._held.clear()
+        memory.release()
+        return count
+
     def sizes(self) -> dict[ModelEntry, int]:
         """Bytes of each adapter's weights, as they are on its device."""
         return {item: _bytes(found.adapter) for item, found in list(self._held.items())}

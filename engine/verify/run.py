@@ -23,7 +23,7 @@ from engine.verify.ways import Answer, Subject, rounding
 
 EQUAL = {  # check -> the ways that must be equal to plain
     "equal_hooked": ("hooked",),
-    "equal_decoupled": ("computed", "decoupled"),
+    "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
 }
 PAIRS, PAIRS_S = 40, 2.0  # of the observer's cost, per sample

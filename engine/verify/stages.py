@@ -58,8 +58,7 @@ def clock(rounds: Sequence[Sequence[Timed]]) -> Finding:
     """No span and no token goes back in time, and a second clock agrees."""
     runs = [timed for round_ in rounds for timed in round_]
     steps = [fault for timed in runs for fault in _backwards(timed.result)]
-    apart = [_clocks_apart(timed) for timed in runs if timed.kind == "hooked"]
-    faults = steps + [text for text in apart if text]
+    faults = [*steps, *_clocks_apart(runs)]
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
         faults.append("this system's performance counter can be set back")
@@ -86,11 +85,20 @@ def _backwards(result: RunResult) -> Iterator[str]:
         yield "a token came before the one in front of it"
 
 
-def _clocks_apart(timed: Timed) -> str:
-    gap = timed.outer_ms - timed.result.total_ms
-    if -CLOCKS_MS / 10 <= gap <= max(CLOCKS_MS, CLOCKS_SHARE * timed.outer_ms):
-        return ""
-    return f"a run of {timed.result.total_ms:.1f} ms took {timed.outer_ms:.1f} ms by another clock"
+def _clocks_apart(runs: Sequence[Timed]) -> Iterator[str]:
+    """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
+
+    Only the closest one counts, because a busy machine may stop any run between two looks at the
+    clocks.
+    """
+    gaps = {timed.outer_ms - timed.result.total_ms: timed for timed in runs}
+    shortest = gaps[min(gaps)]
+    bound = max(CLOCKS_MS, CLOCKS_SHARE * shortest.outer_ms)
+    if not -CLOCKS_MS / 10 <= min(gaps) <= bound:
+        yield (
+            f"a run of {shortest.result.total_ms:.1f} ms took {shortest.outer_ms:.1f} ms by "
+            "another clock"
+        )
 
 
 def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:

@@ -27,7 +27,7 @@ def test_a_folder_tells_who_it_is_without_a_weight_read(
 ) -> None:
     monkeypatch.setattr(weights, "_hash", lambda _: pytest.fail("read every byte"))
     card = registry.card(entry_for(folder, "llava"))
-    assert card.source == str(folder) and card.revision is None and card.digest is None
+    assert card.source == str(folder) and card.revision is None and card.digest == ""
     assert card.tower == Tower(16, 3, 2, 32, 16)
     assert (card.visual_tokens, card.images, card.context_limit) == (4, 1, 1024)
     assert (card.dtype, card.stored_dtype, card.quantization) == ("float32", "float16", None)

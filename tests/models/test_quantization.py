@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from engine import media, pipeline, rows
+from engine import certificates, media, pipeline, rows
 from engine.cache import key
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import loading, quantization, registry
@@ -118,3 +118,21 @@ def test_loading_hands_the_options_on(tiny_models: Path, monkeypatch: pytest.Mon
     assert model == "the model" and told["quantization_config"] == "q"
     assert told["local_files_only"] and told["weights_only"]
     assert known.extra == ("stray",) and known.parameters == card.parameters
+
+
+def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    result = pipeline.run(adapter, request, None)
+    proved = {(result.model.digest, "float32")}
+    monkeypatch.setattr(
+        certificates,
+        "hash_for",
+        lambda digest, precision, place: "h" if (digest, precision) in proved else None,
+    )
+    assert certificates.of(result) == "h"
+    small = replace(result.model, quantization="4bit")
+    assert small.precision == "float32 4bit"
+    assert certificates.of(replace(result, model=small)) is None

@@ -20,8 +20,7 @@ from engine.types import Tower
 @pytest.fixture
 def entries(tiny_models: Path) -> dict[str, ModelEntry]:
     """The three tiny models, none of them loaded."""
-    for item in registry.resident():
-        registry.unload(item)
+    registry.unload_all()
     return {item.family: item for item in registry.entries()}
 
 
@@ -187,3 +186,9 @@ def test_quantized_weights_need_less(
     assert whole.run == small.run
     sizes = shape._shape(registry.FAMILIES["llava"].form, {})
     assert need.of_run(item, sizes, 1).total == need.of_run(item, sizes, 1).run
+
+
+def test_unload_all(entries: dict[str, ModelEntry]) -> None:
+    gone = [weakref.ref(registry.load(item).model) for item in entries.values()]
+    assert registry.unload_all() == 3 and registry.resident() == ()
+    assert [one() for one in gone] == [None] * 3 and registry.unload_all() == 0
