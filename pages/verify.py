@@ -117,7 +117,8 @@ def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
         return
     with place.container():
         if view.error:
-            cards.problem(view.error, "verify_job")
+            show = cards.problem if view.state == "failed" else cards.notice
+            show(view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
         words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"

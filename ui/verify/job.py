@@ -43,7 +43,9 @@ def cancel() -> None:
 def shown() -> VerifyJob | None:
     """The verification of the link or of this session; else one that anybody has running."""
     found = _job(_id())
-    return found if found is not None else running()
+    if found is None and (found := running()) is not None:
+        _keep(found.id)  # its result stays when it has ended
+    return found
 
 
 def running() -> VerifyJob | None:
@@ -114,6 +116,10 @@ def _id() -> str:
 
 
 def _remember(job_id: str) -> None:
-    st.session_state[ID] = job_id
     st.session_state[_FRESH] = True
+    _keep(job_id)
+
+
+def _keep(job_id: str) -> None:
+    st.session_state[ID] = job_id
     st.query_params[ID] = job_id

@@ -143,6 +143,7 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
     """What a certificate says, or BadInput if it is not in the form of one."""
     try:
         request = certificate["request"]
+        _ = (request["dataset"], certificate["engine"], certificate["libraries"].items())
         rows = tuple(_row(row) for row in certificate["verdicts"])
         return Report(
             models=tuple(_model(model, rows) for model in certificate["models"]),
@@ -181,6 +182,7 @@ def _number(value: Any) -> float | None:
 def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
     """A certificate that calls a model verified in spite of a failed row is not believed."""
     name, environment = str(found["name"]), found["environment"]
+    _ = (found["digest"], environment.items())
     spoilt = any(row.model == name and _spoils(row) for row in rows)
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""

@@ -37,6 +37,9 @@ CLAIMS: dict[tuple[str, ...], str] = {
 }
 
 
+NAMED = 5  # checks that were not done, by name
+
+
 @dataclass(frozen=True)
 class Summary:
     """One model in sentences."""
@@ -88,7 +91,7 @@ def _why_refused(report: Report, name: str, failed: int) -> str:
     if failed:
         return f"{failed} of {count(len(rows), 'check')} failed."
     if left := _not_done(report, name):
-        return f"{count(len(left), 'check')} of {len(CHECKS)} were not done on every sample."
+        return f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample."
     if report.certificate is None:
         return "the verification did not end, so that no certificate proves it."
     return "a check stayed open that must not."
@@ -141,7 +144,9 @@ def _missing(report: Report, name: str, state: State) -> Iterator[str]:
     if state in ("waiting", "checking") or not report.passed_by(name):
         return
     left = [CHECKS[check][0] for check in _not_done(report, name)]
-    if left:
+    if len(left) > NAMED:
+        yield f"{len(left)} checks were not done on every sample: see the table."
+    elif left:
         yield f"Not done on every sample: {', '.join(left)}."
 
 
