@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine import certificates, settings
-from engine.models import checkpoint, registry
+from engine.models import checkpoint, registry, weights
 from tests.pages.conftest import Open
 from tests.ui.verify.made import PLACE, certificate
 
@@ -26,7 +26,7 @@ def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     at = app("pages/models.py")
     entry = registry.entry("tiny-llava")
     folder = checkpoint.locate(entry)
-    digest = checkpoint.digest(folder, entry.name, settings.load().hashes_file)
+    digest = weights.digest(folder, entry.name, settings.load().hashes_file)
     here = PLACE | {"hardware": platform.machine()}
     kept = certificate(name=entry.name, digest=digest, environment=here)
     certificates.keep(kept)
