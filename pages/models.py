@@ -37,7 +37,7 @@ def show(entry: ModelEntry) -> None:
             for command in _COMMAND.findall(reason):
                 st.code(command, language=None)
         card = known(entry)
-        hashable = card is not None and card.digest is None
+        hashable = card is not None and not card.digest
         actions.show(entry, loadable=reason is None, hashable=hashable)
         rows = identity.of_card(entry, card) if card else identity.of_entry(entry)
         with contextlib.suppress(ModelUnavailable):  # the reason says so already
