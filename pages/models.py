@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -31,7 +32,8 @@ def show(entry: ModelEntry) -> None:
     reason = registry.unavailable(entry)
     with cards.frame(entry):
         cards.heading(entry)
-        badges(entry, reason)
+        proof = standing.covering(entry) if reason is None else None
+        badges(entry, reason, proof)
         if reason is not None:
             cards.notice(reason, f"reason_{entry.name}")
             for command in _COMMAND.findall(reason):
@@ -43,6 +45,10 @@ def show(entry: ModelEntry) -> None:
         with contextlib.suppress(ModelUnavailable):  # the reason says so already
             rows.append(("Memory needed", str(registry.needed(entry))))
         st.html(facts(rows, entry.label))
+        if reason is None:
+            query = {kept.HASH: proof["hash"]} if proof else {"verify_models": entry.label}
+            label = "Show the certificate →" if proof else "Verify this model →"
+            st.page_link("pages/verify.py", label=label, query_params=query)
 
 
 def known(entry: ModelEntry) -> ModelInfo | None:
@@ -53,7 +59,7 @@ def known(entry: ModelEntry) -> ModelInfo | None:
         return None
 
 
-def badges(entry: ModelEntry, reason: str | None) -> None:
+def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | None) -> None:
     """Whether it is loaded or can be, and whether a certificate covers it as it would run now."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if entry in registry.resident():
@@ -63,12 +69,8 @@ def badges(entry: ModelEntry, reason: str | None) -> None:
         else:
             st.badge("not available", color="orange")
             return
-        found = standing.covering(entry)
-        words, colour, help_text = cards.standing(found["hash"] if found else None)
-        query = {kept.HASH: found["hash"]} if found else {"verify_models": entry.label}
-        label = "Show the certificate →" if found else "Verify this model →"
+        words, colour, help_text = cards.standing(proof["hash"] if proof else None)
         st.badge(words, color=colour, help=help_text)
-        st.page_link("pages/verify.py", label=label, query_params=query)
 
 
 def show_all(entries: Sequence[ModelEntry]) -> None:

@@ -142,3 +142,11 @@ def test_the_queue_goes_on_after_a_run_without_memory(
     while not other.ended:
         pass
     assert failed.state == "failed" and other.state == "done"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(12, "12 bytes"), (2**10, "1.0 KiB"), (42 * 2**20, "42.0 MiB"), (14 * 10**9, "13.0 GiB")],
+)
+def test_bytes_are_told_in_the_unit_that_fits(size: int, words: str) -> None:
+    assert memory.gib(size) == words
