@@ -71,13 +71,17 @@ def memories() -> tuple[Memory, ...]:
     return tuple(found)
 
 
+def memory_of(device: torch.device) -> Memory:
+    """The memory of one device; the system's for the CPU, and for those that share it (MPS)."""
+    found = {one.device: one for one in memories()}
+    return found.get(f"{device.type}:{device.index or 0}", found["cpu"])
+
+
 def memory() -> Memory:
     """Where models' weights go: the accelerator if torch already runs on one, else the system."""
     wanted, found = settings.load().device, memories()
-    accelerators = {one.device: one for one in found[1:]}
-    if accelerators and (wanted == "auto" or wanted.startswith("cuda")):
-        device = choose()
-        return accelerators[f"cuda:{device.index or 0}"]
+    if found[1:] and (wanted == "auto" or wanted.startswith("cuda")):
+        return memory_of(choose())
     return found[0]
 
 

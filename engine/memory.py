@@ -54,15 +54,11 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _message(name: str, on: torch.device) -> str:
-    chosen = f"{on.type}:{on.index or 0}" if on.type != "cpu" else "cpu"
-    found = {one.device: one for one in device.memories()}
-    figures = ""
-    if chosen in found:
-        one = found[chosen]
-        figures = f" ({gib(one.free)} of {gib(one.total)} were free then)"
+    one = device.memory_of(on)
     return (
-        f"{name} ran out of memory on {on}{figures}; what this run held is free again: lower "
-        "max_new_tokens, unload other models, or choose a smaller dtype or model."
+        f"{name} ran out of memory on {on} ({gib(one.free)} of {gib(one.total)} were free then); "
+        "what this run held is free again: lower max_new_tokens, unload other models, or choose "
+        "a smaller dtype or model."
     )
 
 

@@ -91,13 +91,11 @@ def _told(weights: Iterable[Any], total: int) -> Iterator[Any]:
 
 def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavailable:
     if memory.is_out_of_memory(error):
-        left = {one.device: one for one in devices.memories()}.get(info.device)
-        figures = (
-            f", where {memory.gib(left.free)} of {memory.gib(left.total)} are free" if left else ""
-        )
+        left = devices.memory_of(torch.device(info.device))
         return ModelUnavailable(
-            f"{info.name} does not fit into the memory of {info.device}{figures} "
-            f"({first_line(error)}): close other programs, or choose a smaller dtype or model."
+            f"{info.name} does not fit into the memory of {info.device}, of which "
+            f"{memory.gib(left.free)} of {memory.gib(left.total)} are free ({first_line(error)}): "
+            "close other programs, or choose a smaller dtype or model."
         )
     return ModelUnavailable(
         f"{info.name}: the weights in {folder} cannot be loaded ({first_line(error)}): "

@@ -164,7 +164,7 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
         sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
         wanted = need.needed(item, folder, sizes, new_tokens)
         _refuse_too_large(item, wanted)
-        _residents.make_room(wanted.total, item)
+        _refuse_in_use(item, wanted, _residents.make_room(wanted.total, item))
         adapter = _load(item, folder)
         _residents.add(item, adapter, sizes)
         return adapter
@@ -248,6 +248,16 @@ def _check_family(item: ModelEntry, folder: Path) -> None:
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."
             )
+
+
+def _refuse_in_use(item: ModelEntry, wanted: Need, free: int) -> None:
+    """What was unloaded gives its memory back only when nobody runs it any more."""
+    if wanted.total > free:
+        raise ModelUnavailable(
+            f"{item.name} needs {wanted} and {memory.gib(free)} are free on "
+            f"{device.memory().device} while another model is still in use: run it again "
+            "afterwards."
+        )
 
 
 def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:

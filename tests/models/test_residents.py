@@ -6,13 +6,16 @@ import gc
 import weakref
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+import transformers
 
 from engine import device
 from engine.errors import ModelUnavailable
 from engine.model_jobs import ModelJob
-from engine.models import need, registry, shape
+from engine.models import need, registry, shape, weights
 from engine.models.checkpoint import ModelEntry
 from engine.types import Tower
 
@@ -192,3 +195,57 @@ def test_unload_all(entries: dict[str, ModelEntry]) -> None:
     gone = [weakref.ref(registry.load(item).model) for item in entries.values()]
     assert registry.unload_all() == 3 and registry.resident() == ()
     assert [one() for one in gone] == [None] * 3 and registry.unload_all() == 0
+
+
+def test_memory_that_a_run_still_holds_is_not_counted_as_free(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter leaves the registry at once, its memory only when its run has ended."""
+    running = registry.load(entries["llava"])
+    held = sum(registry.resident_bytes().values())
+    room = registry.needed(entries["video_llava"]).total + 100
+    monkeypatch.setattr(device, "free_bytes", lambda: room - held)  # whatever is unloaded
+    with pytest.raises(ModelUnavailable, match="while another model is still in use"):
+        registry.load(entries["video_llava"])
+    assert registry.resident() == () and running.runs == 0
+    monkeypatch.setattr(device, "free_bytes", lambda: room)
+    assert registry.load(entries["video_llava"]).runs == 0
+
+
+def test_a_load_that_runs_out_of_memory_says_so_and_leaves_nothing(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[weakref.ref[torch.nn.Module]] = []
+    load = transformers.LlavaForConditionalGeneration.from_pretrained
+
+    def full(*arguments: Any, **options: Any) -> Any:
+        model, _ = load(*arguments, **options)
+        parts.append(weakref.ref(model))
+        raise torch.OutOfMemoryError("Tried to allocate 14.00 GiB.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transformers.LlavaForConditionalGeneration, "from_pretrained", full)
+        with pytest.raises(ModelUnavailable, match=r"GiB are free \(Tried to allocate") as caught:
+            registry.load(entries["llava"])
+    assert parts[0]() is None and caught.value.__cause__ is not None
+    assert registry.load(entries["llava"]) is not None
+
+
+def test_a_24_gib_card_holds_one_7b_model_at_a_time(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The published sizes, by their counts of weights: 16 bits, answers of 256 tokens."""
+    counts = {"eventgpt": 7_080_000_000, "video_llava": 7_370_000_000, "llava": 7_063_000_000}
+    needs = {}
+    for family, item in entries.items():
+        monkeypatch.setattr(weights, "weight_count", lambda *_, n=counts[family]: n)
+        sizes = shape._shape(registry.FAMILIES[family].form, {})
+        chosen = replace(item, dtype="float16")
+        needs[family] = need.needed(chosen, Path("unused"), sizes)
+        quantized = need.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
+        assert 5 * 2**30 < quantized.total < 6.2 * 2**30
+    gib = {family: one.total / 2**30 for family, one in needs.items()}
+    assert all(13.1 < size < 15 for size in gib.values()), gib
+    assert needs["eventgpt"].context == 256 + 582 + 256
+    assert needs["video_llava"].context == 2048  # the limit of a config that names none
+    assert min(gib["eventgpt"] + gib["llava"], sum(gib.values())) > 24
