@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,15 @@ def engine_digest() -> str:
 
 
 def libraries() -> dict[str, str]:
-    """The versions of the packages whose results are passed on."""
-    return {name: version(name) for name in _LIBRARIES}
+    """The versions of the packages whose results are passed on; "" for what is not installed."""
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def make(
@@ -92,7 +99,7 @@ def _plain(value: Any) -> Any:
 def model_entry(
     name: str, digest: str, dtype: str, environment: Mapping[str, str], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
-    """One model of a certificate.  digest is "" for a model that did not load."""
+    """One model of a certificate; dtype is its precision, digest "" if it did not load."""
     return {
         "name": name,
         "digest": digest,
@@ -186,7 +193,7 @@ def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | N
 
 def of(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result's model as it ran, or None."""
-    return hash_for(result.model.digest, result.model.dtype, result.environment)
+    return hash_for(result.model.digest, result.model.precision, result.environment)
 
 
 def _proved(certificate: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -19,6 +19,9 @@ FORBIDDEN = {
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
+    "engine/memory.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/device.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "memory"},
+    "engine/download.py": {"pipeline", "jobs", "cli", "media", "cache"},
     "engine/jobs.py": {"pipeline", "run_job", "dataset", "media", "cli"},
 }
 
