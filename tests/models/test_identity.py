@@ -25,7 +25,7 @@ def folder(tiny_models: Path, tmp_path: Path) -> Path:
 def test_a_folder_tells_who_it_is_without_a_weight_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights, "_hash", lambda _: pytest.fail("read every byte"))
+    monkeypatch.setattr(weights, "_hashes", lambda _: pytest.fail("read every byte"))
     card = registry.card(entry_for(folder, "llava"))
     assert card.source == str(folder) and card.revision is None and card.digest == ""
     assert card.tower == Tower(16, 3, 2, 32, 16)
