@@ -11,11 +11,11 @@ import io
 import os
 import sys
 
-from engine.cli import compare, demo, listing
+from engine.cli import bench, compare, demo, listing, report
 from engine.cli.common import say
 from engine.errors import StageScopeError
 
-COMMANDS = (compare, listing, demo)
+COMMANDS = (compare, bench, report, listing, demo)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,8 +1,7 @@
 """Colours, the fixed order of stages and families, and the little CSS the pages need.
 
-Boundary: constants and one function.  The stage colours keep 3:1 against the light and the dark
-ground and stay apart for the three kinds of colour blindness; the model colours mark a card's edge
-and always stand beside a name.
+Boundary: constants and one function; the colours themselves are the engine's, which draws reports
+with them too.  The model colours mark a card's edge and always stand beside a name.
 """
 
 from __future__ import annotations
@@ -12,19 +11,25 @@ from pathlib import Path
 
 import streamlit as st
 
+from engine.palette import FAMILY_COLOURS, OTHER_FAMILY, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.types import STAGES
+
+__all__ = [
+    "FAMILY_COLOURS",
+    "ICON",
+    "LOGO",
+    "OTHER_FAMILY",
+    "PARTS",
+    "STAGE_COLOURS",
+    "STAGE_MEANING",
+    "UNACCOUNTED",
+    "apply",
+    "family_colour",
+]
 
 ICON = Path(__file__).with_name("icon.png")
 LOGO = Path(__file__).with_name("logo.svg")
-UNACCOUNTED = "unaccounted"
 PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
-STAGE_COLOURS: Mapping[str, str] = {
-    "load": "#3D93D8",
-    "preprocess": "#C9820A",
-    "vision": "#11805A",
-    "decode": "#C2568F",
-    UNACCOUNTED: "#868D97",
-}
 STAGE_MEANING: Mapping[str, str] = {
     "load": "read the files, choose the frames",
     "preprocess": "resize, normalise, tokenise",
@@ -32,13 +37,6 @@ STAGE_MEANING: Mapping[str, str] = {
     "decode": "embed, prefill and produce the tokens",
     UNACCOUNTED: "what the four stages do not cover",
 }
-FAMILY_COLOURS: Mapping[str, str] = {
-    "eventgpt": "#8768D8",
-    "video_llava": "#1F8A9C",
-    "llava": "#B5652B",
-}
-OTHER_FAMILY = "#868D97"
-
 _STYLE = """
 .stMainBlockContainer { padding: 4rem 2.5rem 3rem; max-width: 1800px; }
 [data-testid="stSidebarHeader"] { height: 3.4rem; margin-bottom: 0; }
@@ -58,10 +56,6 @@ _STYLE = """
 [class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: 0.8rem; }
 """
-
-
-def family_colour(family: str) -> str:
-    return FAMILY_COLOURS.get(family, OTHER_FAMILY)
 
 
 def apply() -> None:
