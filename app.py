@@ -14,6 +14,7 @@ theme.apply()
 page = st.navigation(
     [
         st.Page("pages/compare.py", title="Compare", default=True),
+        st.Page("pages/verify.py", title="Verify"),
         st.Page("pages/models.py", title="Models"),
     ],
     position="top",

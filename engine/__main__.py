@@ -11,11 +11,11 @@ import io
 import os
 import sys
 
-from engine.cli import bench, compare, demo, listing, report
+from engine.cli import bench, compare, demo, listing, report, verify
 from engine.cli.common import say
 from engine.errors import StageScopeError
 
-COMMANDS = (compare, bench, report, listing, demo)
+COMMANDS = (compare, verify, bench, report, listing, demo)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -55,6 +55,40 @@ _STYLE = """
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
 [class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: 0.8rem; }
+[class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
+[class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
+[class*="st-key-proof_evidence"] { background: #868D9714; }
+.proof-cells { display: grid; gap: 0.3rem; }
+.proof-cell { min-width: 0; }
+.proof-name { font-size: 0.8rem; opacity: 0.8; font-family: monospace; overflow-wrap: anywhere; }
+.proof-question, .proof-cell, .proof-list, .proof-note { font-size: 0.86rem; line-height: 1.35; }
+.proof-question { opacity: 0.85; }
+.proof-mark { display: inline-block; padding: 0.1rem 0.5rem; border-radius: 0.25rem;
+  white-space: nowrap; font-size: 0.84rem; border-left: 4px solid #868D97; }
+.proof-symbol { font-weight: 700; margin-right: 0.35rem; }
+.proof-passed, .proof-verified { background: #11805A22; border-color: #11805A; }
+.proof-tie, .proof-checking { background: #3D93D822; border-color: #3D93D8; }
+.proof-failed, .proof-refused { background: #C8453B2B; border-color: #C8453B; }
+.proof-unresolved { background: #C9820A26; border-color: #C9820A; }
+.proof-absent, .proof-waiting { background: #868D971A; border-color: #868D97; }
+.proof-pending { border-color: transparent; opacity: 0.6; }
+.proof-state { display: inline-block; border-left: 4px solid; border-radius: 0.25rem;
+  padding: 0.15rem 0.6rem; font-weight: 600; }
+.proof-headline { font-weight: 600; margin: 0.5rem 0; line-height: 1.4; }
+.proof-head { font-weight: 600; font-size: 0.84rem; margin: 0.5rem 0 0.2rem; }
+.proof-list { margin: 0; padding-left: 1.1rem; overflow-wrap: anywhere; }
+.proof-list li { font-size: 0.86rem; margin-bottom: 0.15rem; }
+.proof-grid { border-collapse: collapse; font-size: 0.86rem; margin: 0.3rem 0;
+  font-variant-numeric: tabular-nums; }
+.proof-grid th, .proof-grid td { border: 1px solid #868D9755; padding: 0.25rem 0.6rem;
+  text-align: left; font-weight: 400; overflow-wrap: anywhere; white-space: pre-wrap; }
+.proof-grid thead th { font-weight: 600; background: #868D971A; }
+.proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
+.proof-token, .proof-first { white-space: pre-wrap; border: 1px solid #868D9755;
+  border-radius: 0.2rem; padding: 0.08rem 0.2rem; margin-right: 0.12rem; font-size: 0.9rem; }
+.proof-pale { opacity: 0.6; }
+.proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
+.proof-note, .proof-skipped { font-weight: 400; margin: 0 0.4rem; font-size: 0.8rem; }
 """
 
 

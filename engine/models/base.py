@@ -85,6 +85,17 @@ class Adapter(ABC):
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         """The model's own generate() on pixels.  Returns what the family returns."""
 
+    def generate_from_features(
+        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        """The model's own generate() on rows [V, hidden], without pixels: new ids only, [1, N]."""
+        embeds = self.embed(prepared, rows)
+        mask = torch.ones(embeds.shape[:2], dtype=torch.long, device=embeds.device)
+        out: torch.Tensor = self.model.generate(
+            inputs_embeds=embeds, attention_mask=mask, **options
+        )
+        return out
+
     @abstractmethod
     def vision_modules(self) -> list[torch.nn.Module]:
         """The modules whose time is stage 3, none inside another."""
@@ -153,7 +164,6 @@ class Adapter(ABC):
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry with the digest of its files and the device it will run on."""
     revision = folder.name if entry.folder is None else entry.revision
-    memo = settings.load().cache_dir / "checkpoint-hashes.json"
     return ModelInfo(
         name=entry.name,
         family=entry.family,
@@ -161,7 +171,7 @@ def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=revision,
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint.digest(folder, entry.name, memo),
+        digest=checkpoint.digest(folder, entry.name, settings.load().hashes_file),
         device=str(devices.choose()),
     )
 
