@@ -52,7 +52,7 @@ def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
     """Per label and attribute, over demo scenes; a sample's first measured answer counts."""
     found = []
     lines = _answers(table)
-    lines = lines[lines["truth"].map(is_scene)]
+    lines = lines[lines["truth"].map(is_scene).astype(bool)]
     for label in labels(lines):
         some = lines[lines["label"] == label]
         claims = [read_attributes(text) for text in some["text"]]

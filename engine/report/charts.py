@@ -36,7 +36,8 @@ def svg(chart: alt.Chart | alt.LayerChart) -> str:
     spec["config"] = _config()
     spec["background"] = "transparent"
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return str(vl_convert.vegalite_to_svg(json.dumps(spec), version, allowed_base_urls=[]))
+    known = version if version in vl_convert.get_vegalite_versions() else None  # None: its newest
+    return str(vl_convert.vegalite_to_svg(json.dumps(spec), known, allowed_base_urls=[]))
 
 
 def _config() -> dict[str, Any]:

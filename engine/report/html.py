@@ -24,7 +24,7 @@ h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; } h3 { fon
 p, li { max-width: 60rem; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; color: var(--ink); overflow-x: auto; }
 figcaption, caption { color: var(--soft); font-size: .87rem; text-align: left; padding: .3rem 0; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right;
   vertical-align: top; }
