@@ -46,14 +46,27 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     forced      whether the answer's length was forced
     token_ms    times of the new tokens since the run's start, an array per result
     """
+    return join([one(run, answers) for run in runs], [run.id for run in runs])
+
+
+def one(run: Run, answers: bool = True) -> pd.DataFrame:
+    """The results of a single run, without labels: they depend on what stands beside it."""
     import pandas as pd
 
-    lines = [line for number, run in enumerate(runs) for line in _lines(run, number, answers)]
-    table = pd.DataFrame(lines, columns=_columns(answers))
+    table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
     for name in NUMBERS:
         table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
-    table["label"] = _labels(table, runs)
     return table
+
+
+def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """Tables of one() under each other; `names` tell models apart that stand in several."""
+    import pandas as pd
+
+    numbered = [table.assign(number=number) for number, table in enumerate(tables)]
+    filled = [table for table in numbered if len(table)] or numbered[:1]
+    table = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True)
+    return table.assign(label=_labels(table, names))
 
 
 def _columns(answers: bool) -> list[str]:
@@ -63,15 +76,14 @@ def _columns(answers: bool) -> list[str]:
     return [*fixed, *state, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
 
 
-def _lines(run: Run, number: int, answers: bool) -> Iterator[list[Any]]:
+def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
     seen = set()
     for offset, row in run.results():
         task = task_of(row)
         if task is None or task in seen:  # no row of ours, or one that a hand has doubled
             continue
         seen.add(task)
-        where = [run.id, number, offset]
-        yield where + _line(row, answers)
+        yield [run.id, 0, offset, *_line(row, answers)]
 
 
 def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
@@ -122,20 +134,18 @@ def _times(value: Any) -> npt.NDArray[np.float64]:
     return found if found.ndim == 1 else np.empty(0)
 
 
-def _labels(table: pd.DataFrame, runs: Sequence[Run]) -> pd.Series[str]:
+def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
     """The model alone where that says enough."""
     models: pd.Series[str] = table["model"].astype(str)
     pairs = table[["model", "number"]].drop_duplicates()
     if not pairs["model"].duplicated().any():
         return models
-    names = _run_names(table, runs)
-    return models + " · " + names
+    return models + " · " + _run_names(table, ids)
 
 
-def _run_names(table: pd.DataFrame, runs: Sequence[Run]) -> pd.Series[str]:
+def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
     """Each line's run by its id, numbered where one run was given twice."""
-    ids = [run.id for run in runs]
-    names = [f"{i} ({n + 1})" if ids.count(i) > 1 else i for n, i in enumerate(ids)]
+    names = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
     found: pd.Series[str] = table["number"].map(dict(enumerate(names)))
     return found
 

@@ -5,7 +5,7 @@ Boundary: wording; a conclusion is said only where an interval was computed and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engine import pairs, speedup
 from engine.metrics import BY_NAME
@@ -33,10 +33,7 @@ def comparing(found: Findings) -> Iterator[Block]:
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
-    columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
-               "95 % interval", "ratio", "95 % interval")  # fmt: skip
-    caption = f"Per sample, {a} less {b} and {a} over {b}; medians, resampled by sequence."
-    yield Table(caption, columns, tuple(map(_row, some)))
+    yield paired_table(a, b, some)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])
     if len(both):
         thin = " (thinned evenly)" if len(both) > charts.MOST_POINTS else ""
@@ -47,6 +44,14 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
         yield from _made_of(split)
+
+
+def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
+    """A row per metric of two labels."""
+    columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
+               "95 % interval", "ratio", "95 % interval")  # fmt: skip
+    caption = f"Per sample, {a} less {b} and {a} over {b}; medians, resampled by sequence."
+    return Table(caption, columns, tuple(map(_row, some)))
 
 
 def sentence(one: Comparison) -> str:
@@ -103,12 +108,18 @@ def _row(one: Comparison) -> tuple[str, ...]:
 
 def _made_of(split: Split) -> Iterator[Block]:
     yield Text(speedup.sentence(split))
-    yield Picture(
-        f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: "
-        + ", ".join(f"{part.name} {part.ms:+.1f} ms" for part in split.parts)
-        + ".",
-        lambda: charts.waterfall(split),
-    )
+    yield Picture(split_words(split), lambda: charts.waterfall(split))
+    yield split_table(split)
+
+
+def split_words(split: Split) -> str:
+    """The waterfall in words."""
+    parts = ", ".join(f"{part.name} {part.ms:+.1f} ms" for part in split.parts)
+    return f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: {parts}."
+
+
+def split_table(split: Split) -> Table:
+    """A row per factor, and the whole."""
     rows = tuple(
         (
             part.name,
@@ -130,7 +141,7 @@ def _made_of(split: Split) -> Iterator[Block]:
         "multiply up to the whole, the milliseconds add up to it. Time per token is the steps' "
         "time over new tokens - 1."
     )
-    yield Table(caption, columns, (*rows, last))
+    return Table(caption, columns, (*rows, last))
 
 
 def _lenses(found: Findings) -> Iterator[Block]:

@@ -5,7 +5,7 @@ Boundary: wording and order; what the figures are is findings', how they look th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from engine import summary
@@ -39,7 +39,7 @@ def title(found: Findings) -> str:
 def document(found: Findings) -> list[Block]:
     """The whole report, in order."""
     blocks: list[Block] = [Heading(1, title(found))]
-    for part in (origin, _results, _figures, _apart, comparing, _agreement, flow, _meanings):
+    for part in (origin, results, _figures, apart, comparing, agreement, flow, meanings):
         blocks += part(found)
     return blocks
 
@@ -68,7 +68,7 @@ def _text_line(figure: Figure | None) -> list[str]:
     ]
 
 
-def _results(found: Findings) -> Iterator[Block]:
+def results(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Results")
     rows = tuple(
         (c.label, *(f"{n:,}" for n in (c.results, c.answered, c.failed, c.cold, c.warm_up)),
@@ -118,9 +118,14 @@ def _figures(found: Findings) -> Iterator[Block]:
         lambda: _distribution(found),
     )
     for label in _measured(found):
-        rows = [_figure_row(figure) for figure in shown if figure.label == label]
-        columns = ("metric", "source", *_FIGURE_COLUMNS)
-        yield Table(f"{label}: measured results.", columns, tuple(rows), 2)
+        yield figure_table(label, shown)
+
+
+def figure_table(label: str, figures: Iterable[Figure]) -> Table:
+    """Every figure of one label; those of other labels are left out."""
+    rows = [_figure_row(figure) for figure in figures if figure.label == label]
+    columns = ("metric", "source", *_FIGURE_COLUMNS)
+    return Table(f"{label}: measured results.", columns, tuple(rows), 2)
 
 
 def _measured(found: Findings) -> list[str]:
@@ -151,7 +156,7 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
     return (f"{kind.label} ({figure.unit})", source, f"{figure.n:,}", *cells)
 
 
-def _apart(found: Findings) -> Iterator[Block]:
+def apart(found: Findings) -> Iterator[Block]:
     """Cold runs, warm-up and results after a pause: shown, and in no mean."""
     rows = [
         (figure.label, figure.group, *_figure_row(figure))
@@ -165,7 +170,7 @@ def _apart(found: Findings) -> Iterator[Block]:
         yield Table("Results that are in no figure above.", columns, tuple(rows), 4)
 
 
-def _agreement(found: Findings) -> Iterator[Block]:
+def agreement(found: Findings) -> Iterator[Block]:
     if found.attributes:
         yield Heading(2, "Attribute accuracy")
         yield Text(
@@ -195,7 +200,7 @@ def _score_row(score: AttributeScore) -> tuple[str, ...]:
     return (score.label, score.attribute, f"{score.n:,}", right, *shares)
 
 
-def _meanings(found: Findings) -> Iterator[Block]:
+def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
     yield Table("Definitions.", ("metric", "unit", "definition"), rows, 3)

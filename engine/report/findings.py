@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -47,28 +47,26 @@ class Findings:
     table: pd.DataFrame
     counts: tuple[Count, ...]
     figures: tuple[Figure, ...]
-    comparisons: tuple[Comparison, ...]
-    splits: tuple[Split, ...]
-    lenses: tuple[LensRow, ...]
-    lens_notes: tuple[str, ...]
-    attributes: tuple[AttributeScore, ...]
-    overlaps: tuple[OverlapScore, ...]
-    passages: tuple[Passage, ...]
     verified: Mapping[str, Mapping[str, int]]
     failures: Mapping[tuple[str, str], int]
+    comparisons: tuple[Comparison, ...] = ()
+    splits: tuple[Split, ...] = ()
+    lenses: tuple[LensRow, ...] = ()
+    lens_notes: tuple[str, ...] = ()
+    attributes: tuple[AttributeScore, ...] = ()
+    overlaps: tuple[OverlapScore, ...] = ()
+    passages: tuple[Passage, ...] = ()
 
 
 def gather(runs: Sequence[Run]) -> Findings:
     """Everything, over all results of the runs."""
-    table = frame(runs)
+    found = outline(runs, frame(runs))
+    table = found.table
     couples = list(combinations(labels(table), 2))
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
-    return Findings(
-        runs=tuple(runs),
-        table=table,
-        counts=summary.counts(table),
-        figures=summary.figures(table),
+    return replace(
+        found,
         comparisons=tuple(one for a, b in couples for one in pairs.compare_all(table, a, b)),
         splits=tuple(split for split in splits if split is not None),
         lenses=rows,
@@ -76,6 +74,16 @@ def gather(runs: Sequence[Run]) -> Findings:
         attributes=agreement.attributes(table),
         overlaps=agreement.overlaps(table),
         passages=passages(runs, table),
+    )
+
+
+def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
+    """What is quick even for many results: counts, figures, certificates, failures."""
+    return Findings(
+        runs=tuple(runs),
+        table=table,
+        counts=summary.counts(table),
+        figures=summary.figures(table),
         verified=_verified(table),
         failures=_failures(table),
     )
