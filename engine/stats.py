@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ DRAWS = 2000
 LEVEL = 0.95
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_CELLS = 2_000_000  # numbers at a time, so that memory does not grow with n
+_CELLS = 500_000  # numbers at a time, so that memory does not grow with n
 
 
 @dataclass(frozen=True)
@@ -89,15 +90,15 @@ def _medians(values: Floats, group: Ints, generator: np.random.Generator) -> Flo
     for start in range(0, DRAWS, step):
         many = min(step, DRAWS - start)
         drawn = generator.multinomial(count, np.full(count, 1 / count), size=many)
-        parts.append(_weighted_medians(ordered, drawn[:, belongs]))
+        parts.append(_weighted_medians(ordered, drawn.astype(np.int32)[:, belongs]))
     return np.concatenate(parts)
 
 
-def _weighted_medians(ordered: Floats, weights: Ints) -> Floats:
+def _weighted_medians(ordered: Floats, weights: npt.NDArray[np.integer[Any]]) -> Floats:
     """ordered [n], weights [draws, n] whole numbers -> medians [draws], as if values repeated."""
-    passed = np.cumsum(weights, axis=1)
+    passed = np.cumsum(weights, axis=1, dtype=np.int32)
     total = passed[:, -1]
-    lower = (passed < ((total + 1) // 2)[:, None]).sum(axis=1)
-    upper = (passed < ((total + 2) // 2)[:, None]).sum(axis=1)
+    lower = (passed >= ((total + 1) // 2)[:, None]).argmax(axis=1)
+    upper = (passed >= ((total + 2) // 2)[:, None]).argmax(axis=1)
     medians: Floats = (ordered[lower] + ordered[upper]) / 2
     return medians

@@ -122,6 +122,23 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
     assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
 
 
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
+    class AfterTokens(benchmark.Alone):
+        tokens = 0
+
+        def token(self, token: int, ms: float) -> None:
+            self.tokens += 1
+
+        def cancelled(self) -> bool:
+            return self.tokens >= 50  # warm-up, first, and ten tokens of the second
+
+    config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
+    run = go(root, tmp_path / "run", AfterTokens(), decode=config, mode=mode)
+    assert [row["new_tokens"] for _, row in run.results()] == [20, 20]
+    assert [row["new_tokens"] for row in rows(go_on(tmp_path / "run"))] == [20] * 4
+
+
 def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) -> None:
     before = list(go(root, tmp_path / "run").results())
     assert list(go_on(tmp_path / "run").results()) == before

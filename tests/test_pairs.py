@@ -88,10 +88,12 @@ def test_dependent_clips_widen_the_interval(tmp_path: Path) -> None:
             same = {"sequence": f"q{sequence}"}
             rows.append(fabricate.row("ev", name, prefill=centre + 0.01 * clip) | same)
             rows.append(fabricate.row("vl", name, prefill=20.0) | same)
-    together = pairs.compare(table(tmp_path / "a", rows), "ev", "vl", "prefill").ratio
+    together = pairs.compare(table(tmp_path / "a", rows), "ev", "vl", "prefill")
     alone = [row | {"sequence": row["sample"]} for row in rows]
-    apart = pairs.compare(table(tmp_path / "b", alone), "ev", "vl", "prefill").ratio
-    assert together is not None and apart is not None and together.width > 1.5 * apart.width
+    apart = pairs.compare(table(tmp_path / "b", alone), "ev", "vl", "prefill")
+    assert together.ratio and apart.ratio and together.ratio.width > 1.5 * apart.ratio.width
+    assert together.difference and apart.difference
+    assert together.difference.width > 1.5 * apart.difference.width
 
 
 def test_only_samples_of_both_and_the_median_of_repeats(tmp_path: Path) -> None:
