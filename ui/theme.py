@@ -58,6 +58,21 @@ _STYLE = """
 [class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
 [class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
 [class*="st-key-proof_evidence"] { background: #868D9714; }
+.figures-wide { overflow-x: auto; margin: 0.2rem 0 0.8rem; }
+.figures { border-collapse: collapse; font-size: 0.84rem; font-variant-numeric: tabular-nums; }
+.figures caption { text-align: left; opacity: 0.75; padding: 0 0 0.3rem; caption-side: top; }
+.figures th, .figures td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #868D9755;
+  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: anywhere; }
+.figures thead th { font-weight: 600; background: #868D971A; overflow-wrap: normal; }
+.figures .figures-number { text-align: right; white-space: nowrap; }
+.figures thead .figures-number { white-space: normal; }
+.figures .figures-word { text-align: left; }
+.words-between { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.7;
+  border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
+.words-between del { background: #C8453B26; text-decoration: line-through; }
+.words-between ins { background: #11805A26; text-decoration: underline; }
+[class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
+  font-size: 0.78rem; padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
 .proof-cells { display: grid; gap: 0.3rem; }
 .proof-cell { min-width: 0; }
 .proof-name { font-size: 0.8rem; opacity: 0.8; font-family: monospace; overflow-wrap: anywhere; }
