@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from engine.errors import StageScopeError
-from ui import cards, links, runs
+from ui import cards, front, links, runs
 from ui.results import chosen, comparing, opened, origin, overview, sample, samples
 from ui.results.opened import Opened
 from ui.results.sources import Source
@@ -98,4 +98,5 @@ def main() -> None:
         show(picked)
 
 
+front.through_app()
 main()

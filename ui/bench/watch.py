@@ -28,7 +28,7 @@ def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
     _status(view)
     if view.error:
         show = cards.problem if view.state == "failed" else cards.notice
-        show(view.error, "bench_job")
+        show(view.error, "benchmark_job")
     if view.progress is None:
         return
     _models(view.progress, labels)
