@@ -19,6 +19,7 @@ from ui import cards, front, links, runs
 from ui.bench import kept, watch
 from ui.bench.choice import Choice, choose, words
 from ui.following import Followed
+from ui.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
@@ -43,7 +44,11 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
             disabled=live or choice.plan is None,
         )
         st.button("Cancel", key="benchmark_cancel", on_click=RUN.cancel, disabled=not live)
-        cards.small(words(choice.plan) if choice.plan else choice.problem, "benchmark_planned")
+        if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
+            st.button("Resume", key="benchmark_go_on", on_click=resume, args=(shown.folder, False))
+        if not live:
+            planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
+            cards.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
         RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root))
@@ -76,7 +81,7 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
             st.rerun()
         watch.draw(view, labels)
 
-    st.subheader(job.title, anchor=False)
+    st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
         cards.small(f"Kept in {job.folder}", "benchmark_folder")

@@ -58,7 +58,9 @@ def listed(busy: set[Path], resume: Callable[[Path, bool], None]) -> None:
     if not found:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
-    force = st.toggle("Go on although something has changed", key="benchmark_force", help=FORCE_HELP)
+    force = st.toggle(
+        "Go on although something has changed", key="benchmark_force", help=FORCE_HELP
+    )
     shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
         _line(info, force, resume)

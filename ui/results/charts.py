@@ -22,6 +22,7 @@ MOST_POINTS = 1500  # of one label or one scatter; more are thinned evenly
 POINT = "sample"  # the scatter's selection
 _BAND, _AROUND = 52, 56
 _GREY = "#868D97"
+SOURCES = {"cached": "read from the cache", "hook": "by a hook", "derived": "derived"}
 
 
 def title(metric: Metric) -> str:
