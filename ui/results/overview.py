@@ -145,10 +145,10 @@ def _distribution(found: Opened, name: LensName) -> None:
         alt=charts.distribution_words(lines, kind),
         width="stretch",
     )
-    thin = lines.groupby("label").size().max() > charts.MOST_POINTS
+    thin = lines.groupby("label").size().max() > charts.DOTS
     st.caption(
         "A dot per result, the box from the first to the third quarter, the line at the median."
-        + (f" At most {charts.MOST_POINTS:,} dots per model are drawn." if thin else "")
+        + (f" At most {charts.DOTS:,} dots per model are drawn." if thin else "")
     )
 
 
