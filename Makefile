@@ -25,6 +25,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
+	$(BIN)/python -m benchmarks.runs
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train

@@ -15,6 +15,8 @@ page = st.navigation(
     [
         st.Page("pages/compare.py", title="Compare", default=True),
         st.Page("pages/verify.py", title="Verify"),
+        st.Page("pages/benchmark.py", title="Benchmark"),
+        st.Page("pages/results.py", title="Results"),
         st.Page("pages/models.py", title="Models"),
     ],
     position="top",

@@ -11,6 +11,7 @@ StageScopeError
 ├── DownloadFailed          the hub could not be reached, or refused
 ├── OutOfMemory             the device's memory did not suffice for a run
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
+├── StoreError              a run folder cannot be read, written or resumed
 └── Cancelled               the user stopped the run
 
 Boundary: this file imports nothing; every other module may import it.
@@ -59,6 +60,10 @@ class OutOfMemory(StageScopeError):
 
 class CacheError(StageScopeError):
     """The feature cache cannot be read or written."""
+
+
+class StoreError(StageScopeError):
+    """A run folder cannot be read, written or resumed."""
 
 
 class Cancelled(StageScopeError):

@@ -78,6 +78,11 @@ def read(root: Path) -> Dataset | None:
     return found
 
 
+def found(root: Path) -> Dataset:
+    """The dataset of a root that was read before, without a word; DatasetError if it is gone."""
+    return _read_once(root, _stamp(root))
+
+
 @st.fragment(run_every=0.4)
 def _wait(making: Future[Path]) -> None:
     if making.done():
