@@ -24,7 +24,7 @@ from typing import Any
 from engine import settings
 from engine.errors import BadInput
 from engine.types import RunResult
-from engine.verify.verdict import Verdict, VerifyRequest, verified
+from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 FORMAT = 1
 SHOWN = 12  # characters of a hash that name it
@@ -159,11 +159,22 @@ def _read(path: Path, changed: int, size: int) -> dict[str, Any] | None:
 
 
 def _has_the_form(found: Mapping[str, Any]) -> bool:
-    """Whether all that is looked at here is there; KeyError and the like where it is not."""
+    """Whether all that is looked at here is there; KeyError and the like where it is not.
+
+    A model that is called verified must be so by its own verdicts: the hash finds accidents, it is
+    no signature.
+    """
+    datetime.fromisoformat(found["made"])
+    names = [model["name"] for model in found["models"]]
+    if len(set(names)) < len(names):
+        return False
     texts = [found["made"], found["engine"], found["request"]["prompt"]]
     for model in found["models"]:
         texts += [model["name"], model["digest"], model["dtype"], *model["environment"].values()]
-        texts += [str(model["verified"] in (True, False))]
+        rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
+        good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
+        if model["verified"] is not good:
+            return False
     texts += [row["check"] for row in found["verdicts"]]
     return found["format"] == FORMAT and all(isinstance(text, str) for text in texts)
 
@@ -183,11 +194,15 @@ def stale(certificate: Mapping[str, Any]) -> bool:
 
 
 def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | None:
-    """The hash of the newest certificate for this checkpoint, code, device and dtype, or None."""
+    """The hash of the newest certificate for this checkpoint, code, device and dtype, or None.
+
+    The newest one decides: a failure takes back what an earlier certificate said.
+    """
     wanted = (digest, dtype, *_place(environment))
     for certificate in kept():
-        if not stale(certificate) and wanted in _proved(certificate):
-            return str(certificate["hash"])
+        named = dict(_named(certificate)) if not stale(certificate) else {}
+        if wanted in named:
+            return str(certificate["hash"]) if named[wanted] else None
     return None
 
 
@@ -196,10 +211,10 @@ def of(result: RunResult) -> str | None:
     return hash_for(result.model.digest, result.model.precision, result.environment)
 
 
-def _proved(certificate: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], bool]]:
     for model in certificate["models"]:
-        if model["verified"]:
-            yield (model["digest"], model["dtype"], *_place(model["environment"]))
+        place = _place(model["environment"])
+        yield (model["digest"], model["dtype"], *place), model["verified"]
 
 
 def _place(environment: Mapping[str, str]) -> tuple[str, str]:

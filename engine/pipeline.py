@@ -69,7 +69,7 @@ def run(
 def _answer(
     adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
 ) -> RunResult:
-    _prepare(cache)
+    prepare(cache)
     with seeded(request.decode.seed, adapter.device):
         run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
         media_ = run_.load()
@@ -82,7 +82,7 @@ def _answer(
         return run_.result()
 
 
-def _prepare(cache: FeatureCache | None) -> None:
+def prepare(cache: FeatureCache | None) -> None:
     """What only a process's first run would pay for: readers imported, the cache opened."""
     media.prepare()
     if cache is None:

@@ -28,8 +28,8 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
             continue
         for model in certificate["models"]:
             same = model["digest"] == digest and model["dtype"] == entry.precision
-            if same and model["verified"] and here(model["environment"]):
-                return certificate
+            if same and here(model["environment"]):
+                return certificate if model["verified"] else None
     return None
 
 

@@ -77,7 +77,10 @@ class VerifyJob(Job):
         from engine.verify.run import verify
 
         self.state = "running"
-        examined = verify(self.request, self)
+        try:
+            examined = verify(self.request, self)
+        except Cancelled as error:  # whichever run of it was stopped
+            raise Cancelled("The verification was cancelled.") from error
         self.misuse = not all(one.known for one in examined)
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")

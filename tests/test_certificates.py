@@ -54,9 +54,25 @@ def test_another_checkpoint_dtype_or_device_is_unverified(
     assert certificates.hash_for(digest, dtype, place) is None
 
 
-def test_a_failed_verification_verifies_nobody() -> None:
+def test_a_failed_verification_verifies_nobody_and_takes_back_an_earlier_one() -> None:
+    early = certificate() | {"made": "2020-01-01T00:00:00+00:00"}
+    early["hash"] = certificates.content_hash(early)
+    certificates.keep(early)
+    assert certificates.hash_for("d1", "float32", HERE) == early["hash"]
     certificates.keep(certificate(good=False))
     assert certificates.hash_for("d1", "float32", HERE) is None
+
+
+def test_a_certificate_that_its_verdicts_contradict_is_none() -> None:
+    for forged in (certificate() | {"verdicts": []}, certificate(good=False)):
+        for model in forged["models"]:  # type: ignore[attr-defined]
+            model["verified"] = True
+        sealed = forged | {"hash": certificates.content_hash(forged)}
+        assert certificates.read(certificates.keep(sealed)) is None
+    twice = certificate()
+    twice["models"] = twice["models"] * 2  # type: ignore[operator]
+    sealed = twice | {"hash": certificates.content_hash(twice)}
+    assert certificates.read(certificates.keep(sealed)) is None
 
 
 def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:

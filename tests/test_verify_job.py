@@ -18,7 +18,7 @@ from engine.verify.verdict import CHECKS, VerifyRequest
 from engine.verify_job import VerifyJob
 from tests.test_main import root  # noqa: F401 - a fixture
 
-QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "5")
+QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "8")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
 
 
 def job(sample: Sample, *models: str) -> VerifyJob:
-    request = VerifyRequest(models, (sample,), max_new_tokens=5, runs=1)
+    request = VerifyRequest(models, (sample,), max_new_tokens=8, runs=1)
     return VerifyJob(request=request, dataset="here")
 
 
@@ -105,11 +105,12 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run.stages, "UNACCOUNTED", -1.0)
+    monkeypatch.setattr(run.stages, "OBSERVER", -1000.0)
+    monkeypatch.setattr(run.stages, "MANY", 1)
     code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
     out, err = capsys.readouterr()
     assert code == 1 and "tiny-llava: NOT verified" in out
-    assert "FAIL Stages add up" in out and "Stages add up" in err
+    assert "FAIL Observer's cost" in out and "Observer's cost" in err
 
 
 def test_misuse_is_exit_code_2_and_others_go_on(

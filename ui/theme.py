@@ -102,7 +102,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .proof-tie, .proof-checking { background: #3D93D822; border-color: #3D93D8; }
 .proof-failed, .proof-refused { background: #C8453B2B; border-color: #C8453B; }
 .proof-unresolved { background: #C9820A26; border-color: #C9820A; }
-.proof-absent, .proof-waiting { background: #868D971A; border-color: #868D97; }
+.proof-absent, .proof-waiting, .proof-unfinished { background: #868D971A; border-color: #868D97; }
 .proof-pending { border-color: transparent; opacity: 0.6; }
 .proof-state { display: inline-block; border-width: 0 0 0 4px; border-style: solid;
   border-radius: 0.25rem; padding: 0.15rem 0.6rem; font-weight: 600; }

@@ -51,7 +51,7 @@ class Adapter(ABC):
         self.runs = 0
         self.eos_ids = _eos_ids(model, tokenizer)
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
-        self._code = code_digest()
+        self.code = code_digest()
         self._processor = _digest(
             json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
         )
@@ -144,7 +144,7 @@ class Adapter(ABC):
             processor=self._processor,
             dtype=self.info.dtype,
             device=self.device.type,
-            code=self._code,
+            code=self.code,
             media=prepared.digest,
             quantization=self.info.quantization,
         )

@@ -5,7 +5,7 @@ Boundary: from recordings to findings; runs no model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.verify import equality
 from engine.verify.keys import Change, Damage
@@ -31,16 +31,35 @@ def greedy(answers: Iterable[Answer]) -> Finding:
     return judged(faults, good, "ways", {"positions": wrong})
 
 
-def counted(answers: Iterable[Answer]) -> Finding:
-    """As many ids as the head computed."""
-    counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in answers}
+def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> Finding:
+    """As many ids as the head computed; `text` is what the tokenizer makes of ids."""
+    found = list(answers)
+    counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in found}
     faults = [
         f"{way}: {c['computed']} tokens were computed and {c['returned']} returned."
         for way, c in counts.items()
         if c["computed"] != c["returned"]
     ]
-    good = "Every way returns exactly the tokens that the language model's head computed."
+    faults += [fault for answer in found for fault in _misreported(answer, text)]
+    good = (
+        "Every way returns exactly the tokens that the language model's head computed; text and "
+        "context are theirs."
+    )
     return judged(faults, good, "ways", {"counts": counts})
+
+
+def _misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
+    """What a result says beside its ids."""
+    if answer.result is None:
+        return
+    generation = answer.result.generation
+    if generation.text != text(answer.ids):
+        yield f"{answer.way}: the text is not that of its tokens."
+    if generation.prompt_tokens != answer.embeds.shape[1]:
+        yield (
+            f"{answer.way}: a context of {generation.prompt_tokens} tokens is reported, and "
+            f"{answer.embeds.shape[1]} entered the language model."
+        )
 
 
 def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
@@ -100,7 +119,7 @@ def damage(found: Damage, plain: Answer) -> Finding:
 
 def left_as_found(before: State, after: State, again: equality.Comparison) -> Finding:
     faults = [f"{name} changed and stayed so." for name in before.changed(after)]
-    if again.result == "MISMATCH":
+    if again.result in ("DRIFT", "MISMATCH"):
         faults.append(f"plain answers differently afterwards. {again.sentence}")
     good = "plain gives the answer it gave before; no hook and no changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})

@@ -14,8 +14,13 @@ import torch
 from engine.verify.verdict import Finding, Outcome
 from engine.verify.ways import Answer
 
-Result = Literal["EXACT", "NUMERIC TIE", "MISMATCH"]
-OUTCOMES: dict[Result, Outcome] = {"EXACT": "passed", "NUMERIC TIE": "tie", "MISMATCH": "failed"}
+Result = Literal["EXACT", "NUMERIC TIE", "DRIFT", "MISMATCH"]
+OUTCOMES: dict[Result, Outcome] = {
+    "EXACT": "passed",
+    "NUMERIC TIE": "tie",
+    "DRIFT": "failed",
+    "MISMATCH": "failed",
+}
 Pieces = Callable[[Sequence[int]], list[str]]
 
 
@@ -37,6 +42,12 @@ class Comparison:
                 f"EXACT: all {self.length} tokens are equal; logits differ by at most "
                 f"{self.logit_difference:.3g}."
             )
+        if self.result == "DRIFT":
+            return (
+                f"DRIFT: all {self.length} tokens are equal, but logits lie "
+                f"{self.logit_difference:.3g} apart and rounding explains {self.rounding:.3g}: "
+                "it is not the same computation."
+            )
         where = f"token {(self.position or 0) + 1} of {self.length} differs"
         figures = f"{self.logit_difference:.3g} apart, rounding explains {self.rounding:.3g}"
         if self.result == "NUMERIC TIE":
@@ -45,11 +56,15 @@ class Comparison:
 
 
 def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
-    """Greedy answers.  A tie needs both margins and the logits' difference within rounding."""
+    """A tie needs both margins and the logits' difference within rounding.
+
+    Equal tokens are not enough: logits further apart than twice the rounding are another
+    computation's, which on another sample would have said something else.
+    """
     at = first_difference(plain.ids, other.ids)
     reached = len(plain.ids) if at is None else at + 1
     apart = _apart(plain, other, slice(0, reached) if at is None else slice(at, at + 1))
-    result: Result = "EXACT"
+    result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
     if at is not None:
         result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
     return Comparison(other.way, result, len(plain.ids), at, apart, rounding)

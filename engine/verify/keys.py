@@ -47,12 +47,12 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
     ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt)
     yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
     for name, copies in _copies(subject, folder).items():
-        copy, renamed, changed = (_spec(adapter, sample, prompt) for sample in copies)
+        copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
         subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)
         missed = subject.cache.read(renamed) is None
         yield Change(f"equal {name} under another file name", False, missed)
-        missed = subject.cache.read(changed) is None
-        yield Change(f"one {name.removesuffix('s')} changed", True, missed)
+        for what, spec in zip(list(copies)[2:], changed, strict=True):
+            yield Change(what, True, subject.cache.read(spec) is None)
 
 
 def _key(adapter: Adapter, shown: Media, prompt: str) -> str:
@@ -72,9 +72,15 @@ def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
     yield "dtype", _made(adapter, replace(info, dtype=dtype))
     other = "4bit" if info.quantization != "4bit" else "8bit"
     yield "quantization", _made(adapter, replace(info, quantization=other))
-    kind = type(adapter.image_processor)
+    yield "device", _made(adapter, replace(info, device="meta"))
+    code = _made(adapter, info)
+    code.code += "0"
+    yield "code of the models", code
+    kind, values = type(adapter.image_processor), adapter.image_processor.to_dict()
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
-    yield "processor backend", _made(adapter, info, backend(**adapter.image_processor.to_dict()))
+    yield "processor backend", _made(adapter, info, backend(**values))
+    mean = [value + 1e-3 for value in values["image_mean"]]
+    yield "processor setting", _made(adapter, info, kind(**values | {"image_mean": mean}))
 
 
 def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
@@ -82,22 +88,29 @@ def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
     return type(adapter)(info, adapter.model, adapter.tokenizer, chosen, adapter.notes)
 
 
-def _copies(subject: Subject, folder: Path) -> dict[str, tuple[Sample, Sample, Sample]]:
-    """Per form of the media: a copy, the same under another name, and with one thing changed."""
-    found = {"pixels": _picture_copies(subject, folder / "pictures")}
+def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
+    """Per form of the media: a copy, the same renamed, then copies with one thing changed each."""
+    found = {"pictures": _picture_copies(subject, folder / "pictures")}
     if subject.adapter.kind == "events" and subject.sample.events is not None:
         found["events"] = _event_copies(subject.sample, folder / "events")
     return found
 
 
-def _picture_copies(subject: Subject, folder: Path) -> tuple[Sample, Sample, Sample]:
+def _picture_copies(subject: Subject, folder: Path) -> dict[str, Sample]:
     images = subject.media.images
-    changed = [image.copy() for image in images]
-    changed[0][0, 0] = 255 - changed[0][0, 0]
-    return tuple(  # type: ignore[return-value]
-        _sample(subject.adapter.kind, name, _write(folder, name, pictures))
-        for name, pictures in (("copy", images), ("renamed", images), ("changed", changed))
-    )
+    first, last = ([image.copy() for image in images] for _ in range(2))
+    first[0][0, 0] = 255 - first[0][0, 0]
+    last[-1][-1, -1] = 255 - last[-1][-1, -1]
+    versions = {
+        "copy": images,
+        "renamed": images,
+        "first pixel of the first picture": first,
+        "last pixel of the last picture": last,
+    }
+    return {
+        name: _sample(subject.adapter.kind, f"{index}", _write(folder, f"{index}", pictures))
+        for index, (name, pictures) in enumerate(versions.items())
+    }
 
 
 def _sample(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
@@ -114,15 +127,20 @@ def _write(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
     return paths
 
 
-def _event_copies(sample: Sample, folder: Path) -> tuple[Sample, Sample, Sample]:
+def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
+    """Each column of the first or the last event is changed once."""
     assert sample.events is not None  # the caller looked
     stream = events.read(sample.events)
-    changed = replace(stream, p=stream.p.copy())
-    changed.p[0] = 1 - changed.p[0]
-    return tuple(  # type: ignore[return-value]
-        Sample(name, "copy", events=_write_events(folder, name, one))
-        for name, one in (("copy", stream), ("renamed", stream), ("changed", changed))
-    )
+    versions = {"copy": stream, "renamed": stream}
+    for column, place in (("x", 0), ("y", -1), ("t", -1), ("p", 0)):
+        values = getattr(stream, column).copy()
+        values[place] = 1 - values[place] if column == "p" else values[place] + 1
+        which = "first" if place == 0 else "last"
+        versions[f"{column} of the {which} event"] = replace(stream, **{column: values})
+    return {
+        name: Sample(str(index), "copy", events=_write_events(folder, str(index), one))
+        for index, (name, one) in enumerate(versions.items())
+    }
 
 
 def _write_events(folder: Path, name: str, stream: Events) -> Path:

@@ -6,6 +6,7 @@ fails costs only itself: whatever it raises becomes its row.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -93,15 +94,17 @@ class _Model:
         examination = None
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
-                examination = _Examination(self, sample, other, Path(folder))
+                try:
+                    examination = _Examination(self, sample, other, Path(folder))
+                except BadInput as error:  # later it would be a fault
+                    finding = Finding("skipped", str(error))
+                    yield Verdict("answer", self.adapter.info.name, sample.id, finding)
+                    return
                 yield from examination.verdicts()
                 self.pairs += examination.pairs
                 examination.subject.cache.close()
         except Cancelled:
             raise
-        except BadInput as error:
-            finding = Finding("skipped", str(error))
-            yield Verdict("answer", self.adapter.info.name, sample.id, finding)
         except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
             yield self._raised(sample, examination.now if examination else "", error)
 
@@ -142,12 +145,14 @@ class _Examination:
         for check, ways in EQUAL.items():
             yield check, self._equal(plain, [answers[way] for way in ways])
         yield "equal_sampled", self._sampled()
+        late = [fault for answer in answers.values() for fault in stages.token_times(answer)]
         yield "greedy", checks.greedy(answers.values())
-        yield "counted", checks.counted(answers.values())
+        yield "counted", checks.counted(answers.values(), self.adapter.text)
         yield "encoded_once", checks.encoded_once(answers, shown)
         rounds = self._rounds()
-        for judge in (stages.clock, stages.accounted, stages.stage3):
-            yield judge.__name__, judge(rounds)
+        yield "clock", stages.clock(rounds, late)
+        yield "accounted", stages.accounted(rounds)
+        yield "stage3", stages.stage3(rounds)
         self._doing("changing what cache keys depend on")
         yield "keys", checks.keys(list(keys.changes(subject, self.folder)))
         self._doing("changing a byte of the cache")
@@ -215,8 +220,10 @@ class _Examination:
     def _shown_otherwise(self) -> Prepared | None:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
             return None
-        shown = media.load(self.other, self.adapter.kind, "arange")
-        return self.adapter.preprocess(shown, self.request.prompt)
+        with contextlib.suppress(BadInput):  # its own row says so
+            shown = media.load(self.other, self.adapter.kind, "arange")
+            return self.adapter.preprocess(shown, self.request.prompt)
+        return None
 
     def _left_as_found(self, plain: Answer) -> Finding:
         self._doing("looking whether anything was left behind")

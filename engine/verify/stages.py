@@ -18,13 +18,15 @@ from engine import stats
 from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, RunResult, Span
 from engine.verify.verdict import Finding, Outcome
-from engine.verify.ways import Subject
+from engine.verify.ways import Answer, Subject
 
 UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
 OBSERVER = 0.01  # of generate()
 CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
 ENOUGH = 5  # pairs, below which an interval says nothing
+FEW = 3  # pairs, below which not even a factor of two does
+MANY = 20  # pairs, below which nobody is accused of one per cent
 PAIR_TOKENS = 2  # vision and prefill, where the probe works: its share is never larger
 
 
@@ -54,11 +56,21 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
         yield found
 
 
-def clock(rounds: Sequence[Sequence[Timed]]) -> Finding:
-    """No span and no token goes back in time, and a second clock agrees."""
+def token_times(answer: Answer) -> Iterator[str]:
+    """A token is reported when the head has computed it (the median token, that is)."""
+    if answer.result is None or len(answer.head_ms) != len(answer.ids):
+        return
+    said = answer.result.generation.token_ms
+    apart = [abs(t - seen) for t, seen in zip(said, answer.head_ms, strict=False)]
+    if stats.spread(apart).median > max(CLOCKS_MS, CLOCKS_SHARE * answer.head_ms[-1]):
+        yield f"{answer.way}: tokens are reported at other times than they were computed"
+
+
+def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[str] = ()) -> Finding:
+    """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
     runs = [timed for round_ in rounds for timed in round_]
     steps = [fault for timed in runs for fault in _backwards(timed.result)]
-    faults = [*steps, *_clocks_apart(runs)]
+    faults = [*more, *steps, *_clocks_apart(runs)]
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
         faults.append("this system's performance counter can be set back")
@@ -118,7 +130,20 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
     )
     evidence = {"shares": shares, "kinds": spreads, "n": len(warm)}
     outcome: Outcome = "passed" if shares[worst] <= UNACCOUNTED else "failed"
+    if outcome == "failed" and len(warm) < ENOUGH:
+        outcome = "unresolved"
+    if wrong := _misquoted(rounds):
+        outcome, sentence = "failed", wrong
     return Finding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
+
+
+def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
+    """What a cached stage says that it took must be what it took when it was computed."""
+    for round_ in rounds:
+        took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
+        if said is None or abs(said - took) > 1e-6:
+            return f"A cached stage 3 says that it took {said} ms; it took {took} ms."
+    return ""
 
 
 def _stages(result: RunResult) -> dict[str, float]:
@@ -147,17 +172,23 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
         f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
-        f"(95 % interval {interval.low:.3f} to {interval.high:.3f}{said})."
+        f"({_range(interval)}{said})."
     )
     evidence = {"alone_ms": alone, "probe_ms": probed, **vars(interval)}
     return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
+
+
+def _range(interval: stats.Interval) -> str:
+    words = "95 % interval" if interval.n >= ENOUGH else "between"
+    return f"{words} {interval.low:.3f} to {interval.high:.3f}"
 
 
 def _within(interval: stats.Interval) -> Outcome:
     """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
     low, high = interval.low - 1, interval.high - 1
     if interval.n < ENOUGH:
-        return "unresolved"
+        far = interval.high < 0.5 or interval.low > 2
+        return "failed" if far and interval.n >= FEW else "unresolved"
     if low >= -STAGE3 and high <= STAGE3:
         return "passed"
     return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
@@ -207,9 +238,9 @@ def observer(found: Sequence[tuple[float, float]]) -> Finding:
     added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
     evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}
     outcome: Outcome
-    if interval.low - 1 > OBSERVER and interval.n >= ENOUGH:
+    if interval.low - 1 > OBSERVER and interval.n >= MANY:
         outcome, sentence = "failed", f"The probe adds {added} to generate()."
-    elif interval.n < ENOUGH or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
+    elif interval.n < MANY or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
         outcome = "unresolved"
         sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
     else:

@@ -15,8 +15,9 @@ from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
+PASSED = ("passed", "tie")
 MAX_RUNS = 100
-MAX_TOKENS = 512
+MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not even enter the loop
 
 # check -> (title, what it asks); the order is the order of all tables
 CHECKS: dict[str, tuple[str, str]] = {
@@ -100,7 +101,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        return self.outcome in ("passed", "tie")
+        return self.outcome in PASSED
 
 
 @dataclass(frozen=True)
@@ -116,16 +117,16 @@ class VerifyRequest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
         _check("runs", self.runs, MAX_RUNS)
-        _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS)
+        _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:
             raise BadInput("No sample is chosen: choose at least one.")
 
 
-def _check(name: str, value: int, high: int) -> None:
-    if not 1 <= value <= high:
-        raise BadInput(f"{name} is {value:,}: choose a value from 1 to {high:,}.")
+def _check(name: str, value: int, high: int, low: int = 1) -> None:
+    if not low <= value <= high:
+        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
@@ -143,13 +144,16 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
 
     Samples that it cannot take prove nothing, and spoil nothing.
     """
-    own = [v for v in verdicts if v.model == model and v.outcome != "skipped"]
-    proved = {verdict.check for verdict in own if verdict.passed}
-    complete = proved >= set(CHECKS) - MAY_STAY_OPEN
-    return complete and not any(_spoils(verdict) for verdict in own)
+    return proves((v.check, v.outcome) for v in verdicts if v.model == model)
 
 
-def _spoils(verdict: Verdict) -> bool:
-    if verdict.passed:
-        return False
-    return verdict.outcome == "failed" or verdict.check not in MAY_STAY_OPEN
+def proves(found: Iterable[tuple[str, str]]) -> bool:
+    """The same of (check, outcome) pairs of one model."""
+    own = [(check, outcome) for check, outcome in found if outcome != "skipped"]
+    passed = {check for check, outcome in own if outcome in PASSED}
+    complete = passed >= set(CHECKS) - MAY_STAY_OPEN
+    return complete and not any(_spoils(*pair) for pair in own)
+
+
+def _spoils(check: str, outcome: str) -> bool:
+    return outcome not in PASSED and (outcome == "failed" or check not in MAY_STAY_OPEN)

@@ -7,6 +7,7 @@ the vision modules, the same ones for every way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -48,6 +49,7 @@ class Answer:
     embeds: torch.Tensor
     seen: tuple[Seen, ...]
     result: RunResult | None = None
+    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
 
     @property
     def encodings(self) -> int:
@@ -61,6 +63,8 @@ class Watch:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._rows: list[torch.Tensor] = []
+        self._times: list[float] = []
+        self._start = time.perf_counter()
         self._embeds: torch.Tensor | None = None
         self._calls: dict[int, int] = {}
         self._pictures: dict[int, int] = {}
@@ -82,6 +86,7 @@ class Watch:
         self._hooks.callback(handle.remove)
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
+        self._times.append((time.perf_counter() - self._start) * 1000)
         self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
@@ -105,7 +110,13 @@ class Watch:
         empty = torch.empty(0)
         logits = torch.stack(self._rows) if self._rows else empty
         return Answer(
-            way, ids, logits, empty if self._embeds is None else self._embeds, seen, result
+            way,
+            ids,
+            logits,
+            empty if self._embeds is None else self._embeds,
+            seen,
+            result,
+            tuple(self._times),
         )
 
     @property
@@ -180,6 +191,7 @@ class Subject:
         return generate_options(chosen, None, stopping)
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
+        pipeline.prepare(self.cache)  # the watch and the run's clock then start together
         with Watch(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":

@@ -21,10 +21,12 @@ def answer(way: str, *rows: list[float], ids: tuple[int, ...] | None = None) -> 
 PLAIN = answer("plain", [0.0, 3.0, 1.0], [2.0, 1.999, 0.0], [0.0, 0.0, 5.0])
 
 
-def test_equal_ids_are_exact_and_the_logits_difference_is_said() -> None:
+def test_equal_ids_are_exact_only_if_the_logits_are_equal_up_to_rounding() -> None:
     other = answer("other", [0.0, 3.0, 1.25], [2.0, 1.999, 0.0], [0.0, 0.0, 5.0])
     found = equality.compare(PLAIN, other, ROUNDING)
-    assert (found.result, found.position, found.logit_difference) == ("EXACT", None, 0.25)
+    assert (found.result, found.position, found.logit_difference) == ("DRIFT", None, 0.25)
+    near = equality.compare(PLAIN, other, 0.2)
+    assert (near.result, near.position) == ("EXACT", None)
 
 
 def test_a_margin_within_rounding_on_both_sides_is_a_tie() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine import settings
-from engine.errors import Cancelled
+from engine.errors import BadInput, Cancelled
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
 from engine.types import Sample
@@ -25,7 +25,7 @@ def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
 
 
 def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> VerifyRequest:
-    return VerifyRequest(models, samples, max_new_tokens=6, runs=1)
+    return VerifyRequest(models, samples, max_new_tokens=8, runs=1)
 
 
 def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
@@ -57,6 +57,30 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     assert len(other.verdicts) > 10
 
 
+def test_a_neighbour_that_is_broken_costs_the_good_one_nothing(
+    sample: Sample, tmp_path: Path
+) -> None:
+    broken = make_sample(tmp_path, 7)
+    for path in broken.frames:
+        path.write_bytes(b"no picture")
+    (llava,) = run.verify(request(sample, broken), Notes())
+    good = {v.check: v for v in llava.verdicts if v.sample == sample.id}
+    assert good["sight"].passed and good["left_as_found"].passed
+    (bad,) = [v for v in llava.verdicts if v.sample == broken.id]
+    assert bad.outcome == "skipped"
+
+
+def test_bad_input_after_the_first_answer_is_a_failure(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BadInput("odd: choose another.")
+
+    monkeypatch.setattr(LlavaAdapter, "generate_from_features", refuse)
+    (llava,) = run.verify(request(sample), Notes())
+    assert [v.outcome for v in llava.verdicts] == ["failed"]
+
+
 def test_cancel_stops_between_two_steps(sample: Sample) -> None:
     notes = Notes(stop_at="timing the stages")
     with pytest.raises(Cancelled):
@@ -82,7 +106,7 @@ def test_raw_events_are_changed_one_by_one(
     run.verify(request(events[0], models=("tiny-eventgpt",)), notes)
     keys = next(v for v in notes.verdicts if v.check == "keys")
     changes = {change["what"]: change for change in keys.finding.evidence["changes"]}
-    assert keys.passed and changes["one event changed"]["changed"]
+    assert keys.passed and changes["t of the last event"]["changed"]
     assert not changes["equal events under another file name"]["changed"]
 
 

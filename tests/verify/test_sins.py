@@ -23,7 +23,7 @@ from engine.models.hf_llava import PlaceholderAdapter
 from engine.models.llava import LlavaAdapter
 from engine.timing import VisionProbe
 from engine.types import Generation
-from engine.verify import stages
+from engine.verify import run, stages
 from engine.verify.verdict import CHECKS
 from tests.verify.conftest import FAMILIES, Verify
 
@@ -97,10 +97,12 @@ def probe_changes_what_it_sees(patch: Patch) -> None:
 
 
 def probe_is_slow(patch: Patch) -> None:
+    patch.setattr(run, "PAIRS", stages.MANY)
+    patch.setattr(run, "PAIRS_S", 60.0)
     enter = VisionProbe.__enter__
 
     def slow(self: VisionProbe) -> VisionProbe:
-        time.sleep(4 * LONG_S)
+        time.sleep(LONG_S)
         return enter(self)
 
     patch.setattr(VisionProbe, "__enter__", slow)
@@ -130,11 +132,95 @@ def key_forgets(name: str) -> Callable[[Patch], None]:
     return plant
 
 
+def key_looks_at_the_beginning_alone(patch: Patch) -> None:
+    """The first kilobyte of each file, as one might do for speed."""
+    digest = media._digest
+
+    def hasty(kind: str, rule: str, found: Any) -> str:
+        return digest(kind, rule, replace(found, content=[data[:1024] for data in found.content]))
+
+    patch.setattr(media, "_digest", hasty)
+
+
+def key_forgets_the_processors_settings(patch: Patch) -> None:
+    init = Adapter.__init__
+
+    def forgetful(self: Any, info: Any, model: Any, words: Any, processor: Any, notes: Any) -> None:
+        init(self, info, model, words, processor, notes)
+        self._processor = type(processor).__name__
+
+    registry.unload(registry.entry("tiny-llava"))
+    patch.setattr(Adapter, "__init__", forgetful)
+
+
+def positions_off_by_one(patch: Patch) -> None:
+    """Each step sees its token one place too far; the tokens may well be equal all the same."""
+
+    def shifted(decoder: Any, token: torch.Tensor, kept: Any) -> torch.Tensor:
+        place = torch.tensor([[kept.get_seq_length() + 1]])
+        model = decoder.language_model
+        out = model(input_ids=token, past_key_values=kept, position_ids=place, use_cache=True)
+        return decoder.head(out.last_hidden_state[:, -1]).float()
+
+    patch.setattr(decode, "step", shifted)
+
+
+def features_kept_in_half_precision(patch: Patch) -> None:
+    write = cache.FeatureCache.write
+    patch.setattr(
+        cache.FeatureCache,
+        "write",
+        lambda self, spec, rows, ms, cold: write(self, spec, rows.half().float(), ms, cold),
+    )
+
+
+def text_of_another_answer(patch: Patch) -> None:
+    patch.setattr(
+        pipeline, "Generation", lambda **fields: Generation(**{**fields, "text": "A red elephant."})
+    )
+
+
+def context_miscounted(patch: Patch) -> None:
+    def without_pictures(**fields: Any) -> Generation:
+        return Generation(**{**fields, "prompt_tokens": fields["prompt_tokens"] - 4})
+
+    patch.setattr(pipeline, "Generation", without_pictures)
+
+
+def token_times_made_up(patch: Patch) -> None:
+    def smooth(**fields: Any) -> Generation:
+        times = tuple(1000.0 + 10.0 * index for index in range(len(fields["token_ids"])))
+        return Generation(**{**fields, "token_ms": times})
+
+    patch.setattr(pipeline, "Generation", smooth)
+
+
+def cached_time_embellished(patch: Patch) -> None:
+    write = cache.FeatureCache.write
+    patch.setattr(
+        cache.FeatureCache,
+        "write",
+        lambda self, spec, rows, ms, cold: write(self, spec, rows, 10 * ms, cold),
+    )
+
+
+def weights_drift(patch: Patch) -> None:
+    """By a way that torch does not count as a change."""
+    leave = VisionProbe.__exit__
+    head = registry.load(registry.entry("tiny-llava")).decoder.head
+
+    def nudge(self: VisionProbe, *exc: object) -> None:
+        leave(self, *exc)
+        head.weight.data.mul_(1.001)
+
+    patch.setattr(VisionProbe, "__exit__", nudge)
+
+
 def key_remembers_the_question(patch: Patch) -> None:
     spec = Adapter.feature_spec
 
     def with_question(self: Adapter, prepared: Any) -> Any:
-        return replace(spec(self, prepared), model=str(prepared.input_ids.tolist()))
+        return replace(spec(self, prepared), model=str(prepared.context_tokens))
 
     patch.setattr(Adapter, "feature_spec", with_question)
 
@@ -238,6 +324,17 @@ SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
     "key forgets the dtype": ("llava", key_forgets("dtype"), {"keys"}),
     "key forgets the checkpoint": ("llava", key_forgets("checkpoint"), {"keys"}),
     "key forgets the media": ("eventgpt", key_forgets("media"), {"keys"}),
+    "key looks at the beginning": ("llava", key_looks_at_the_beginning_alone, {"keys"}),
+    "key forgets settings": ("llava", key_forgets_the_processors_settings, {"keys"}),
+    "key forgets the device": ("llava", key_forgets("device"), {"keys"}),
+    "key forgets the code": ("llava", key_forgets("code"), {"keys"}),
+    "positions off by one": ("llava", positions_off_by_one, {"equal_decoupled"}),
+    "features in half precision": ("llava", features_kept_in_half_precision, {"equal_decoupled"}),
+    "text of another answer": ("llava", text_of_another_answer, {"counted"}),
+    "context miscounted": ("llava", context_miscounted, {"counted"}),
+    "token times made up": ("llava", token_times_made_up, {"clock"}),
+    "cached time embellished": ("llava", cached_time_embellished, {"accounted"}),
+    "weights drift": ("llava", weights_drift, {"left_as_found"}),
     "key remembers the question": ("llava", key_remembers_the_question, {"keys"}),
     "key remembers the file": ("llava", key_remembers_the_file, {"keys"}),
     "features ignored": ("llava", features_ignored, {"sight", "equal_decoupled"}),
@@ -257,7 +354,7 @@ def test_a_planted_sin_fails_its_check(
 ) -> None:
     family, plant, expected = SINS[name]
     plant(monkeypatch)
-    runs = stages.ENOUGH if "stage3" in expected else 1
+    runs = stages.ENOUGH if expected & TIMED else 1
     outcomes = {check: verdict.outcome for check, verdict in verify(family, runs).items()}
     failed = {check for check, outcome in outcomes.items() if outcome == "failed"}
     assert expected <= failed, outcomes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -32,9 +33,18 @@ def result(
 def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[Timed]]:
     kinds = ("computed", "cached", "hooked")
     return [
-        [Timed(kind, one, one.total_ms + 1) for kind, one in zip(kinds, row, strict=True)]
+        [Timed(kind, one, one.total_ms + 1) for kind, one in zip(kinds, _told(row), strict=True)]
         for row in results
     ]
+
+
+def _told(row: Sequence[RunResult]) -> list[RunResult]:
+    """The cached run says what the computed one took."""
+    computed, cached, hooked = row
+    took = computed.span("vision")
+    assert took is not None
+    spans = [replace(s, original_ms=took.ms) if s.name == "vision" else s for s in cached.spans]
+    return [computed, replace(cached, spans=tuple(spans)), hooked]
 
 
 def test_stages_that_add_up_pass_and_the_first_run_stands_apart() -> None:
@@ -48,9 +58,17 @@ def test_stages_that_add_up_pass_and_the_first_run_stands_apart() -> None:
 
 def test_two_per_cent_that_no_stage_covers_fail() -> None:
     bad = result(rest=3)
-    found = stages.accounted(rounds(*[(result(), bad, result())] * 4))
+    found = stages.accounted(rounds(*[(result(), bad, result())] * 6))
     assert found.outcome == "failed" and "cached" in found.sentence
-    assert stages.accounted(rounds(*[(result(rest=-3),) * 3] * 4)).outcome == "failed"
+    assert stages.accounted(rounds(*[(result(rest=-3),) * 3] * 6)).outcome == "failed"
+    assert stages.accounted(rounds(*[(bad,) * 3] * 3)).outcome == "unresolved"
+
+
+def test_a_cached_stage_must_say_what_it_took() -> None:
+    (round_,) = rounds((result(),) * 3)
+    wrong = Timed("cached", result(), 100)
+    found = stages.accounted([round_, [round_[0], wrong, round_[2]]])
+    assert found.outcome == "failed" and "says that it took None ms" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -59,7 +77,9 @@ def test_two_per_cent_that_no_stage_covers_fail() -> None:
         ((10, 10.5, 9.8, 10.2, 10), "passed"),
         ((3, 3.1, 2.9, 3, 3), "failed"),
         ((6, 14, 8, 11, 9), "unresolved"),
-        ((3, 3, 3, 3), "unresolved"),
+        ((8, 8, 8, 8), "unresolved"),
+        ((3, 3, 3), "failed"),
+        ((3, 3), "unresolved"),
     ],
 )
 def test_stage_3_by_probe_against_alone(probed: tuple[float, ...], outcome: str) -> None:

@@ -63,7 +63,7 @@ def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
     [
         ({"runs": 0}, "runs is 0"),
         ({"runs": 101}, "runs is 101"),
-        ({"max_new_tokens": 0}, "max_new_tokens is 0"),
+        ({"max_new_tokens": 0}, "max_new_tokens is 0: choose a value from 8"),
         ({"models": ()}, "No model is named"),
         ({"samples": ()}, "No sample is chosen"),
         ({"prompt": " "}, "question is empty"),

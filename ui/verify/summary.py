@@ -14,10 +14,11 @@ from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
 from ui.text import count
 from ui.verify.report import ONCE, Model, Report, Row
 
-State = Literal["verified", "refused", "checking", "waiting"]
+State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
 WORDS: dict[State, str] = {
     "verified": "✓ Verified",
     "refused": "✕ Not verified",
+    "unfinished": "– Not finished",
     "checking": "… Checking",
     "waiting": "Waiting",
 }
@@ -37,6 +38,12 @@ CLAIMS: dict[tuple[str, ...], str] = {
 }
 
 
+# what no comparison of the four ways can show, because all of them share it
+SHARED = (
+    "All ways share the prompt, the choice of frames, the preprocessing and the model's network "
+    "(for EventGPT, StageScope's own): these are tested elsewhere, not here. Of the figures, only "
+    "what the checks name is proved."
+)
 NAMED = 5  # checks that were not done, by name
 
 
@@ -59,14 +66,17 @@ def summary(report: Report, model: Model) -> Summary:
     state = _state(report, model)
     proved = tuple(_proved(report, model.name)) if report.passed_by(model.name) else ()
     open_ends = [*_bad(report, model.name), *_missing(report, model.name, state)]
-    limits = () if state in ("waiting", "checking") else (_limits(report, model),)
+    limits = () if state in ("waiting", "checking") else (_limits(report, model), SHARED)
     return Summary(state, _headline(report, model, state), proved, (*open_ends, *limits))
 
 
 def _state(report: Report, model: Model) -> State:
+    failed = any(row.outcome == "failed" for row in report.of(model.name))
+    if report.ended and report.certificate is None and not failed:
+        return "unfinished"
     if model.verified is not None:
         return "verified" if model.verified else "refused"
-    if any(row.outcome == "failed" for row in report.of(model.name)):
+    if failed:
         return "refused"
     return "checking" if report.doing[0] == model.name else "waiting"
 
@@ -81,6 +91,8 @@ def _headline(report: Report, model: Model, state: State) -> str:
         return f"Verified: decoupled, its inference is its own generate() on {on}{tied}."
     if state == "refused":
         return f"Not verified: {_why_refused(report, model.name, failed)}"
+    if state == "unfinished":
+        return "The verification did not end, so that no certificate proves anything."
     if state == "waiting":
         return "Its turn has not come."
     return f"{count(len(rows), 'check')} done, none failed so far."
@@ -92,8 +104,6 @@ def _why_refused(report: Report, name: str, failed: int) -> str:
         return f"{failed} of {count(len(rows), 'check')} failed."
     if left := _not_done(report, name):
         return f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample."
-    if report.certificate is None:
-        return "the verification did not end, so that no certificate proves it."
     return "a check stayed open that must not."
 
 

@@ -7,7 +7,7 @@ import pytest
 from engine.verify.verdict import CHECKS
 from tests.ui.verify.made import A, B, certificate, verdicts, view
 from ui.verify import report
-from ui.verify.summary import CLAIMS, Summary, summary
+from ui.verify.summary import CLAIMS, SHARED, Summary, summary
 
 
 def of(found: report.Report) -> Summary:
@@ -18,7 +18,8 @@ def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:
     said = of(report.of_certificate(certificate()))
     assert said.state == "verified" and said.headline.startswith("Verified:")
     assert said.proved == tuple(CLAIMS.values())
-    (limits,) = said.not_proved
+    limits, shared = said.not_proved
+    assert shared == SHARED
     for part in ("these 2 samples", "this question", "16 tokens", "float32", "cpu (x86_64)"):
         assert part in limits
 
@@ -52,7 +53,7 @@ def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
     said = of(report.of_certificate(certificate([*kept, *other])))
     assert said.state == "verified" and "on 1 sample." in said.headline
     assert said.proved == tuple(CLAIMS.values())
-    skipped, limits = said.not_proved
+    skipped, limits, _ = said.not_proved
     assert skipped.startswith("Cannot run: Answers at all") and "beyond this sample" in limits
 
 
@@ -75,9 +76,9 @@ def test_while_it_goes_on_nothing_is_claimed() -> None:
 
 def test_what_was_cancelled_says_what_was_not_done() -> None:
     said = of(report.of_view(view(verdicts()[:5], state="cancelled")))
-    assert said.state == "refused"
+    assert said.state == "unfinished" and "did not end" in said.headline
     assert "were not done on every sample: see the table" in said.not_proved[0]
     late = of(report.of_view(view(verdicts()[:-3], state="cancelled")))
     assert late.not_proved[0] == "Not done on every sample: Damaged cache, Sight."
     whole = of(report.of_view(view(verdicts(), state="cancelled")))
-    assert "no certificate proves it" in whole.headline
+    assert "no certificate proves anything" in whole.headline
