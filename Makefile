@@ -24,6 +24,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
+	$(BIN)/python -m benchmarks.results_page
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
