@@ -62,7 +62,7 @@ def filters(found: Opened) -> Filters:
         key="results_text",
         bind="query-params",
         placeholder="Words of an answer, a sample, a sequence",
-        live=True,
+        live="100ms",
     )
     label = columns[1].selectbox(
         "Model",
