@@ -1,0 +1,150 @@
+"""Which answers of a file can be compared id by id, and the acceptance figures of each such pair.
+
+Boundary: makes pairs of records; the arithmetic is engine.acceptance's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.acceptance import GAMMA, Acceptance, Pair, analyse
+from engine.records.correct import part_of
+from engine.records.types import Part, Record, ResultFile, milliseconds
+
+DECODING: tuple[Part, ...] = ("steps", "decode", "total")
+Decoding = tuple[Part, float]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A file's own acceptance figure beside ours; `ours` None where it has no ids."""
+
+    path: str
+    stated: float
+    ours: float | None
+
+
+def pairs_of(
+    file: ResultFile, draft: str, target: str, corrected: bool = True, shift: int = 0
+) -> tuple[Pair, ...]:
+    """The pairs of two models by sample and question, in the draft's order.
+
+    corrected takes the prompt out of the ids.  shift leaves out the target's first ids, for a
+    draft that begins later.
+    """
+    others = {_key(record): record for record in reversed(file.of(target, corrected))}
+    found = []
+    for record in file.of(draft, corrected):
+        other = others.get(_key(record))
+        if record.ids is not None and other is not None and other.ids is not None:
+            times = _times(record, other, file) if corrected else (None, None)
+            found.append(
+                Pair(
+                    record.sample,
+                    record.ids,
+                    other.ids[shift:],
+                    record.question,
+                    *times,
+                    record.tokens,
+                    other.tokens,
+                )
+            )
+    return tuple(found)
+
+
+def _key(record: Record) -> tuple[str, str]:
+    return record.sample, record.question
+
+
+def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | None, float | None]:
+    """Milliseconds of decoding of both, or of neither where they cover different parts."""
+    found, other = decoding(draft, file), decoding(target, file)
+    if found is None or other is None or found[0] != other[0]:
+        return None, None
+    return found[1], other[1]
+
+
+def decoding(record: Record, file: ResultFile) -> Decoding | None:
+    """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
+    times = {part: part_of(record, file.group, part) for part in (*DECODING, "prefill")}
+    steps, total, prefill = times["steps"], times["total"], times["prefill"]
+    if steps is None and times["decode"] is None and total and prefill:
+        return "steps", milliseconds(*total) - milliseconds(*prefill)
+    for part in DECODING:
+        found = times[part]
+        if found and found[1] > 0:
+            return part, milliseconds(*found)
+    return None
+
+
+def drafts(file: ResultFile) -> tuple[str, ...]:
+    """The models whose ids can be drafts for the file's target: the draft first."""
+    names = [file.draft, *(m for m in file.models if m in ("adapter", "adapted"))]
+    return tuple(name for name in names if name and pairs_of(file, name, file.target))
+
+
+def acceptance(
+    file: ResultFile, draft: str = "", target: str = "", gamma: int = GAMMA
+) -> Acceptance | None:
+    """The figures of two models of a file, by default those it compares; None without ids."""
+    draft, target = draft or file.draft, target or file.target
+    pairs = pairs_of(file, draft, target)
+    return analyse(pairs, draft, target, gamma) if pairs else None
+
+
+def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
+    """Every comparison a file allows, by name.
+
+    "main"; "raw" with the prompt left in; "without_sliced" without answers that lack their
+    beginning; per further draft its name, and NAME_shifted against the target from its second id.
+    """
+    names = drafts(file)
+    if not names:
+        return {}
+    found = {"main": _of(pairs_of(file, file.draft, file.target), file, file.draft, gamma)}
+    if any("prompt" in record.marks for record in file.corrected):
+        raw = pairs_of(file, file.draft, file.target, corrected=False)
+        found["raw"] = _of(raw, file, file.draft, gamma)
+    whole = _whole(file)
+    if 0 < len(whole) < found["main"].pairs:
+        found["without_sliced"] = _of(whole, file, file.draft, gamma)
+    for name in names:
+        if name != file.draft:
+            found[name] = _of(pairs_of(file, name, file.target), file, name, gamma)
+            later = pairs_of(file, name, file.target, shift=1)
+            found[f"{name}_shifted"] = _of(later, file, name, gamma)
+    return found
+
+
+def _of(pairs: Sequence[Pair], file: ResultFile, draft: str, gamma: int) -> Acceptance:
+    return analyse(pairs, draft, file.target, gamma)
+
+
+def _whole(file: ResultFile) -> tuple[Pair, ...]:
+    """Pairs of answers that still have their first ids."""
+    cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
+    found = pairs_of(file, file.draft, file.target)
+    return tuple(pair for pair in found if (pair.sample, pair.question) not in cut)
+
+
+def stated(file: ResultFile) -> tuple[Stated, ...]:
+    """The file's own acceptance figures beside the position match of its ids."""
+    found = acceptance(file)
+    ours = found.rate.value if found and found.rate else None
+    adapter = _adapter_rate(file)
+    rows = []
+    for claim in file.claims:
+        key = claim.path.rsplit(".", 1)[-1]
+        if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
+            rows.append(Stated(claim.path, claim.stated, ours if adapter is None else adapter))
+    return tuple(rows)
+
+
+def _adapter_rate(file: ResultFile) -> float | None:
+    """Files with an adapter state the adapter's rate."""
+    for name in ("adapter", "adapted"):
+        found = acceptance(file, name) if name in file.models else None
+        if found and found.rate:
+            return found.rate.value
+    return None
