@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from engine.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.records.correct import part_of
@@ -88,9 +89,7 @@ def acceptance(
     file: ResultFile, draft: str = "", target: str = "", gamma: int = GAMMA
 ) -> Acceptance | None:
     """The figures of two models of a file, by default those it compares; None without ids."""
-    draft, target = draft or file.draft, target or file.target
-    pairs = pairs_of(file, draft, target)
-    return analyse(pairs, draft, target, gamma) if pairs else None
+    return _analysed(file, draft or file.draft, target or file.target, gamma)
 
 
 def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
@@ -100,32 +99,45 @@ def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
     beginning; per further draft its name, and NAME_shifted against the target from its second id.
     """
     names = drafts(file)
-    if not names:
-        return {}
-    found = {"main": _of(pairs_of(file, file.draft, file.target), file, file.draft, gamma)}
+    kinds = {"main": (file.draft, "")}
     if any("prompt" in record.marks for record in file.corrected):
-        raw = pairs_of(file, file.draft, file.target, corrected=False)
-        found["raw"] = _of(raw, file, file.draft, gamma)
-    whole = _whole(file)
-    if 0 < len(whole) < found["main"].pairs:
-        found["without_sliced"] = _of(whole, file, file.draft, gamma)
+        kinds["raw"] = (file.draft, "raw")
+    if any("sliced" in record.marks for record in file.corrected):
+        kinds["without_sliced"] = (file.draft, "whole")
     for name in names:
         if name != file.draft:
-            found[name] = _of(pairs_of(file, name, file.target), file, name, gamma)
-            later = pairs_of(file, name, file.target, shift=1)
-            found[f"{name}_shifted"] = _of(later, file, name, gamma)
-    return found
+            kinds |= {name: (name, ""), f"{name}_shifted": (name, "shifted")}
+    found = {
+        kind: _analysed(file, draft, file.target, gamma, way)
+        for kind, (draft, way) in kinds.items()
+        if draft in names
+    }
+    return {kind: one for kind, one in found.items() if one is not None}
 
 
-def _of(pairs: Sequence[Pair], file: ResultFile, draft: str, gamma: int) -> Acceptance:
-    return analyse(pairs, draft, file.target, gamma)
+_KNOWN: WeakKeyDictionary[ResultFile, dict[tuple[str, str, int, str], Acceptance | None]] = (
+    WeakKeyDictionary()
+)
 
 
-def _whole(file: ResultFile) -> tuple[Pair, ...]:
+def _analysed(
+    file: ResultFile, draft: str, target: str, gamma: int, way: str = ""
+) -> Acceptance | None:
+    """Computed once per file: the audit, the figures and the report ask for the same."""
+    known = _KNOWN.setdefault(file, {})
+    key = draft, target, gamma, way
+    if key not in known:
+        pairs = pairs_of(file, draft, target, corrected=way != "raw", shift=int(way == "shifted"))
+        if way == "whole":
+            pairs = _whole(file, pairs)
+        known[key] = analyse(pairs, draft, target, gamma) if pairs else None
+    return known[key]
+
+
+def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """Pairs of answers that still have their first ids."""
     cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
-    found = pairs_of(file, file.draft, file.target)
-    return tuple(pair for pair in found if (pair.sample, pair.question) not in cut)
+    return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
 
 
 def stated(file: ResultFile) -> tuple[Stated, ...]:
