@@ -273,12 +273,14 @@ def _markdown(block: Block) -> str:
     return marks[block.kind] + text[0]
 
 
+_SIGNS = str.maketrans(
+    {"<": "&lt;", ">": "&gt;", "&": "&amp;", **{sign: f"\\{sign}" for sign in "\\`*_[]|#~"}}
+)
+
+
 def _escape(text: str) -> str:
     """Text of a file stays text: no markup, no table's end, no line of its own."""
-    shown = _plain(text)
-    for sign in "\\`*_[]<>|#~":
-        shown = shown.replace(sign, f"\\{sign}" if sign not in "<>" else f"&#{ord(sign)};")
-    return shown
+    return _plain(text).translate(_SIGNS)
 
 
 def _plain(text: str) -> str:

@@ -19,6 +19,9 @@ FORBIDDEN = {
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
+    "engine/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
+    "engine/headlines.py": {"audit", "pipeline", "jobs", "models", "imported_report"},
+    "engine/imported_report.py": {"pipeline", "jobs", "models", "cli"},
     "engine/jobs.py": {"pipeline", "run_job", "dataset", "media", "cli"},
 }
 
@@ -61,6 +64,13 @@ def test_ui_knows_no_page(path: Path) -> None:
 def test_inside_the_engine_imports_point_downwards(name: str, others: set[str]) -> None:
     known = {part.split(".")[1] for part in imports(ROOT / name) if part.startswith("engine.")}
     assert not known & others
+
+
+@pytest.mark.parametrize("path", files("engine/records", "engine/audit"), ids=str)
+def test_readers_and_rules_know_no_models_and_no_runs(path: Path) -> None:
+    known = {part.split(".")[1] for part in imports(path) if part.startswith("engine.")}
+    assert not known & {"pipeline", "jobs", "models", "media", "cache", "cli"}
+    assert "audit" not in known or path.parent.name == "audit"
 
 
 def test_only_the_registry_names_a_concrete_model() -> None:
