@@ -19,14 +19,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from operator import eq
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 GAMMA = 5
-SHUFFLES = 200
+SHUFFLES = 200  # fewer where pairs are many and their rates hardly vary
+FEWEST = 50
+PAIRS_SHUFFLED = 100_000
 DRAWS = 1000
+PAIRS_DRAWN = 1_000_000
 TAILS = (0.025, 0.975)
 _NO_DRAFT, _NO_TARGET = -(2**40), -(2**41)  # padding that never matches
 Array = npt.NDArray[np.int64]
@@ -61,7 +65,7 @@ class Pair:
 
     @property
     def matched(self) -> int:
-        return sum(a == b for a, b in zip(self.draft, self.target, strict=False))
+        return sum(map(eq, self.draft, self.target))
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,7 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
     samples = np.array([pair.sample for pair in pairs])
     generator = np.random.default_rng(seed)
     rates = []
-    for _ in range(SHUFFLES):
+    for _ in range(max(FEWEST, min(SHUFFLES, PAIRS_SHUFFLED // len(pairs)))):
         left, right = _mixed(usable, samples, generator)
         compared = np.minimum(sizes[left, 0], sizes[right, 1]).sum()
         if compared:
@@ -234,7 +238,7 @@ def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
 
 def _draws(count: int, seed: int) -> Array:
     """Rows of resampled pairs for every interval, so that they belong together."""
-    draws = max(50, min(DRAWS, 2_000_000 // count))
+    draws = max(FEWEST, min(DRAWS, PAIRS_DRAWN // count))
     drawn: Array = np.random.default_rng(seed).integers(0, count, (draws, count))
     return drawn
 

@@ -78,7 +78,7 @@ def _holds_prompt(record: Record) -> bool:
         return False
     if correct.prompt_ids(record.ids):
         return True
-    return sum(token in PLACEHOLDERS for token in record.ids) >= MANY_PLACEHOLDERS
+    return sum(map(record.ids.count, PLACEHOLDERS)) >= MANY_PLACEHOLDERS
 
 
 def beyond_limit(file: ResultFile) -> Iterator[Found]:

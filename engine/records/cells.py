@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from engine.records.types import Failure, Problem
@@ -71,7 +72,7 @@ class Cells:
             value = item.get(key)
             if not isinstance(value, list):
                 continue
-            if all(type(token) is int and -_ID_LIMIT < token < _ID_LIMIT for token in value):
+            if not value or (set(map(type, value)) == {int} and _in_range(value)):
                 return tuple(value)
             self.note("type", f"{path}.{key}", "the list holds something that is no token id")
         return None
@@ -98,6 +99,10 @@ class Cells:
         return tuple(found)
 
 
+def _in_range(ids: list[int]) -> bool:
+    return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
+
+
 def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, object]:
     """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}.  Lists are left out."""
     if not isinstance(value, dict):
@@ -121,6 +126,7 @@ def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:
     return str(index)
 
 
+@lru_cache(maxsize=4096)
 def is_time(key: str) -> bool:
     """Whether a key of these files holds a duration."""
     end = key.rsplit(".", 1)[-1]

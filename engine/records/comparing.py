@@ -13,7 +13,6 @@ from engine.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.records.correct import part_of
 from engine.records.types import Part, Record, ResultFile, milliseconds
 
-DECODING: tuple[Part, ...] = ("steps", "decode", "total")
 Decoding = tuple[Part, float]
 
 
@@ -68,15 +67,14 @@ def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | Non
 
 def decoding(record: Record, file: ResultFile) -> Decoding | None:
     """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
-    times = {part: part_of(record, file.group, part) for part in (*DECODING, "prefill")}
-    steps, total, prefill = times["steps"], times["total"], times["prefill"]
-    if steps is None and times["decode"] is None and total and prefill:
-        return "steps", milliseconds(*total) - milliseconds(*prefill)
-    for part in DECODING:
-        found = times[part]
+    for part in ("steps", "decode"):
+        found = part_of(record, file.group, part)
         if found and found[1] > 0:
             return part, milliseconds(*found)
-    return None
+    total, prefill = (part_of(record, file.group, part) for part in ("total", "prefill"))
+    if total and prefill:
+        return "steps", milliseconds(*total) - milliseconds(*prefill)
+    return ("total", milliseconds(*total)) if total and total[1] > 0 else None
 
 
 def drafts(file: ResultFile) -> tuple[str, ...]:

@@ -115,6 +115,8 @@ def _without(record: Record, keys: Sequence[str]) -> Record:
 
 def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
     """(key, value) of the record's time for this part of a run, in the file's unit."""
+    if not record.times:
+        return None
     for key, found in group.stages.items():
         if found == part and key in record.times:
             return key, record.times[key]
