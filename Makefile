@@ -23,6 +23,7 @@ types: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.app
+	$(BIN)/python -m benchmarks.records
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
