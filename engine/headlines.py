@@ -94,12 +94,13 @@ def headlines(files: Iterable[ResultFile]) -> tuple[Headline, ...]:
 def _total(file: ResultFile, record: Record) -> float | None:
     found = part_of(record, file.group, "total")
     # without loading (E) or as a model's generation alone (F, H) it is no pipeline's total
-    return milliseconds(*found) if found and file.group.letter in ("A", "B", "B'", "D") else None
+    whole = file.group.letter in ("A", "B", "B'", "C", "D")
+    return milliseconds(*found) if found and whole else None
 
 
 def _decoding(file: ResultFile, record: Record) -> float | None:
     found = decoding(record, file)
-    return found[1] if found and found[0] != "total" and file.group.letter != "C" else None
+    return found[1] if found and found[0] != "total" else None
 
 
 def _load(file: ResultFile, record: Record) -> float | None:
@@ -169,6 +170,8 @@ def _notes(file: ResultFile, name: str) -> list[str]:
         found.append(f"labelled {identity.claimed}, but {_name(file)} answered")
     if KEY_FAMILY.get(file.draft) != "eventgpt":
         found.append(f"the draft is {file.draft}, not EventGPT")
+    if file.group.letter == "C" and name != "loading":
+        found.append("both decoded a few tokens of a fixed number")
     fall = waterfall(file)
     if fall and name != "loading" and fall.tokens_ratio and fall.per_token_ratio:
         found.append(

@@ -21,6 +21,7 @@ from engine.acceptance import Painted, Pair, paint
 ORDER = ("rejected", "beyond", "matched", "accepted")  # the worst of a piece's ids counts
 MOST_IDS = 6  # of one word
 LEARNT_FROM = 80  # answers
+LONGEST = 1024  # ids of an answer that is divided
 ROUNDS = 3
 _PIECE = re.compile(r"\s*\w+|\s*[^\w\s]")
 _SPECIAL = frozenset({0, 1, 2})
@@ -103,8 +104,11 @@ def learn(answers: Sequence[tuple[Sequence[int], str]]) -> Spelling:
 
     Answers with as many ids as pieces come first; what they teach divides the others.
     """
-    distinct = {text: tuple(i for i in ids if i not in _SPECIAL) for ids, text in answers}
-    rows = [(ids, split(text)) for text, ids in list(distinct.items())[:LEARNT_FROM]]
+    distinct: dict[str, tuple[int, ...]] = {}
+    for ids, text in answers:
+        if len(distinct) < LEARNT_FROM and len(ids) <= LONGEST:
+            distinct.setdefault(text, tuple(i for i in ids if i not in _SPECIAL))
+    rows = [(ids, split(text)) for text, ids in distinct.items()]
     spelling = _taught([row for row in rows if len(row[0]) == len(row[1])], Spelling())
     for _ in range(ROUNDS):
         spelling = _taught(rows, spelling)
@@ -136,7 +140,7 @@ def align(
     words.
     """
     many, count = len(pieces), len(ids)
-    if not many or not many <= count <= MOST_IDS * many:
+    if not many or not many <= count <= min(MOST_IDS * many, LONGEST):
         return None
     costs = [[math.inf] * (count + 1) for _ in range(many + 1)]
     sizes = [[0] * (count + 1) for _ in range(many + 1)]

@@ -41,7 +41,7 @@ def _both_models(file: ResultFile) -> Iterator[Found]:
     if not stated or not wall or not alone:
         return
     mean = sum(alone) / len(alone)
-    if abs(stated / (mean / wall) - 1) <= CLOSE:
+    if mean <= 0 or abs(stated / (mean / wall) - 1) <= CLOSE:
         return
     yield Found(
         f"The stated parallel speed-up of {stated:.2f} divides the time of both models one after "

@@ -156,8 +156,9 @@ def bos_matched(file: ResultFile) -> Iterator[Found]:
     pairs = [p for p in comparing.pairs_of(file, file.draft, file.target) if p.sample in stated]
     real = sum(pair.matched for pair in pairs)
     recorded = sum(stated[pair.sample] for pair in pairs)
-    if pairs and all(stated[pair.sample] == pair.matched + 1 for pair in pairs):
-        compared = sum(totals.values())
+    compared = sum(totals.values())
+    counted = all(stated[pair.sample] == pair.matched + 1 for pair in pairs)
+    if pairs and counted and compared > len(pairs):
         rate = comparing.acceptance(file)
         ours = rate.rate.value if rate and rate.rate else 0.0
         yield Found(

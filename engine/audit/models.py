@@ -175,7 +175,7 @@ def unusable(file: ResultFile) -> Iterator[Found]:
     kinds = {
         "text": "are text instead of numbers",
         "finite": "are no finite numbers",
-        "negative": "are negative times",
+        "negative": "are negative",
         "type": "are of another type",
     }
     for kind, words in kinds.items():

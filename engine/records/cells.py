@@ -14,6 +14,7 @@ from typing import Any
 from engine.records.types import Failure, Problem
 
 NOTED = 1_000  # problems kept per file
+MOST, LEAST = 1e15, 1e-12  # beyond these no second, token or byte is meant
 _ID_LIMIT = 2**31
 
 
@@ -28,7 +29,7 @@ class Cells:
             self.problems.append(Problem(kind, path, message))
 
     def number(self, value: object, path: str, time: bool = False) -> float | None:
-        """A finite float; None and a note for text, NaN, Infinity and, of times, negatives."""
+        """A float of a sensible size; None and a note for text, NaN, Infinity and, of times, negatives."""
         if value is None or isinstance(value, (bool, list, dict)):
             return None
         if isinstance(value, str):
@@ -38,13 +39,13 @@ class Cells:
             found = float(value)  # type: ignore[arg-type]
         except OverflowError:
             found = math.inf
-        if not math.isfinite(found):
-            self.note("finite", path, f"{quoted(value)} is no finite number")
+        if not abs(found) < MOST:
+            self.note("finite", path, f"{quoted(value)} is no finite number of these files' kind")
             return None
         if time and found < 0:
             self.note("negative", path, f"a time of {found:g} is negative")
             return None
-        return found
+        return found if abs(found) > LEAST else 0.0
 
     def numbers(self, item: Mapping[str, Any], path: str, keys: Iterable[str]) -> dict[str, float]:
         """The numbers under these keys, those that are there."""
@@ -134,11 +135,15 @@ def is_time(key: str) -> bool:
 
 
 def quoted(value: object, most: int = 40) -> str:
+    """A value in a sentence; of a list or an object, which may be nested deep, only its kind."""
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "an object"
     text = repr(value)
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def brief(value: object, most: int = 200) -> str:
     """One line of what may be a whole traceback."""
-    text = " ".join(str(value).split())
+    words = quoted(value) if isinstance(value, (list, dict)) else str(value)
+    text = " ".join(words.split())
     return text if len(text) <= most else f"{text[:most]}..."

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from engine.acceptance import GAMMA, Acceptance, Pair, analyse
+from engine.painting import Painting, Spelling, from_text, learn
 from engine.records.correct import part_of
 from engine.records.types import Part, Record, ResultFile, milliseconds
 
@@ -72,7 +73,7 @@ def decoding(record: Record, file: ResultFile) -> Decoding | None:
         if found and found[1] > 0:
             return part, milliseconds(*found)
     total, prefill = (part_of(record, file.group, part) for part in ("total", "prefill"))
-    if total and prefill:
+    if total and prefill and milliseconds(*total) > milliseconds(*prefill):
         return "steps", milliseconds(*total) - milliseconds(*prefill)
     return ("total", milliseconds(*total)) if total and total[1] > 0 else None
 
@@ -136,6 +137,29 @@ def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     """Pairs of answers that still have their first ids."""
     cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
     return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
+
+
+def painting(file: ResultFile, draft: Record, target: str = "") -> Painting | None:
+    """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
+
+    draft: a corrected record with ids and text.  None where either answer lacks its ids.
+    """
+    others = [r for r in file.of(target or file.target, True) if _key(r) == _key(draft)]
+    other = others[0].ids if others else None
+    if draft.ids is None or other is None or not draft.text:
+        return None
+    return from_text(Pair(draft.sample, draft.ids, other), draft.text, _spelling(file))
+
+
+_SPELLED: WeakKeyDictionary[ResultFile, Spelling] = WeakKeyDictionary()
+
+
+def _spelling(file: ResultFile) -> Spelling:
+    """What the file's answers teach about the letters of ids, learnt once."""
+    if file not in _SPELLED:
+        whole = [r for r in file.corrected if r.ids and r.text and "sliced" not in r.marks]
+        _SPELLED[file] = learn([(r.ids or (), r.text or "") for r in whole])
+    return _SPELLED[file]
 
 
 def stated(file: ResultFile) -> tuple[Stated, ...]:

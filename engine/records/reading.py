@@ -13,6 +13,7 @@ from typing import Any
 from engine.records.cells import Cells, flat, is_time, sample_name
 from engine.records.types import Claim, Figure, Group, Record
 
+DEPTH = 6  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
 CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
 IDS = ("token_ids", "output_tokens", "output_ids", "tokens")
@@ -85,6 +86,10 @@ class Reading:
         """A record of numbers: times by their keys, the count of tokens, and the others."""
         times = {key: value for key, value in numbers.items() if is_time(key)}
         sizes = {key: value for key, value in numbers.items() if not is_time(key)}
+        for key in (*COUNTS, *CONTEXTS):
+            if sizes.get(key, 0.0) < 0:
+                self.cells.note("negative", f"{path}.{key}", f"{sizes[key]:g} is below zero")
+                del sizes[key]
         stated = next((sizes[key] for key in COUNTS if key in sizes), None)
         self.records.append(
             Record(
@@ -112,16 +117,16 @@ class Reading:
                 if found is not None:
                     self.figures.append(Figure(name, sample, f"{path}.{name}", found))
 
-    def state(self, summary: object, path: str, model: str = "") -> None:
+    def state(self, summary: object, path: str, model: str = "", depth: int = DEPTH) -> None:
         """The figures of a summary, each beside what the rows give."""
-        if not isinstance(summary, dict):
+        if not isinstance(summary, dict) or not depth:
             return
         for key, value in summary.items():
             place = f"{path}.{key}"
             if isinstance(value, dict) and key in self.models:
-                self.state(value, place, key)
+                self.state(value, place, key, depth - 1)
             elif isinstance(value, dict):
-                self.state(value, place, model)
+                self.state(value, place, model, depth - 1)
             elif isinstance(value, (int, float)) and not isinstance(value, bool):
                 stated = self.cells.number(value, place)
                 if stated is not None:

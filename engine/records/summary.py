@@ -244,7 +244,8 @@ def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> dict[str, Any]:
         return {}
     others = {name: _comparison(one) for name, one in found.items() if name != "main"}
     rows: list[Stated] = list(stated(file))
-    return {**_comparison(found["main"]), **others, "stated": [asdict(row) for row in rows]}
+    main = _comparison(found["main"]) if "main" in found else {}
+    return {**main, **others, "stated": [asdict(row) for row in rows]}
 
 
 def _comparison(found: Acceptance) -> dict[str, Any]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.audit import audit
-from engine.records import ResultFile, read_bytes, summary
+from engine.headlines import headlines
+from engine.records import ResultFile, comparing, read_bytes, summary
+from engine.records import read as read_paths
+from engine.records.rows import rows
 from tests.records import synthetic as made
 from tests.records.synthetic import read
 
@@ -226,13 +230,15 @@ def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_odd_values_never_stop_a_file(name: str) -> None:
     """Every value of the first rows, one at a time, replaced by something else."""
-    odd = (None, "x", -1, True, [], {}, [[1]], 10**400, "\ud800")
+    odd = (None, "x", -1, True, [], {}, [[1]], 10**400, "\ud800", 0, 1e308, 1e-320, -5.0)
     value = json.loads(json.dumps(SHAPES[name]))
     for number, (holder, key) in enumerate(places(value)):
         before = holder[key]
         holder[key] = odd[number % len(odd)]
         file = read_bytes(name, made.to_bytes(value))
         json.dumps(summary.as_dict(file, audit(file)), allow_nan=False)
+        json.dumps(rows(file), allow_nan=False)
+        assert len(headlines([file])) == 3
         holder[key] = before
 
 
@@ -253,3 +259,53 @@ def test_rows_with_one_model_only() -> None:
         del rows[1][key]
     file = read(rows)
     assert len(file.of("egpt")) == 4 and len(file.of("llava")) == 3
+
+
+@pytest.mark.parametrize("place", ["statistics", "errors", "text", "config"])
+def test_depth_inside_a_file_is_no_trap(place: str) -> None:
+    """As deep as the parser lets through, in every place that is walked."""
+    deep: Any = 1.0
+    for _ in range(800):
+        deep = {"a": deep} if place != "text" else [deep]
+    value = made.five(errors=1)
+    if place == "errors":
+        value["errors"][0]["egpt_error"] = deep
+    elif place == "text":
+        value["results"][0]["eventgpt"]["output_text"] = deep
+    else:
+        value[place] |= {"a": deep}
+    file = read(value)
+    assert file.status == "ok" and summary.as_dict(file, audit(file))
+
+
+def test_a_file_of_two_hundred_megabytes_is_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "big.json"
+    with path.open("wb") as stream:
+        stream.truncate(200 * 2**20)
+    (file,) = read_paths([path])
+    assert file.status == "unknown" and "has 200 MB" in file.message
+
+
+def test_drafts_by_another_model_than_eventgpt() -> None:
+    """The figure of 13 % stands beside ours, and the claims about EventGPT leave it out."""
+    rows = [
+        {"id": f"id-{index}", "draft_output": "The key.", "target_output": "The key.",
+         "draft_tokens": [9, 10 + index, 12], "target_tokens": [9, 20 + index, 13],
+         "draft_time": 0.9, "target_time": 0.9, "matched_tokens": 1, "total_tokens": 3}
+        for index in range(3)
+    ]  # fmt: skip
+    stated = {"overall_token_acceptance_rate": 0.13, "total_matched_tokens": 3, "c_ratio": 1.0}
+    file = read({"config": {}, "results": stated, "samples": rows})
+    assert (str(file.group), file.draft, file.target) == ("F token-pairs", "draft", "target")
+    (row,) = summary.acceptance_dict(file)["stated"]
+    assert row["stated"] == 0.13 and row["ours"] == pytest.approx(1 / 3)
+    assert not any(headline.evidence for headline in headlines([file]))
+
+
+def test_a_draft_is_painted_over_its_own_text() -> None:
+    file = read(made.pairs("F2"))
+    draft = file.of("egpt", corrected=True)[0]
+    painted = comparing.painting(file, draft)
+    assert painted and painted.text == made.SENTENCE
+    assert {piece.state for piece in painted.pieces} <= {"rejected", "matched"}
+    assert comparing.painting(file, file.of("egpt")[1], "adapter") is None
