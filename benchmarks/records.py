@@ -64,12 +64,13 @@ def _import(path: Path) -> None:
 
 def _times(work: Callable[[], None]) -> dict[str, Any]:
     work()  # imports
-    found = []
+    found, spent = [], []
     for _ in range(REPEAT):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         work()
         found.append(time.perf_counter() - start)
-    return spread(found)
+        spent.append(time.process_time() - busy)
+    return {**spread(found), "processor_s": spread(spent)["median"]}
 
 
 def _big() -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Cells:
             self.problems.append(Problem(kind, path, message))
 
     def number(self, value: object, path: str, time: bool = False) -> float | None:
-        """A float of a sensible size; None and a note for text, NaN, Infinity and, of times, negatives."""
+        """A float of a sensible size; None and a note for text, NaN, Infinity, negative times."""
         if value is None or isinstance(value, (bool, list, dict)):
             return None
         if isinstance(value, str):
@@ -102,6 +102,12 @@ class Cells:
 
 def _in_range(ids: list[int]) -> bool:
     return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
+
+
+def question_of(item: Mapping[str, Any]) -> str:
+    """What was asked, where a row keeps it."""
+    found = (item.get(key) for key in ("question", "query"))
+    return next((text[:500] for text in found if isinstance(text, str)), "")
 
 
 def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, object]:

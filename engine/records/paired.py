@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records.cells import sample_name
+from engine.records.cells import question_of, sample_name
 from engine.records.reading import Reading
 from engine.records.types import Group
 
@@ -68,7 +68,7 @@ def _pair_row(
 ) -> bool:
     cells, timed = reading.cells, False
     sample = sample_name(item, index)
-    question = str(item.get("question") or item.get("query") or "")[:500]
+    question = question_of(item)
     for model in models:
         ids = cells.ids(item, path, f"{model}_tokens", f"{model}_token_ids")
         numbers = cells.numbers({"time": item.get(f"{model}_time")}, f"{path}.{model}", ["time"])
@@ -97,7 +97,7 @@ def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
     names = {"egpt": "egpt_draft", "vl": "vl_output", "adapted": "adapted_draft", "sd": "sd_output"}
     rows = list(reading.cells.objects(data.get("results"), "results"))
     for index, path, item in rows:
-        sample, question = sample_name(item, index), str(item.get("question", ""))[:500]
+        sample, question = sample_name(item, index), question_of(item)
         for model, start in names.items():
             ids = reading.cells.ids(item, path, f"{start}_tokens")
             text = reading.cells.text(item, path, f"{start}_text")
@@ -136,7 +136,7 @@ def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
 
 
 def _wall_row(reading: Reading, model: str, index: int, path: str, item: dict[str, Any]) -> None:
-    question = str(item.get("question", ""))[:500]
+    question = question_of(item)
     reading.answer(model, item, path, sample_name(item, index), question)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records.cells import sample_name
+from engine.records.cells import question_of, sample_name
 from engine.records.reading import Reading
 from engine.records.types import Group
 
@@ -66,7 +66,7 @@ def flat_rows(data: list[Any], reading: Reading) -> None:
     other = "videollava" if _any_key(rows, "videollava_") else "llava"
     reading.pair("egpt", other)
     for index, path, item in rows:
-        sample, question = sample_name(item, index), str(item.get("query", ""))[:500]
+        sample, question = sample_name(item, index), question_of(item)
         for model in ("egpt", other):
             _flat_answer(reading, model, item, path, sample, question)
 
