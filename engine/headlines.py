@@ -230,18 +230,12 @@ def waterfall(file: ResultFile) -> Waterfall | None:
 
 def _means(file: ResultFile, model: str) -> tuple[float, dict[str, float], float] | None:
     """(mean total ms, mean ms by part with prefill apart, mean tokens) of the warm records."""
-    found = next((one for one in summary.models(file) if one.model == model), None)
     warm = [r for r in file.of(model, corrected=True) if "cold" not in r.marks]
-    counts = [record.tokens for record in warm if record.tokens is not None]
-    if found is None or not sum(counts):
-        return None
-    total, parts = 0.0, {}
-    for key, stage in found.stages.items():
-        if stage.corrected is None or stage.corrected.mean is None or not stage.part:
-            continue
-        ms = milliseconds(key, stage.corrected.mean)
-        if stage.part == "total":
-            total = ms
-        else:
-            parts["decode" if stage.part == "steps" else stage.part] = ms
-    return (total, parts, math.fsum(counts) / len(counts)) if total and parts else None
+    tokens = summary.average([r.tokens for r in warm if r.tokens is not None]).mean
+    parts: dict[str, float] = {}
+    for key, part in file.group.stages.items():
+        mean = summary.average([r.times[key] for r in warm if key in r.times]).mean
+        if mean is not None:
+            parts["decode" if part == "steps" else part] = milliseconds(key, mean)
+    total = parts.pop("total", 0.0)
+    return (total, parts, tokens) if total and parts and tokens else None

@@ -88,7 +88,14 @@ def test_only_the_cache_knows_diskcache() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["engine", "engine.dataset", "engine.run_job", "engine.models.registry", "engine.__main__"],
+    [
+        "engine",
+        "engine.imported_report",
+        "engine.dataset",
+        "engine.run_job",
+        "engine.models.registry",
+        "engine.__main__",
+    ],
 )
 def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
     code = f"import sys, {module}; print([m for m in ('torch', 'streamlit') if m in sys.modules])"

@@ -23,22 +23,28 @@ UNIT_FROM = 3
 def warm_up(file: ResultFile) -> Iterator[Found]:
     """The first record is a warm-up and stands in the mean."""
     records = [r for r in file.records if not (file.own and r.marks & {"cached"})]
-    for path, (key, first, usual) in correct.cold_records(records, file.group).items():
+    for path, stages in correct.cold_stages(records, file.group).items():
         record = next(one for one in records if one.path == path)
-        values = [r.times[key] for r in records if r.model == record.model and key in r.times]
-        mean = sum(values) / len(values)
-        rest = sum(values[1:]) / (len(values) - 1)
-        if "cold" in record.marks or mean < (1 + MEAN_SHIFT) * rest:
-            continue
-        yield Found(
-            f"{name_of(file, record.model)}: the first {key} took {_ms(key, first)}, the median of "
-            f"the others is {_ms(key, usual)}: a warm-up makes the mean {mean / rest:.2f} times "
-            "as long.",
-            [record],
-            {"first": first, "median_of_rest": usual, "mean": mean, "mean_without_first": rest},
-            "Corrected means leave the first record's times out.",
-            record.model,
-        )
+        if "cold" in record.marks:
+            continue  # our own rows say so and stay out of means
+        for key, usual in stages.items():
+            yield from _warm_up(file, record, key, usual)
+
+
+def _warm_up(file: ResultFile, record: Record, key: str, usual: float) -> Iterator[Found]:
+    values = [one.times[key] for one in file.of(record.model) if key in one.times]
+    mean, rest = sum(values) / len(values), sum(values[1:]) / (len(values) - 1)
+    if mean < (1 + MEAN_SHIFT) * rest:
+        return
+    first = record.times[key]
+    yield Found(
+        f"{name_of(file, record.model)}: the first {key} took {_ms(key, first)}, the median of the "
+        f"others is {_ms(key, usual)}: a warm-up makes the mean {mean / rest:.2f} times as long.",
+        [record],
+        {"first": first, "median_of_rest": usual, "mean": mean, "mean_without_first": rest},
+        "The corrected mean of this stage leaves it out.",
+        record.model,
+    )
 
 
 def _ms(key: str, value: float) -> str:

@@ -2,7 +2,8 @@
 
 The rules and their proof: README, "Published result files".  A corrected record differs only by
 its `marks`:  "sliced" (60 new tokens were cut off the count), "prompt" (the prompt stood in the
-answer), "context" (2,048 counted twice), "cold" (a warm-up in the means), "total" (made of the
+answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the
+stage that shows it), "total" (made of the
 stages), "placeholder:KEY" (a stage that was never measured).
 
 Boundary: changes records; the sentences about it are the audit's.
@@ -31,7 +32,7 @@ def corrected(
 ) -> tuple[Record, ...]:
     """The records in their order, each mended where the file proves it wrong."""
     empty = placeholders(records, group)
-    cold = cold_records(records, group)
+    cold = cold_stages(records, group)
     found = []
     for record in records:
         identity = identities.get(record.model)
@@ -39,7 +40,9 @@ def corrected(
         mended = _context(mended, identity)
         mended = _without(mended, empty.get(record.model, ()))
         mended = _total(mended, group)
-        found.append(_mark(mended, "cold") if record.path in cold else mended)
+        if record.path in cold:
+            mended = _mark(mended, "cold", *(f"cold:{key}" for key in cold[record.path]))
+        found.append(mended)
     return tuple(found)
 
 
@@ -145,32 +148,21 @@ def _total(record: Record, group: Group) -> Record:
     return _mark(replace(record, times={**record.times, key: stages}), "total")
 
 
-def cold_records(records: Sequence[Record], group: Group) -> dict[str, tuple[str, float, float]]:
-    """By path, first records with a stage over three times the median of the rest.
+def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, float]]:
+    """By path of a first record, its stages over three times the median of the rest, and that.
 
-    The value is (key, first, median of the rest).  Only stages that do the same work for every
-    sample are looked at: loading depends on the disk, decoding on the answer's length.
+    Only stages that do the same work for every sample are looked at: loading depends on the disk,
+    decoding on the answer's length.
     """
     rows: dict[str, list[Record]] = {}
     for record in records:
         rows.setdefault(record.model, []).append(record)
-    found: dict[str, tuple[str, float, float]] = {}
-    for members in rows.values():
-        first, rest = members[0], members[1:]
-        for key in first.times:
+    found: dict[str, dict[str, float]] = {}
+    for first, *rest in rows.values():
+        for key, value in first.times.items():
             if group.stages.get(key) in ("preprocess", "vision", "prefill"):
                 values = [record.times[key] for record in rest if key in record.times]
-                _cold(found, first, key, values)
+                usual = statistics.median(values) if len(values) > 1 else 0.0
+                if usual > 0 and value > COLD_RATIO * usual:
+                    found.setdefault(first.path, {})[key] = usual
     return found
-
-
-def _cold(
-    found: dict[str, tuple[str, float, float]], first: Record, key: str, rest: list[float]
-) -> None:
-    if len(rest) < 2:
-        return
-    usual = statistics.median(rest)
-    value = first.times[key]
-    worse = found.get(first.path, ("", 0.0, 1.0))
-    if usual > 0 and value > COLD_RATIO * usual and value / usual > worse[1] / worse[2]:
-        found[first.path] = key, value, usual

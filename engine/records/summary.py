@@ -1,8 +1,8 @@
 """The figures of a file: per model and stage its mean, median and mean without the first record.
 
 Boundary: arithmetic over a ResultFile; `as_dict` is the shape that `python -m engine import --json`
-prints.  Stages keep the file's keys and unit.  Recorded means are over all records; corrected
-ones leave the cold record's times out (its tokens stay).
+prints.  Stages keep the file's keys and unit.  Recorded means are over all records; a corrected
+one leaves a warm-up out of the stage that shows it.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def _tokens(records: Sequence[Record]) -> list[float]:
 def _stages(
     file: ResultFile, recorded: Sequence[Record], corrected: Sequence[Record]
 ) -> dict[str, Stage]:
-    warm = [record for record in corrected if "cold" not in record.marks]
     found = {}
     for key in dict.fromkeys(key for record in recorded for key in record.times):
+        warm = [record for record in corrected if f"cold:{key}" not in record.marks]
         after = average([record.times[key] for record in warm if key in record.times])
         found[key] = Stage(
             part=file.group.stages.get(key, ""),

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.records.cells import question_of, sample_name
 from engine.records.reading import Reading
-from engine.records.types import Group
+from engine.records.types import Group, Part
 
 FLAT = Group(
     "A",
@@ -24,16 +24,16 @@ FLAT = Group(
         "time": "total",
     },
 )
-FOUR = {
+FOUR: dict[str, Part] = {
     "stage1_time": "load",
     "stage2_time": "preprocess",
     "stage3_time": "vision",
     "stage4_time": "decode",
     "total_time": "total",
 }
-FIVE = {**FOUR, "stage4_time": "prefill", "stage5_time": "steps"}
-LEGACY = Group("B", "4stage-legacy", FOUR)  # type: ignore[arg-type]
-NEWEST = Group("B'", "4stage-newest", FOUR)  # type: ignore[arg-type]
+FIVE: dict[str, Part] = {**FOUR, "stage4_time": "prefill", "stage5_time": "steps"}
+LEGACY = Group("B", "4stage-legacy", FOUR)
+NEWEST = Group("B'", "4stage-newest", FOUR)
 FRAMES = Group(
     "C",
     "1-vs-8-frames",
@@ -45,7 +45,7 @@ FRAMES = Group(
         "total_time": "total",
     },
 )
-STAGES = Group("D", "5stages", FIVE)  # type: ignore[arg-type]
+STAGES = Group("D", "5stages", FIVE)
 PARALLEL = Group(
     "E",
     "parallel-4bit",
@@ -57,7 +57,6 @@ PARALLEL = Group(
         "total_time": "total",
     },
 )
-FLAT_TEXT = {"egpt": ("egpt",), "llava": ("llava-1.5-7b-hf",)}
 
 
 def flat_rows(data: list[Any], reading: Reading) -> None:
