@@ -113,7 +113,7 @@ def _claims(found: Sequence[Headline]) -> list[Block]:
             (
                 one.file,
                 one.other,
-                str(one.samples),
+                str(one.samples or "means"),
                 _times(one.recorded),
                 _times(one.corrected),
                 _span(one.paired.median, one.paired.low, one.paired.high) if one.paired else "-",

@@ -38,6 +38,19 @@ def test_the_notes_say_what_stands_in_the_way() -> None:
                .evidence[0].notes)  # fmt: skip
 
 
+def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
+    value = made.wallclock()
+    value["stage_timing"] = {
+        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 25.0},
+        "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
+    }
+    overall, decoding, loading = headlines([read(value)])
+    (one,) = decoding.evidence
+    assert one.recorded == 2.0 and one.samples == 0 and one.paired is None
+    assert "2.00x the tokens at 1.00x the time per token" in one.notes
+    assert not overall.evidence and not loading.evidence
+
+
 def test_nothing_is_said_of_nothing() -> None:
     for headline in headlines([read(made.failed()), read(made.texts())]):
         assert headline.evidence == () and "nothing can be said" in headline.verdict
