@@ -22,6 +22,7 @@ types: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.records
 

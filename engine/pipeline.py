@@ -58,7 +58,7 @@ def run(
     tokens is a result with the tokens so far.
     """
     _prepare(cache)
-    with _seeded(request.decode.seed, adapter.device):
+    with seeded(request.decode.seed, adapter.device):
         run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
         media_ = run_.load()
         prepared = run_.preprocess(media_)
@@ -169,7 +169,7 @@ class _Run:
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
         config = decode.generation_config(self.request.decode, self.adapter.eos_ids)
-        stopping = StoppingCriteriaList([_Cancel(self.watcher.cancelled)])
+        stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
         start = self.timeline.now()
         with (
@@ -267,7 +267,9 @@ class _Streamer(BaseStreamer):
     def end(self) -> None: ...
 
 
-class _Cancel(StoppingCriteria):
+class CancelBetweenTokens(StoppingCriteria):
+    """Ends a model's own generate() when `cancelled` says so."""
+
     def __init__(self, cancelled: Callable[[], bool]) -> None:
         self._cancelled = cancelled
 
@@ -277,7 +279,7 @@ class _Cancel(StoppingCriteria):
 
 
 @contextmanager
-def _seeded(seed: int, on: torch.device) -> Iterator[None]:
+def seeded(seed: int, on: torch.device) -> Iterator[None]:
     """torch's generators start from the seed and are put back afterwards."""
     devices = [] if on.type == "cpu" else [on]
     with torch.random.fork_rng(devices, device_type=on.type if devices else "cuda"):

@@ -1,12 +1,14 @@
 """A run as one flat JSON object: what the command line prints and what runs are kept as.
 
-Boundary: from RunResult to plain dicts and lists; no files.  Times are milliseconds.
+Boundary: from RunResult to plain dicts and lists; the only files read are certificates.  Times are
+milliseconds.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from engine import certificates
 from engine.models.checkpoint import ModelEntry
 from engine.types import STAGES, RunRequest, RunResult, Span
 
@@ -47,6 +49,7 @@ def row(result: RunResult) -> dict[str, Any]:
         "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
         "notes": list(result.notes),
         "environment": dict(result.environment),
+        "verified": certificates.of(result),
         "error": None,
     }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import dataset, rows
+from engine.certificates import SHOWN
 from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
 from engine.errors import StageScopeError
 from engine.models import registry
@@ -84,8 +85,15 @@ def _card(row: dict[str, Any]) -> str:
         f"{row['model']} ({row['mode']}{cold})\n  {row['text']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
-        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}"
+        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
+        f"  {_verified(row['verified'])}"
     )
+
+
+def _verified(certificate: str | None) -> str:
+    if certificate is None:
+        return "unverified: run `python -m engine verify` to prove the stages are the model's own"
+    return f"verified: certificate {certificate[:SHOWN]}"
 
 
 def _totals(row: dict[str, Any]) -> str:

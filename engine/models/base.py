@@ -85,6 +85,17 @@ class Adapter(ABC):
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         """The model's own generate() on pixels.  Returns what the family returns."""
 
+    def generate_from_features(
+        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        """The model's own generate() on rows [V, hidden], without pixels: new ids only, [1, N]."""
+        embeds = self.embed(prepared, rows)
+        mask = torch.ones(embeds.shape[:2], dtype=torch.long, device=embeds.device)
+        out: torch.Tensor = self.model.generate(
+            inputs_embeds=embeds, attention_mask=mask, **options
+        )
+        return out
+
     @abstractmethod
     def vision_modules(self) -> list[torch.nn.Module]:
         """The modules whose time is stage 3, none inside another."""

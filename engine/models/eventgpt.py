@@ -76,6 +76,12 @@ class EventGPTAdapter(Adapter):
         )
         return out
 
+    def generate_from_features(
+        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(prepared.input_ids, event_features=rows, **options)
+        return out
+
     def vision_modules(self) -> list[torch.nn.Module]:
         model = self.model.model
         return [model.visual_tower, model.visual_projector, model.feature_adaptor]

@@ -1,0 +1,189 @@
+"""Certificates: what a verification proved, on which checkpoint, code, device and dtype.
+
+Format: one JSON object per verification, kept as HASH.json below the runs folder; "hash" is the
+SHA-256 of the rest, written with sorted keys and no spaces.  "models" says who was verified:
+digest of the checkpoint, dtype, device and hardware, and whether it was; "engine" is the digest of
+this package's code and of the libraries that compute for it; "verdicts" hold all checks.
+
+Boundary: writes, reads and finds certificates; verifies nothing and imports no torch.  A
+certificate proves nothing about a changed checkpoint or changed code: `hash_for` finds none then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.errors import BadInput
+from engine.types import RunResult
+from engine.verify.verdict import Verdict, VerifyRequest, verified
+
+FORMAT = 1
+SHOWN = 12  # characters of a hash that name it
+_LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
+
+
+def folder() -> Path:
+    return settings.load().runs_dir / "certificates"
+
+
+@lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """Hex text that changes with every source file of the engine and with its libraries.
+
+    Taken once per process: what was imported is what runs, whatever lies on disk by now.
+    """
+    total = hashlib.blake2b(digest_size=16)
+    root = Path(__file__).parent
+    for file in sorted(root.rglob("*.py")):
+        total.update(f"{file.relative_to(root).as_posix()}\n".encode() + file.read_bytes())
+    total.update(json.dumps(libraries()).encode())
+    return total.hexdigest()
+
+
+def libraries() -> dict[str, str]:
+    """The versions of the packages whose results are passed on."""
+    return {name: version(name) for name in _LIBRARIES}
+
+
+def make(
+    request: VerifyRequest,
+    models: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Verdict],
+    dataset: str,
+) -> dict[str, Any]:
+    """The certificate of a verification that has ended; `models` as `model_entry` gives them."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "engine": engine_digest(),
+        "libraries": libraries(),
+        "request": {
+            "dataset": dataset,
+            "samples": [sample.id for sample in request.samples],
+            "prompt": request.prompt,
+            "max_new_tokens": request.max_new_tokens,
+            "runs": request.runs,
+        },
+        "models": list(models),
+        "verdicts": [as_row(verdict) for verdict in verdicts],
+    }
+    plain: dict[str, Any] = _plain(content)
+    return plain | {"hash": content_hash(plain)}
+
+
+def _plain(value: Any) -> Any:
+    """As it will be read again: tuples are lists, and what is no number is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def model_entry(
+    name: str, digest: str, dtype: str, environment: Mapping[str, str], verdicts: Sequence[Verdict]
+) -> dict[str, Any]:
+    """One model of a certificate.  digest is "" for a model that did not load."""
+    return {
+        "name": name,
+        "digest": digest,
+        "dtype": dtype,
+        "environment": dict(environment),
+        "verified": bool(digest) and verified(verdicts, name),
+    }
+
+
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as a JSON object."""
+    found = vars(verdict.finding) | {"evidence": dict(verdict.finding.evidence)}
+    who = {"check": verdict.check, "title": verdict.title}
+    return {**who, "model": verdict.model, "sample": verdict.sample, **found}
+
+
+def content_hash(content: Mapping[str, Any]) -> str:
+    """SHA-256 over everything but the hash itself, as hex text."""
+    rest = {key: value for key, value in content.items() if key != "hash"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def keep(certificate: Mapping[str, Any]) -> Path:
+    """Writes the certificate under its hash; BadInput where that is impossible."""
+    path = folder() / f"{certificate['hash']}.json"
+    part = path.with_suffix(".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(certificate, indent=1, allow_nan=False), encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise BadInput(
+            f"The certificate cannot be kept in {path.parent} ({error.strerror}): make room or "
+            "set STAGESCOPE_RUNS_DIR to another folder."
+        ) from error
+    return path
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """A certificate, or None if the file is not one or its content is not what was hashed."""
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int, size: int) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        whole = isinstance(found, dict) and found["hash"] == content_hash(found)
+    except (OSError, ValueError, KeyError, RecursionError):
+        return None
+    return found if whole and found.get("format") == FORMAT else None
+
+
+def kept() -> list[dict[str, Any]]:
+    """All certificates, the newest first."""
+    try:
+        found = [read(path) for path in folder().glob("*.json")]
+    except OSError:
+        return []
+    return sorted(filter(None, found), key=lambda one: str(one["made"]), reverse=True)
+
+
+def stale(certificate: Mapping[str, Any]) -> bool:
+    """Whether other code runs now than the one that was verified."""
+    return bool(certificate["engine"] != engine_digest())
+
+
+def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | None:
+    """The hash of the newest certificate for this checkpoint, code, device and dtype, or None."""
+    wanted = (digest, dtype, *_place(environment))
+    for certificate in kept():
+        if not stale(certificate) and wanted in _proved(certificate):
+            return str(certificate["hash"])
+    return None
+
+
+def of(result: RunResult) -> str | None:
+    """The hash of the certificate that covers a result's model as it ran, or None."""
+    return hash_for(result.model.digest, result.model.dtype, result.environment)
+
+
+def _proved(certificate: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for model in certificate["models"]:
+        if model["verified"]:
+            yield (model["digest"], model["dtype"], *_place(model["environment"]))
+
+
+def _place(environment: Mapping[str, str]) -> tuple[str, str]:
+    return environment.get("device", ""), environment.get("hardware", "")

@@ -1,0 +1,103 @@
+"""verify: is decoupled inference the model's own, on this machine and now?
+
+Boundary: chooses the samples, follows the job, prints its verdicts.  Exit code 0 if all
+that was asked was looked at and nothing failed, else 1; 2 for misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import certificates
+from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.dataset import Dataset
+from engine.errors import StageScopeError
+from engine.prompts import DEFAULT_QUESTION
+from engine.verify.verdict import Verdict, VerifyRequest, choose
+from engine.verify_job import VerifyJob
+
+SAMPLES = 3
+WRONG = ("failed", "skipped")  # what was asked and not proved
+MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
+
+
+def add(commands: Any) -> None:
+    sub = commands.add_parser("verify", help="is decoupled inference the model's own?")
+    sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
+    sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
+    sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
+    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="warm runs timed")
+    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
+    sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
+    add_json(sub)
+    sub.set_defaults(run=_verify)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Spoken(VerifyJob):
+    """A verification that says on standard error what it does and finds."""
+
+    def doing(self, model: str, sample: str, what: str) -> None:
+        if sample != self._doing[1] or model != self._doing[0]:
+            say(f"{model}: {f'sample {sample}' if sample else what} ...")
+        super().doing(model, sample, what)
+
+    def found(self, verdict: Verdict) -> None:
+        super().found(verdict)
+        if verdict.outcome in WRONG:
+            say(f"{verdict.model}: {verdict.title}: {verdict.sentence}")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    chosen = names(options.models)
+    found = read_dataset(options.dataset)
+    request = VerifyRequest(
+        tuple(chosen),
+        choose(found.samples, _number(options.samples, found)),
+        options.prompt if options.prompt is not None else DEFAULT_QUESTION,
+        options.max_new_tokens,
+        options.runs,
+    )
+    job = _Spoken(request=request, dataset=str(found.root))
+    job.work()
+    if job.certificate is None:
+        raise StageScopeError(job.error)
+    if job.unkept:
+        say(job.unkept)
+    report = _report(job.certificate, bool(job.unkept))
+    out(report, _text(report), options)
+    if job.misuse:
+        return 2
+    return 1 if any(verdict.outcome in WRONG for verdict in job.verdicts) else 0
+
+
+def _number(wanted: int | None, found: Dataset) -> int:
+    return min(SAMPLES, len(found.samples)) if wanted is None else wanted
+
+
+def _report(certificate: dict[str, Any], unkept: bool) -> dict[str, Any]:
+    """The certificate, where it is kept, and whether all models are verified."""
+    path = None if unkept else str(certificates.folder() / f"{certificate['hash']}.json")
+    good = all(model["verified"] for model in certificate["models"])
+    return certificate | {"verified": good, "path": path}
+
+
+def _text(report: dict[str, Any]) -> str:
+    parts = []
+    for model in report["models"]:
+        rows = [row for row in report["verdicts"] if row["model"] == model["name"]]
+        state = "verified" if model["verified"] else "NOT verified"
+        lines = [f"{model['name']}: {state}"]
+        for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
+            lines += [f" {f'sample {sample}' if sample else 'all samples'}", *map(_line, group)]
+        parts.append("\n".join(lines))
+    kept = report["path"] or "not kept"
+    return "\n\n".join([*parts, f"Certificate {report['hash'][: certificates.SHOWN]}: {kept}"])
+
+
+def _line(row: dict[str, Any]) -> str:
+    return f"  {MARKS[row['outcome']]} {row['title']}: {row['sentence']}"

@@ -1,0 +1,124 @@
+"""What the recorded answers show: greedy, counted, encoded once, keys, damage, sight, traces.
+
+Boundary: from recordings to findings; runs no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from engine.verify import equality
+from engine.verify.keys import Change, Damage
+from engine.verify.sight import Blink
+from engine.verify.traces import State
+from engine.verify.verdict import Finding, Outcome, judged
+from engine.verify.ways import Answer
+
+ENCODING = ("hooked", "computed")  # ways that encode, as plain does
+GIVEN = ("decoupled", "features")  # ways that are given features
+
+
+def greedy(answers: Iterable[Answer]) -> Finding:
+    """Each token is the best of its step."""
+    wrong = {a.way: places for a in answers if (places := equality.not_the_best(a))}
+    faults = [
+        f"{way}: {len(places)} tokens have not the highest logit of their step."
+        for way, places in wrong.items()
+    ]
+    good = "Every token of every way has the highest logit of its step."
+    return judged(faults, good, "ways", {"positions": wrong})
+
+
+def counted(answers: Iterable[Answer]) -> Finding:
+    """As many ids as the head computed."""
+    counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in answers}
+    faults = [
+        f"{way}: {c['computed']} tokens were computed and {c['returned']} returned."
+        for way, c in counts.items()
+        if c["computed"] != c["returned"]
+    ]
+    good = "Every way returns exactly the tokens that the language model's head computed."
+    return judged(faults, good, "ways", {"counts": counts})
+
+
+def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
+    """Every picture once, and none where features were given."""
+    faults = [*_plain_encodings(answers["plain"], pictures), *_other_encodings(answers)]
+    calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
+    shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
+    good = (
+        f"plain, hooked and computed each encode {shown} once; from cached features and given "
+        "features nothing is encoded."
+    )
+    return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
+
+
+def _plain_encodings(plain: Answer, pictures: int) -> Iterable[str]:
+    tower, *after = plain.seen
+    if tower.pictures != pictures:
+        yield f"plain: the vision tower saw {tower.pictures} pictures, and {pictures} are shown."
+    for seen in after:
+        if seen.calls != tower.calls:
+            yield f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
+
+
+def _other_encodings(answers: Mapping[str, Answer]) -> Iterable[str]:
+    for way in ENCODING:
+        if answers[way].seen != answers["plain"].seen:
+            yield f"{way}: its calls of the vision modules are not those of plain."
+    for way in GIVEN:
+        if calls := sum(seen.calls for seen in answers[way].seen):
+            yield f"{way}: {calls} calls of vision modules, though features were given."
+
+
+def keys(changes: Sequence[Change]) -> Finding:
+    faults = []
+    for change in changes:
+        if not change.right:
+            did = "changed" if change.changed else "did not change"
+            faults.append(f"{change.what}: the key {did}, and must do the opposite.")
+    good = f"{len(changes)} things were changed, one at a time: each key did what it must."
+    shown = [vars(change) | {"right": change.right} for change in changes]
+    return judged(faults, good, "wrong keys", {"changes": shown})
+
+
+def damage(found: Damage, plain: Answer) -> Finding:
+    steps = {
+        "noticed": found.noticed,
+        "computed again": found.computed_again,
+        "same answer": found.ids == plain.ids,
+        "read again afterwards": found.read_again,
+    }
+    faults = [
+        f"After a byte was changed on disk: not {name}." for name, ok in steps.items() if not ok
+    ]
+    good = "A changed byte is noticed, reported, and the features are computed again."
+    return judged(faults, good, "steps missed", {"steps": steps, "note": found.note})
+
+
+def left_as_found(before: State, after: State, again: equality.Comparison) -> Finding:
+    faults = [f"{name} changed and stayed so." for name in before.changed(after)]
+    if again.result == "MISMATCH":
+        faults.append(f"plain answers differently afterwards. {again.sentence}")
+    good = "plain gives the answer it gave before; no hook and no changed setting remains."
+    return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
+
+
+def sight(blinks: Sequence[Blink], own: tuple[int, ...], rounding: float) -> Finding:
+    """Logits that do not move are a failure; an answer that never changes leaves the check open."""
+    still = [blink.shown for blink in blinks if not blink.moved > rounding]  # NaN too
+    same = [blink.shown for blink in blinks if blink.ids == own]
+    least = min(blink.moved for blink in blinks)
+    outcome: Outcome = "passed"
+    sentence = f"Other features move its logits by {least:.3g} or more"
+    sentence += f" (the answer stays the same with {same[0]})." if same else "."
+    if still:
+        outcome = "failed"
+        sentence = f"Its logits do not move when it is shown {' or '.join(still)}."
+    elif len(same) == len(blinks):
+        outcome = "unresolved"
+        sentence = (
+            f"Its logits move by {least:.3g} or more, but it gives the same answer with "
+            f"{' and with '.join(same)}: what it says does not depend on what it is shown."
+        )
+    return Finding(outcome, sentence, least, rounding, "logits moved, at least")

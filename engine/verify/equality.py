@@ -1,0 +1,140 @@
+"""Two answers, token by token: exact, a tie within rounding, or a mismatch.
+
+Boundary: compares what `ways` recorded; plain is the judge, and the rounding is plain's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from engine.verify.verdict import Finding, Outcome
+from engine.verify.ways import Answer
+
+Result = Literal["EXACT", "NUMERIC TIE", "MISMATCH"]
+OUTCOMES: dict[Result, Outcome] = {"EXACT": "passed", "NUMERIC TIE": "tie", "MISMATCH": "failed"}
+Pieces = Callable[[Sequence[int]], list[str]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """plain against another way.  position: the first difference, counted from 0, or None."""
+
+    way: str
+    result: Result
+    length: int
+    position: int | None
+    logit_difference: float
+    rounding: float
+
+    @property
+    def sentence(self) -> str:
+        if self.result == "EXACT":
+            return (
+                f"EXACT: all {self.length} tokens are equal; logits differ by at most "
+                f"{self.logit_difference:.3g}."
+            )
+        where = f"token {(self.position or 0) + 1} of {self.length} differs"
+        figures = f"{self.logit_difference:.3g} apart, rounding explains {self.rounding:.3g}"
+        if self.result == "NUMERIC TIE":
+            return f"NUMERIC TIE: {where}, and both tokens are equally good (logits {figures})."
+        return f"MISMATCH: {where} (logits {figures})."
+
+
+def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
+    """Greedy answers.  A tie needs both margins and the logits' difference within rounding."""
+    at = first_difference(plain.ids, other.ids)
+    reached = len(plain.ids) if at is None else at + 1
+    apart = _apart(plain, other, slice(0, reached) if at is None else slice(at, at + 1))
+    result: Result = "EXACT"
+    if at is not None:
+        result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
+    return Comparison(other.way, result, len(plain.ids), at, apart, rounding)
+
+
+def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
+    """Where two lists of ids part; the shorter one's end if it begins the longer one."""
+    for index, (a, b) in enumerate(zip(one, two, strict=False)):
+        if a != b:
+            return index
+    return None if len(one) == len(two) else min(len(one), len(two))
+
+
+def _apart(plain: Answer, other: Answer, rows: slice) -> float:
+    """The largest difference of logits; infinite where one side has none."""
+    one, two = plain.logits[rows], other.logits[rows]
+    if one.shape != two.shape or not len(one):
+        return float("inf")
+    return float((one - two).abs().max())
+
+
+def _tied(plain: Answer, other: Answer, at: int, apart: float, rounding: float) -> bool:
+    if at >= min(len(plain.ids), len(other.ids)) or apart > rounding:
+        return False
+    a, b = plain.ids[at], other.ids[at]
+    margins = (plain.logits[at, a] - plain.logits[at, b], other.logits[at, b] - other.logits[at, a])
+    return all(0 <= float(margin) <= rounding for margin in margins)
+
+
+def finding(
+    plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces
+) -> tuple[Finding, Comparison]:
+    """The worst of some ways against plain, in words and with its evidence."""
+    found = [(compare(plain, other, rounding), other) for other in others]
+    order = list(OUTCOMES)
+    worst, other = max(found, key=lambda pair: order.index(pair[0].result))
+    equal = worst.length if worst.position is None else worst.position
+    shown = evidence(worst, plain, other, pieces)
+    outcome = OUTCOMES[worst.result]
+    return Finding(outcome, worst.sentence, equal, worst.length, "equal tokens", shown), worst
+
+
+def evidence(
+    comparison: Comparison, plain: Answer, other: Answer, pieces: Pieces
+) -> dict[str, Any]:
+    """Both answers in tokens and, at the first difference, the two best logits of each side."""
+    found: dict[str, Any] = {
+        "way": comparison.way,
+        "result": comparison.result,
+        "position": comparison.position,
+        "logit_difference": _finite(comparison.logit_difference),
+        "rounding": comparison.rounding,
+        "first_embeddings_difference": _embeddings(plain, other),
+        "plain": {"ids": list(plain.ids), "pieces": pieces(plain.ids)},
+        "other": {"ids": list(other.ids), "pieces": pieces(other.ids)},
+    }
+    if comparison.position is not None:
+        found["plain"]["best"] = _best(plain, comparison.position, pieces)
+        found["other"]["best"] = _best(other, comparison.position, pieces)
+    return found
+
+
+def _best(answer: Answer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
+    if at >= len(answer.logits):
+        return []
+    values, ids = torch.topk(answer.logits[at], 2)
+    return [
+        {"id": int(i), "piece": pieces([int(i)])[0], "logit": float(v)}
+        for v, i in zip(values, ids, strict=True)
+    ]
+
+
+def _embeddings(plain: Answer, other: Answer) -> float | None:
+    """The largest difference of what entered the language model; None if shapes differ."""
+    if plain.embeds.shape != other.embeds.shape or not plain.embeds.numel():
+        return None
+    return float((plain.embeds.float() - other.embeds.float()).abs().max())
+
+
+def _finite(value: float) -> float | None:
+    return value if value != float("inf") else None
+
+
+def not_the_best(answer: Answer) -> list[int]:
+    """Positions whose token has not the highest logit of its step."""
+    steps = min(len(answer.ids), len(answer.logits))
+    best = answer.logits[:steps].max(dim=-1).values if steps else torch.empty(0)
+    return [i for i in range(steps) if not answer.logits[i, answer.ids[i]] >= best[i]]  # NaN too

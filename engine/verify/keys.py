@@ -1,0 +1,167 @@
+"""The feature cache on trial: what its keys depend on, and what it does about a changed byte.
+
+Boundary: works on copies of a sample's pictures and on a cache folder of the verification's own;
+the user's files and cache are only read.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image as Pictures
+
+from engine import cache, media
+from engine.media import events
+from engine.models.base import Adapter
+from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Sample
+from engine.verify.ways import Subject
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing changed, and what the key did."""
+
+    what: str
+    must_change: bool
+    changed: bool
+
+    @property
+    def right(self) -> bool:
+        return self.must_change == self.changed
+
+
+def changes(subject: Subject, folder: Path) -> Iterator[Change]:
+    """Every ingredient changed by itself."""
+    adapter, prompt = subject.adapter, subject.request.prompt
+    own = _key(adapter, subject.media, prompt)
+    yield Change("another question", False, own != _key(adapter, subject.media, "Anything else?"))
+    for what, other in _other_adapters(adapter):
+        yield Change(what, True, own != _key(other, subject.media, prompt))
+    rule = FRAME_RULES[-1]
+    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt)
+    yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
+    for name, copies in _copies(subject, folder).items():
+        copy, renamed, changed = (_spec(adapter, sample, prompt) for sample in copies)
+        subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)
+        missed = subject.cache.read(renamed) is None
+        yield Change(f"equal {name} under another file name", False, missed)
+        missed = subject.cache.read(changed) is None
+        yield Change(f"one {name.removesuffix('s')} changed", True, missed)
+
+
+def _key(adapter: Adapter, shown: Media, prompt: str) -> str:
+    return cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt)))
+
+
+def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
+    shown = media.load(sample, adapter.kind, "arange")
+    return adapter.feature_spec(adapter.preprocess(shown, prompt))
+
+
+def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
+    """The same model as if its checkpoint, its dtype or its image processor were another."""
+    info = adapter.info
+    dtype = "float64" if info.dtype != "float64" else "float32"
+    yield "checkpoint digest", _made(adapter, replace(info, digest=info.digest + "0"))
+    yield "dtype", _made(adapter, replace(info, dtype=dtype))
+    kind = type(adapter.image_processor)
+    backend: Any = type(f"Other{kind.__name__}", (kind,), {})
+    yield "processor backend", _made(adapter, info, backend(**adapter.image_processor.to_dict()))
+
+
+def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
+    chosen = adapter.image_processor if processor is None else processor
+    return type(adapter)(info, adapter.model, adapter.tokenizer, chosen, adapter.notes)
+
+
+def _copies(subject: Subject, folder: Path) -> dict[str, tuple[Sample, Sample, Sample]]:
+    """Per form of the media: a copy, the same under another name, and with one thing changed."""
+    found = {"pixels": _picture_copies(subject, folder / "pictures")}
+    if subject.adapter.kind == "events" and subject.sample.events is not None:
+        found["events"] = _event_copies(subject.sample, folder / "events")
+    return found
+
+
+def _picture_copies(subject: Subject, folder: Path) -> tuple[Sample, Sample, Sample]:
+    images = subject.media.images
+    changed = [image.copy() for image in images]
+    changed[0][0, 0] = 255 - changed[0][0, 0]
+    return tuple(  # type: ignore[return-value]
+        _sample(subject.adapter.kind, name, _write(folder, name, pictures))
+        for name, pictures in (("copy", images), ("renamed", images), ("changed", changed))
+    )
+
+
+def _sample(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
+    if kind == "events":
+        return Sample(name, "copy", event_images=paths)
+    return Sample(name, "copy", frames=paths)
+
+
+def _write(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = tuple(folder / f"{name}_{index}.png" for index in range(len(images)))
+    for path, image in zip(paths, images, strict=True):
+        Pictures.fromarray(image).save(path, compress_level=1)
+    return paths
+
+
+def _event_copies(sample: Sample, folder: Path) -> tuple[Sample, Sample, Sample]:
+    assert sample.events is not None  # the caller looked
+    stream = events.read(sample.events)
+    changed = replace(stream, p=stream.p.copy())
+    changed.p[0] = 1 - changed.p[0]
+    return tuple(  # type: ignore[return-value]
+        Sample(name, "copy", events=_write_events(folder, name, one))
+        for name, one in (("copy", stream), ("renamed", stream), ("changed", changed))
+    )
+
+
+def _write_events(folder: Path, name: str, stream: Events) -> Path:
+    """A 1-d structured array, the form of .npy that needs no pickle."""
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = {key: getattr(stream, key) for key in "xytp"}
+    table = np.empty(len(stream), dtype=[(key, value.dtype) for key, value in columns.items()])
+    for key, value in columns.items():
+        table[key] = value
+    path = folder / f"{name}.npy"
+    np.save(path, table, allow_pickle=False)
+    return path
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What happened after one byte of a cached value was changed on disk."""
+
+    noticed: bool
+    computed_again: bool
+    ids: tuple[int, ...]
+    read_again: bool
+    note: str
+
+
+def damage(subject: Subject) -> Damage:
+    """Writes features, changes a byte in the middle of the file, and asks twice."""
+    config = subject.greedy
+    folder = subject.cache.folder
+    subject.cache.close()
+    shutil.rmtree(folder, ignore_errors=True)
+    subject.cache = cache.FeatureCache(folder, subject.cache.limit_mb)
+    subject.run(subject.run_request(config, "refresh"))
+    _flip(next(folder.rglob("*.val")))
+    struck = subject.run(subject.run_request(config, "use"))
+    after = subject.run(subject.run_request(config, "use"))
+    note = next((note for note in struck.notes if "damaged" in note), "")
+    return Damage(bool(note), not struck.cached, struck.generation.token_ids, after.cached, note)
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    path.write_bytes(data)

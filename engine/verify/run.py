@@ -1,0 +1,224 @@
+"""All checks of all models and samples, one after another.
+
+Boundary: orders the checks; how each looks is its module's.  A model that
+fails costs only itself: whatever it raises becomes its row.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from engine import media
+from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
+from engine.models import registry
+from engine.models.base import Adapter
+from engine.types import ModelInfo, Prepared, Sample
+from engine.verify import checks, equality, keys, sight, stages, traces
+from engine.verify.verdict import Finding, Verdict, VerifyRequest
+from engine.verify.ways import Answer, Subject, rounding
+
+EQUAL = {  # check -> the ways that must be equal to plain
+    "equal_hooked": ("hooked",),
+    "equal_decoupled": ("decoupled", "computed"),
+    "equal_features": ("features",),
+}
+PAIRS, PAIRS_S = 40, 2.0  # of the observer's cost, per sample
+
+
+class Watcher(Protocol):
+    """Who looks at a verification while it goes on."""
+
+    def doing(self, model: str, sample: str, what: str) -> None: ...
+    def found(self, verdict: Verdict) -> None: ...
+    def cancelled(self) -> bool: ...
+    def give_way(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One model's part: who it was (None if it did not load) and all its verdicts."""
+
+    name: str
+    info: ModelInfo | None
+    environment: dict[str, str]
+    verdicts: tuple[Verdict, ...]
+    known: bool = True
+
+
+def verify(request: VerifyRequest, watcher: Watcher) -> list[Examined]:
+    """Every model of the request on every sample; Cancelled when the watcher says so."""
+    return [_model(name, request, watcher) for name in request.models]
+
+
+def _model(name: str, request: VerifyRequest, watcher: Watcher) -> Examined:
+    from engine import device
+
+    watcher.doing(name, "", "loading the model")
+    try:
+        adapter = registry.load(registry.entry(name))
+    except StageScopeError as error:
+        verdict = Verdict("answer", name, "", Finding("failed", str(error)))
+        watcher.found(verdict)
+        return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
+    verdicts: list[Verdict] = []
+    for verdict in _Model(adapter, request, watcher).verdicts():
+        watcher.found(verdict)
+        verdicts.append(verdict)
+    environment = device.environment(adapter.device)
+    return Examined(name, adapter.info, environment, tuple(verdicts))
+
+
+class _Model:
+    """One loaded model and all samples."""
+
+    def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
+        self.adapter, self.request, self.watcher = adapter, request, watcher
+        self.pairs: list[tuple[float, float]] = []
+
+    def verdicts(self) -> Iterator[Verdict]:
+        samples = self.request.samples
+        for index, sample in enumerate(samples):
+            other = samples[(index + 1) % len(samples)]
+            yield from self._sample(sample, other)
+            self.watcher.give_way()
+        if self.pairs:
+            found = stages.observer(self.pairs)
+            yield Verdict("observer", self.adapter.info.name, "", found)
+
+    def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
+        examination = None
+        try:
+            with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
+                examination = _Examination(self, sample, other, Path(folder))
+                yield from examination.verdicts()
+                self.pairs += examination.pairs
+                examination.subject.cache.close()
+        except Cancelled:
+            raise
+        except BadInput as error:
+            finding = Finding("skipped", str(error))
+            yield Verdict("answer", self.adapter.info.name, sample.id, finding)
+        except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
+            yield self._raised(sample, examination.now if examination else "", error)
+
+    def _raised(self, sample: Sample, now: str, error: Exception) -> Verdict:
+        sentence = str(error)
+        if not isinstance(error, StageScopeError):
+            sentence = f"{type(error).__name__} while {now}: {error}"
+        finding = Finding("failed", sentence)
+        return Verdict("answer", self.adapter.info.name, sample.id, finding)
+
+
+class _Examination:
+    """One model and one sample, from the first answer to the last look."""
+
+    def __init__(self, model: _Model, sample: Sample, other: Sample, folder: Path) -> None:
+        self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
+        self.sample, self.other, self.request = sample, other, model.request
+        self.now = ""
+        self.before: traces.State
+        self.rounding = 0.0
+        self.pairs: list[tuple[float, float]] = []
+        self._doing("loading and preprocessing the sample")
+        cancelled = model.watcher.cancelled
+        self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        for check, finding in self._findings():
+            yield Verdict(check, self.adapter.info.name, self.sample.id, finding)
+
+    def _findings(self) -> Iterator[tuple[str, Finding]]:
+        """check, finding, in the order of CHECKS but for the last look."""
+        subject, shown = self.subject, len(self.subject.media.images)
+        answers = self._answers()
+        plain = answers["plain"]
+        self._doing("measuring the noise of rounding")
+        self.rounding = rounding(self.adapter, plain)
+        yield "answer", self._answer(plain)
+        for check, ways in EQUAL.items():
+            yield check, self._equal(plain, [answers[way] for way in ways])
+        yield "equal_sampled", self._sampled()
+        yield "greedy", checks.greedy(answers.values())
+        yield "counted", checks.counted(answers.values())
+        yield "encoded_once", checks.encoded_once(answers, shown)
+        rounds = self._rounds()
+        for judge in (stages.clock, stages.accounted, stages.stage3):
+            yield judge.__name__, judge(rounds)
+        self._doing("changing what cache keys depend on")
+        yield "keys", checks.keys(list(keys.changes(subject, self.folder)))
+        self._doing("changing a byte of the cache")
+        yield "damage", checks.damage(keys.damage(subject), plain)
+        yield "sight", self._sight()
+        self._doing("timing generate() with and without the probe")
+        self.pairs = stages.pairs(subject, PAIRS, PAIRS_S)
+        yield "left_as_found", self._left_as_found(plain)
+
+    def _doing(self, what: str) -> None:
+        if self.watcher.cancelled():
+            raise Cancelled("The verification was cancelled.")
+        self.now = what
+        self.watcher.doing(self.adapter.info.name, self.sample.id, what)
+
+    def _answers(self) -> dict[str, Answer]:
+        """The four ways; "computed" is the decoupled way while it fills the cache."""
+        found = {}
+        for way in ("plain", "hooked", "computed", "decoupled", "features"):
+            self._doing(f"answering the {way} way")
+            found[way] = getattr(self.subject, way)(self.subject.greedy)
+            if way == "plain":  # transformers puts hooks of its own on a model at its first call
+                self.before = traces.state(self.adapter)
+        return found
+
+    def _answer(self, plain: Answer) -> Finding:
+        shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.source}
+        sentence = f"It answers in {len(plain.ids)} new tokens."
+        return Finding("passed", sentence, len(plain.ids), None, "new tokens", shown)
+
+    def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
+        return equality.finding(plain, others, self.rounding, self._pieces)[0]
+
+    def _pieces(self, ids: Sequence[int]) -> list[str]:
+        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
+        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
+
+    def _sampled(self) -> Finding:
+        """Where logits differ by rounding, one random number may draw two tokens: left open."""
+        self._doing("sampling with one seed")
+        subject, config = self.subject, self.subject.sampled
+        plain = subject.plain(config)
+        others = [subject.hooked(config), subject.decoupled(config), subject.features(config)]
+        found, worst = equality.finding(plain, others, self.rounding, self._pieces)
+        if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
+            return found
+        sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
+        return replace(found, outcome="unresolved", sentence=sentence)
+
+    def _rounds(self) -> list[list[stages.Timed]]:
+        rounds: list[list[stages.Timed]] = []
+        for round_ in stages.repeat(self.subject, self.request.runs):
+            self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
+            rounds.append(round_)
+        return rounds
+
+    def _sight(self) -> Finding:
+        self._doing("showing it something else")
+        other = self._shown_otherwise()
+        blinks, own = sight.blinks(self.adapter, self.subject.prepared, other, self.subject.greedy)
+        texts = [vars(blink) | {"text": self.adapter.text(blink.ids)} for blink in blinks]
+        found = checks.sight(blinks, own, self.rounding)
+        return replace(found, evidence={"own": self.adapter.text(own), "changes": texts})
+
+    def _shown_otherwise(self) -> Prepared | None:
+        if self.other is self.sample or self.adapter.kind in self.other.missing:
+            return None
+        shown = media.load(self.other, self.adapter.kind, "arange")
+        return self.adapter.preprocess(shown, self.request.prompt)
+
+    def _left_as_found(self, plain: Answer) -> Finding:
+        self._doing("looking whether anything was left behind")
+        again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
+        return checks.left_as_found(self.before, traces.state(self.adapter), again)

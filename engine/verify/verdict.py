@@ -1,0 +1,155 @@
+"""What a check found: an outcome, a sentence, a figure beside its bound, and the evidence.
+
+Boundary: frozen data and words; no torch.  Evidence is plain JSON, so that a certificate can hold
+it and a page can draw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from engine.errors import BadInput
+from engine.prompts import DEFAULT_QUESTION, check_question
+from engine.types import Sample
+
+Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
+MAX_RUNS = 100
+MAX_TOKENS = 512
+
+# check -> (title, what it asks); the order is the order of all tables
+CHECKS: dict[str, tuple[str, str]] = {
+    "answer": ("Answers at all", "Does the model load, take the sample and answer?"),
+    "equal_hooked": ("Hooked = plain", "Does generate() under the probe give the same tokens?"),
+    "equal_decoupled": (
+        "Decoupled = plain",
+        "Do features from the disk and the project's loop give the same tokens?",
+    ),
+    "equal_features": (
+        "Features = plain",
+        "Does generate() on the features, without pixels, give the same tokens?",
+    ),
+    "equal_sampled": (
+        "Equal when sampled",
+        "Do all ways draw the same tokens from one seed?",
+    ),
+    "greedy": ("Greedy is greedy", "Is each token the one with the highest logit?"),
+    "counted": ("Tokens counted", "Is each token that was computed in the result, and no other?"),
+    "encoded_once": (
+        "Encoded once",
+        "Does the vision tower see every picture once, and none when features are cached?",
+    ),
+    "clock": ("Clock", "Does time only go forward, and do two clocks agree?"),
+    "accounted": ("Stages add up", "Do the four stages cover the whole run?"),
+    "stage3": (
+        "Stage 3, two ways",
+        "Does the probe see the time that stage 3 takes when it runs alone?",
+    ),
+    "observer": ("Observer's cost", "Is generate() as fast with the probe as without?"),
+    "left_as_found": (
+        "Left as found",
+        "Afterwards: the same answer, no hook, no setting changed?",
+    ),
+    "keys": ("Cache keys", "Does the key change with all it must change with, and only then?"),
+    "damage": ("Damaged cache", "Is a changed byte noticed, reported and computed again?"),
+    "sight": ("Sight", "Does what the model is shown change its logits and its answer?"),
+}
+# Measured figures, not proofs: they may stay open without taking the proof away.
+MAY_STAY_OPEN = frozenset({"stage3", "observer"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found, whoever was looked at."""
+
+    outcome: Outcome
+    sentence: str
+    figure: float | None = None
+    bound: float | None = None
+    unit: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+def judged(faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]) -> Finding:
+    """Passed with the `good` sentence if there is no fault, else failed with the first one."""
+    outcome: Outcome = "failed" if faults else "passed"
+    return Finding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A finding about one model, on one sample or ("") on all of them together."""
+
+    check: str
+    model: str
+    sample: str
+    finding: Finding
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.finding.outcome
+
+    @property
+    def sentence(self) -> str:
+        return self.finding.sentence
+
+    @property
+    def title(self) -> str:
+        return CHECKS[self.check][0]
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome in ("passed", "tie")
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """Which models are verified on which samples.  `runs` are the warm runs of each way timed."""
+
+    models: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    prompt: str = DEFAULT_QUESTION
+    max_new_tokens: int = 64
+    runs: int = 5
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prompt", check_question(self.prompt))
+        _check("runs", self.runs, MAX_RUNS)
+        _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS)
+        if not self.models:
+            raise BadInput("No model is named: name at least one.")
+        if not self.samples:
+            raise BadInput("No sample is chosen: choose at least one.")
+
+
+def _check(name: str, value: int, high: int) -> None:
+    if not 1 <= value <= high:
+        raise BadInput(f"{name} is {value:,}: choose a value from 1 to {high:,}.")
+
+
+def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
+    """`number` samples, evenly spread, as neighbours in a dataset overlap; BadInput if absurd."""
+    if not 1 <= number <= len(samples):
+        raise BadInput(
+            f"samples is {number:,}: choose a value from 1 to {len(samples):,}, which this "
+            "dataset holds."
+        )
+    return tuple(samples[index * len(samples) // number] for index in range(number))
+
+
+def verified(verdicts: Iterable[Verdict], model: str) -> bool:
+    """Whether these verdicts prove the model: all passed, but for figures that may stay open.
+
+    Samples that it cannot take prove nothing, and spoil nothing.
+    """
+    own = [v for v in verdicts if v.model == model and v.outcome != "skipped"]
+    proved = {verdict.check for verdict in own if verdict.passed}
+    complete = proved >= set(CHECKS) - MAY_STAY_OPEN
+    return complete and not any(_spoils(verdict) for verdict in own)
+
+
+def _spoils(verdict: Verdict) -> bool:
+    if verdict.passed:
+        return False
+    return verdict.outcome == "failed" or verdict.check not in MAY_STAY_OPEN

@@ -1,0 +1,56 @@
+"""One tiny model verified on one sample, quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from engine.models import registry
+from engine.types import Sample
+from engine.verify import run
+from engine.verify.verdict import Verdict, VerifyRequest
+
+FAMILIES = ("eventgpt", "video_llava", "llava")
+
+
+@dataclass
+class Notes:
+    """A watcher that writes down what it hears."""
+
+    verdicts: list[Verdict] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    stop_at: str = "never"
+
+    def doing(self, model: str, sample: str, what: str) -> None:
+        self.steps.append(what)
+
+    def found(self, verdict: Verdict) -> None:
+        self.verdicts.append(verdict)
+
+    def cancelled(self) -> bool:
+        return any(self.stop_at in step for step in self.steps)
+
+    def give_way(self) -> float:
+        self.steps.append("gave way")
+        return 0.0
+
+
+Verify = Callable[..., dict[str, Verdict]]
+
+
+@pytest.fixture
+def verify(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Iterator[Verify]:
+    """check -> verdict of one tiny model; what a test has done to the model goes with it."""
+    monkeypatch.setattr(run, "PAIRS", 5)
+
+    def verified(family: str, runs: int = 1) -> dict[str, Verdict]:
+        request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
+        (examined,) = run.verify(request, Notes())
+        return {verdict.check: verdict for verdict in examined.verdicts}
+
+    yield verified
+    for entry in registry.resident():
+        registry.unload(entry)

@@ -1,0 +1,109 @@
+"""All models and samples: a failure stays its own, a cancelled one stops, nothing is polluted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine import settings
+from engine.errors import Cancelled
+from engine.models import registry
+from engine.models.llava import LlavaAdapter
+from engine.types import Sample
+from engine.verify import run, ways
+from engine.verify.verdict import VerifyRequest
+from tests.conftest import make_sample
+from tests.verify.conftest import Notes
+
+
+@pytest.fixture(autouse=True)
+def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
+    monkeypatch.setattr(run, "PAIRS", 5)
+
+
+def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> VerifyRequest:
+    return VerifyRequest(models, samples, max_new_tokens=6, runs=1)
+
+
+def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
+    blind = replace(make_sample(tmp_path, 7), missing={"image": "It has no picture: add one."})
+    blind = replace(blind, frames=(), images=())
+    notes = Notes()
+    wanted = request(blind, sample, models=("tiny-odd", "tiny-llava"))
+    odd, llava = run.verify(wanted, notes)
+    assert not odd.known and "not a known model" in odd.verdicts[0].sentence
+    first, *others = llava.verdicts
+    assert (first.check, first.outcome, first.sample) == ("answer", "skipped", blind.id)
+    assert first.sentence == "It has no picture: add one."
+    assert {v.sample for v in others} == {sample.id, ""} and others[0].passed
+    assert [v for one in (odd, llava) for v in one.verdicts] == notes.verdicts
+    assert notes.steps.count("gave way") == 2
+
+
+def test_a_model_that_raises_is_a_row_that_says_where(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("odd model")
+
+    monkeypatch.setattr(LlavaAdapter, "generate_from_features", broken)
+    models = ("tiny-llava", "tiny-eventgpt")
+    llava, other = run.verify(request(sample, models=models), Notes())
+    (verdict,) = llava.verdicts
+    assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
+    assert len(other.verdicts) > 10
+
+
+def test_cancel_stops_between_two_steps(sample: Sample) -> None:
+    notes = Notes(stop_at="timing the stages")
+    with pytest.raises(Cancelled):
+        run.verify(request(sample), notes)
+    assert notes.steps[-1].startswith("timing the stages")
+    assert {verdict.check for verdict in notes.verdicts} >= {"equal_hooked", "encoded_once"}
+
+
+def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
+    before = torch.get_rng_state()
+    run.verify(request(sample), Notes())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not settings.load().features_dir.exists()
+
+
+def test_raw_events_are_changed_one_by_one(
+    real_root: Path, cache_dir: Path, tiny_models: Path
+) -> None:
+    from engine import dataset
+
+    events = [s for s in dataset.read(real_root).samples if s.events is not None]
+    notes = Notes()
+    run.verify(request(events[0], models=("tiny-eventgpt",)), notes)
+    keys = next(v for v in notes.verdicts if v.check == "keys")
+    changes = {change["what"]: change for change in keys.finding.evidence["changes"]}
+    assert keys.passed and changes["one event changed"]["changed"]
+    assert not changes["equal events under another file name"]["changed"]
+
+
+def test_rounding_is_measured_on_plain_and_is_small_in_float32(
+    sample: Sample, tmp_path: Path
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    subject = ways.Subject(adapter, sample, request(sample), tmp_path, lambda: False)
+    noise = ways.rounding(adapter, subject.plain(subject.greedy))
+    assert 0 < noise < 1e-3
+
+
+def test_bfloat16_is_exact_or_tied(
+    sample: Sample, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (tiny_folder / "models.toml").read_text(encoding="utf-8")
+    other = tiny_folder / "bfloat16.toml"
+    other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+    models = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
+    for examined in run.verify(request(sample, models=models), Notes()):
+        equal = [v for v in examined.verdicts if v.check.startswith("equal_")]
+        assert len(equal) == 4 and all(v.passed for v in equal), equal
+        assert examined.info is not None and examined.info.dtype == "bfloat16"

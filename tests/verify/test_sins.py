@@ -1,0 +1,275 @@
+"""The verifier can fail: every check is tripped by at least one planted sin, and by no clean run.
+
+A sin is planted in what runs (a model, the pipeline, the cache, the clock), never in the verifier.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from engine import cache, decode, media, pipeline, timing
+from engine.models import registry
+from engine.models.base import Adapter
+from engine.models.eventgpt import EventGPTAdapter
+from engine.models.hf_llava import PlaceholderAdapter
+from engine.models.llava import LlavaAdapter
+from engine.timing import VisionProbe
+from engine.types import Generation
+from engine.verify import stages
+from engine.verify.verdict import CHECKS
+from tests.verify.conftest import FAMILIES, Verify
+
+Patch = pytest.MonkeyPatch
+TIMED = {"accounted", "stage3", "observer"}  # a busy machine may leave these open, or worse
+LONG_S = 0.03  # a wait that no tiny model's run can hide
+
+
+def adaptor_applied_twice(patch: Patch) -> None:
+    once = EventGPTAdapter.encode
+
+    def twice(self: Any, prepared: Any) -> torch.Tensor:
+        return self.model.model.feature_adaptor(once(self, prepared))
+
+    patch.setattr(EventGPTAdapter, "encode", twice)
+
+
+def adaptor_twice_in_the_model_itself(patch: Patch) -> None:
+    network = registry.load(registry.entry("tiny-eventgpt")).model
+    projected = network.visval_encode
+    patch.setattr(
+        network, "visval_encode", lambda pixels: network.model.feature_adaptor(projected(pixels))
+    )
+
+
+def one_event_image_instead_of_five(patch: Patch) -> None:
+    whole = EventGPTAdapter.encode
+    patch.setattr(
+        EventGPTAdapter,
+        "encode",
+        lambda self, prepared: whole(self, replace(prepared, pixels=prepared.pixels[:1])),
+    )
+
+
+def encodes_again(patch: Patch) -> None:
+    embed = PlaceholderAdapter.embed
+    patch.setattr(
+        PlaceholderAdapter,
+        "embed",
+        lambda self, prepared, rows: embed(self, prepared, self.encode(prepared)),
+    )
+
+
+def probe_overwrites(patch: Patch) -> None:
+    """The last module's time replaces all others'; the tower is slow, so that it must count."""
+    tower = registry.load(registry.entry("tiny-llava")).model.model.vision_tower
+    tower.register_forward_pre_hook(lambda *_: time.sleep(LONG_S))
+    leave = VisionProbe._leave
+
+    def overwrite(self: VisionProbe, index: int) -> Callable[..., None]:
+        add = leave(self, index)
+
+        def hook(*arguments: Any) -> None:
+            self.ms = 0.0
+            add(*arguments)
+
+        return hook
+
+    patch.setattr(VisionProbe, "_leave", overwrite)
+
+
+def probe_changes_what_it_sees(patch: Patch) -> None:
+    patch.setattr(VisionProbe, "_enter", lambda self, index: lambda module, arguments: None)
+    patch.setattr(
+        VisionProbe,
+        "_leave",
+        lambda self, index: (
+            lambda module, arguments, out: -out if isinstance(out, torch.Tensor) else None
+        ),
+    )
+
+
+def probe_is_slow(patch: Patch) -> None:
+    enter = VisionProbe.__enter__
+
+    def slow(self: VisionProbe) -> VisionProbe:
+        time.sleep(LONG_S)
+        return enter(self)
+
+    patch.setattr(VisionProbe, "__enter__", slow)
+
+
+def probe_stays(patch: Patch) -> None:
+    patch.setattr(VisionProbe, "__exit__", lambda self, *_: None)
+
+
+def ids_cut_by_the_prompts_length(patch: Patch) -> None:
+    def cut(**fields: Any) -> Generation:
+        length = fields["prompt_tokens"]
+        return Generation(**{**fields, "token_ids": fields["token_ids"][length:]})
+
+    patch.setattr(pipeline, "Generation", cut)
+
+
+def key_forgets(name: str) -> Callable[[Patch], None]:
+    def plant(patch: Patch) -> None:
+        spec = Adapter.feature_spec
+        patch.setattr(
+            Adapter,
+            "feature_spec",
+            lambda self, prepared: replace(spec(self, prepared), **{name: ""}),
+        )
+
+    return plant
+
+
+def key_remembers_the_question(patch: Patch) -> None:
+    spec = Adapter.feature_spec
+
+    def with_question(self: Adapter, prepared: Any) -> Any:
+        return replace(spec(self, prepared), model=str(prepared.input_ids.tolist()))
+
+    patch.setattr(Adapter, "feature_spec", with_question)
+
+
+def key_remembers_the_file(patch: Patch) -> None:
+    digest, count = media._digest, itertools.count()
+    patch.setattr(media, "_digest", lambda *arguments: f"{digest(*arguments)}{next(count)}")
+
+
+def features_ignored(patch: Patch) -> None:
+    embed = PlaceholderAdapter.embed
+    patch.setattr(
+        PlaceholderAdapter,
+        "embed",
+        lambda self, prepared, rows: embed(self, prepared, torch.zeros_like(rows)),
+    )
+
+
+def sampled_comparison(patch: Patch) -> None:
+    def draw(scores: torch.Tensor, *_: Any) -> int:
+        return int(torch.multinomial(torch.softmax(scores / 10, dim=-1), 1))
+
+    patch.setattr(decode, "choose", draw)
+
+
+def another_seed(patch: Patch) -> None:
+    seeded = pipeline.seeded
+    patch.setattr(pipeline, "seeded", lambda seed, on: seeded(seed + 1, on))
+
+
+def clock_jumps_back(patch: Patch) -> None:
+    ticks = itertools.cycle((0.0, 5.0, 1.0))
+    patch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+
+
+def clock_runs_slow(patch: Patch) -> None:
+    real = time.perf_counter
+    patch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: real() / 10))
+    slow = LlavaAdapter.encode
+
+    def encode(self: Any, prepared: Any) -> torch.Tensor:
+        time.sleep(LONG_S)
+        return slow(self, prepared)
+
+    patch.setattr(LlavaAdapter, "encode", encode)
+    tower = registry.load(registry.entry("tiny-llava")).model.model.vision_tower
+    tower.register_forward_pre_hook(lambda *_: time.sleep(LONG_S))
+
+
+def work_between_the_stages(patch: Patch) -> None:
+    load = pipeline._Run.load
+
+    def late(self: Any) -> Any:
+        found = load(self)
+        time.sleep(LONG_S)
+        return found
+
+    patch.setattr(pipeline._Run, "load", late)
+
+
+def checksum_not_looked_at(patch: Patch) -> None:
+    """A changed byte in the middle is then a changed number."""
+    unpack = cache._unpack
+
+    def trusting(value: bytes, spec: Any) -> Any:
+        data = value[cache.CHECKSUM :]
+        return unpack(cache._checksum(data) + data, spec)
+
+    patch.setattr(cache, "_unpack", trusting)
+
+
+def generate_raises(patch: Patch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("odd model")
+
+    patch.setattr(LlavaAdapter, "generate", broken)
+
+
+SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
+    "adaptor applied twice": ("eventgpt", adaptor_applied_twice, {"equal_decoupled"}),
+    "adaptor twice in the model": (
+        "eventgpt",
+        adaptor_twice_in_the_model_itself,
+        {"encoded_once"},
+    ),
+    "one event image": (
+        "eventgpt",
+        one_event_image_instead_of_five,
+        {"equal_decoupled", "equal_features", "encoded_once"},
+    ),
+    "encodes again": ("llava", encodes_again, {"encoded_once"}),
+    "probe overwrites": ("llava", probe_overwrites, {"stage3"}),
+    "probe changes what it sees": ("eventgpt", probe_changes_what_it_sees, {"equal_hooked"}),
+    "probe is slow": ("llava", probe_is_slow, {"observer"}),
+    "probe stays": ("llava", probe_stays, {"left_as_found"}),
+    "ids cut by the prompt's length": (
+        "llava",
+        ids_cut_by_the_prompts_length,
+        {"counted", "equal_hooked", "equal_decoupled"},
+    ),
+    "key forgets the dtype": ("llava", key_forgets("dtype"), {"keys"}),
+    "key forgets the checkpoint": ("llava", key_forgets("checkpoint"), {"keys"}),
+    "key forgets the media": ("eventgpt", key_forgets("media"), {"keys"}),
+    "key remembers the question": ("llava", key_remembers_the_question, {"keys"}),
+    "key remembers the file": ("llava", key_remembers_the_file, {"keys"}),
+    "features ignored": ("llava", features_ignored, {"sight", "equal_decoupled"}),
+    "sampled comparison": ("llava", sampled_comparison, {"greedy"}),
+    "another seed": ("llava", another_seed, {"equal_sampled"}),
+    "clock jumps back": ("llava", clock_jumps_back, {"clock"}),
+    "clock runs slow": ("llava", clock_runs_slow, {"clock"}),
+    "work between the stages": ("llava", work_between_the_stages, {"accounted"}),
+    "checksum not looked at": ("llava", checksum_not_looked_at, {"damage"}),
+    "generate raises": ("llava", generate_raises, {"answer"}),
+}
+
+
+@pytest.mark.parametrize("name", SINS)
+def test_a_planted_sin_fails_its_check(
+    name: str, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, plant, expected = SINS[name]
+    plant(monkeypatch)
+    runs = stages.ENOUGH if "stage3" in expected else 1
+    outcomes = {check: verdict.outcome for check, verdict in verify(family, runs).items()}
+    failed = {check for check, outcome in outcomes.items() if outcome == "failed"}
+    assert expected <= failed, outcomes
+
+
+def test_every_check_is_tripped_by_a_sin() -> None:
+    assert set().union(*(expected for _, _, expected in SINS.values())) == set(CHECKS)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_clean_model_fails_no_check(family: str, verify: Verify) -> None:
+    found = verify(family)
+    assert set(found) == set(CHECKS)
+    failed = {check: v.sentence for check, v in found.items() if v.outcome == "failed"}
+    assert not set(failed) - TIMED, failed

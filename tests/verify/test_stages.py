@@ -1,0 +1,114 @@
+"""Verdicts on times, from runs whose times are known because they are made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
+from engine.verify import stages
+from engine.verify.stages import Timed
+
+INFO = ModelInfo("m", "llava", "c", None, "float32", False)
+REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
+
+
+def result(
+    vision: float = 10.0,
+    rest: float = 0.0,
+    source: Source = "measured",
+    tokens: Sequence[float] = (80, 90),
+) -> RunResult:
+    """load 5, preprocess 5, vision, decode 80, and `rest` that no stage covers."""
+    spans, start = [], 0.0
+    for name, ms in (("load", 5.0), ("preprocess", 5.0), ("vision", vision), ("decode", 80.0)):
+        spans.append(Span(name, start, ms, source))
+        start += ms
+    answer = Generation((1, 2), "", "eos", 9, tuple(tokens))
+    return RunResult(REQUEST, INFO, tuple(spans), answer, start + rest, False)
+
+
+def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[Timed]]:
+    kinds = ("computed", "cached", "hooked")
+    return [
+        [Timed(kind, one, one.total_ms + 1) for kind, one in zip(kinds, row, strict=True)]
+        for row in results
+    ]
+
+
+def test_stages_that_add_up_pass_and_the_first_run_stands_apart() -> None:
+    first, warm = result(vision=500, rest=100), result(rest=1)
+    found = stages.accounted(rounds((first,) * 3, *[(warm,) * 3] * 4))
+    assert found.outcome == "passed" and found.figure == pytest.approx(1 / 101)
+    kind = found.evidence["kinds"]["computed"]
+    assert kind["vision"]["median"] == 10 and kind["vision"]["n"] == 4
+    assert kind["first_run_ms"]["vision"] == 500
+
+
+def test_two_per_cent_that_no_stage_covers_fail() -> None:
+    bad = result(rest=3)
+    found = stages.accounted(rounds(*[(result(), bad, result())] * 4))
+    assert found.outcome == "failed" and "cached" in found.sentence
+    assert stages.accounted(rounds(*[(result(rest=-3),) * 3] * 4)).outcome == "failed"
+
+
+@pytest.mark.parametrize(
+    ("probed", "outcome"),
+    [
+        ((10, 10.5, 9.8, 10.2, 10), "passed"),
+        ((3, 3.1, 2.9, 3, 3), "failed"),
+        ((6, 14, 8, 11, 9), "unresolved"),
+        ((3, 3, 3, 3), "unresolved"),
+    ],
+)
+def test_stage_3_by_probe_against_alone(probed: tuple[float, ...], outcome: str) -> None:
+    rows = [(result(10), result(), result(ms)) for ms in (99, *probed)]
+    found = stages.stage3(rounds(*rows))
+    assert found.outcome == outcome
+    assert found.evidence["probe_ms"] == list(probed) and found.evidence["n"] == len(probed)
+    assert ("not resolved with n =" in found.sentence) == (outcome == "unresolved")
+
+
+def test_a_clock_that_only_goes_forward_passes() -> None:
+    found = stages.clock(rounds((result(),) * 3, (result(),) * 3))
+    assert found.outcome == "passed" and found.evidence["runs"] == 6
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        result(vision=-1),
+        result(tokens=(90, 80)),
+        result(rest=-10),
+        RunResult(
+            REQUEST,
+            INFO,
+            (Span("load", 0, 10), Span("vision", 5, 10)),
+            Generation((), "", "eos", 9, ()),
+            20,
+            False,
+        ),
+    ],
+)
+def test_time_that_goes_back_fails(bad: RunResult) -> None:
+    found = stages.clock(rounds((result(), bad, result())))
+    assert found.outcome == "failed" and found.evidence["faults"]
+
+
+@pytest.mark.parametrize("outer", [50.0, 200.0])
+def test_clocks_that_disagree_fail(outer: float) -> None:
+    runs = [[Timed("hooked", result(), outer)]]
+    assert "by another clock" in stages.clock(runs).sentence
+
+
+def test_the_observers_cost_is_a_tick_only_when_resolved() -> None:
+    even = [(100.0, 100.0 + 0.2 * (i % 3)) for i in range(40)]
+    assert stages.observer(even).outcome == "passed"
+    dear = [(100.0, 103.0 + 0.2 * (i % 3)) for i in range(40)]
+    assert stages.observer(dear).outcome == "failed"
+    noisy = [(100.0, 100.0 + 30 * (-1) ** i) for i in range(9)]
+    found = stages.observer(noisy)
+    assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
+    border = [(100.0, 100.9 + 0.2 * (i % 2)) for i in range(40)]
+    assert stages.observer(border).outcome == "unresolved"

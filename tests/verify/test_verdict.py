@@ -1,0 +1,80 @@
+"""What proves a model, which samples are chosen, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import BadInput
+from engine.types import Sample
+from engine.verify.verdict import (
+    CHECKS,
+    MAY_STAY_OPEN,
+    Finding,
+    Outcome,
+    Verdict,
+    VerifyRequest,
+    choose,
+    judged,
+    verified,
+)
+
+SAMPLES = tuple(Sample(str(number), "q") for number in range(10))
+
+
+def verdicts(**outcomes: Outcome) -> list[Verdict]:
+    return [
+        Verdict(check, "m", "s", Finding(outcomes.get(check, "passed"), "")) for check in CHECKS
+    ]
+
+
+def test_all_passed_is_verified_and_a_tie_counts() -> None:
+    assert verified(verdicts(), "m") and verified(verdicts(equal_hooked="tie"), "m")
+    assert not verified(verdicts(), "another")
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_one_failure_or_one_missing_check_spoils(check: str) -> None:
+    assert not verified(verdicts(**{check: "failed"}), "m")
+    assert verified(verdicts(**{check: "unresolved"}), "m") == (check in MAY_STAY_OPEN)
+    rest = [verdict for verdict in verdicts() if verdict.check != check]
+    assert verified(rest, "m") == (check in MAY_STAY_OPEN)
+
+
+def test_a_failure_on_another_sample_spoils() -> None:
+    bad = Verdict("answer", "m", "t", Finding("failed", "It raised."))
+    assert not verified([*verdicts(), bad], "m")
+    other = Verdict("answer", "m", "t", Finding("skipped", "It has no MP4."))
+    assert verified([*verdicts(), other], "m") and not verified([other], "m")
+
+
+def test_samples_are_evenly_spread() -> None:
+    assert [sample.id for sample in choose(SAMPLES, 3)] == ["0", "3", "6"]
+    assert choose(SAMPLES, 10) == SAMPLES
+
+
+@pytest.mark.parametrize("number", [0, -1, 11])
+def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
+    with pytest.raises(BadInput, match=f"samples is {number}: choose a value from 1 to 10"):
+        choose(SAMPLES, number)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"runs": 0}, "runs is 0"),
+        ({"runs": 101}, "runs is 101"),
+        ({"max_new_tokens": 0}, "max_new_tokens is 0"),
+        ({"models": ()}, "No model is named"),
+        ({"samples": ()}, "No sample is chosen"),
+        ({"prompt": " "}, "question is empty"),
+    ],
+)
+def test_requests_that_cannot_be_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        VerifyRequest(**{"models": ("m",), "samples": SAMPLES, **changes})  # type: ignore[arg-type]
+
+
+def test_judged_says_the_first_fault() -> None:
+    assert judged([], "All good.", "ways", {}).outcome == "passed"
+    bad = judged(["This.", "That."], "All good.", "ways", {})
+    assert (bad.outcome, bad.sentence, bad.figure) == ("failed", "This.", 2)
