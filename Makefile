@@ -24,6 +24,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
+	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.records
 
 checkpoints: .venv/run.stamp

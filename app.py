@@ -14,6 +14,9 @@ theme.apply()
 page = st.navigation(
     [
         st.Page("pages/compare.py", title="Compare", default=True),
+        st.Page("pages/verify.py", title="Verify"),
+        st.Page("pages/benchmark.py", title="Benchmark"),
+        st.Page("pages/results.py", title="Results"),
         st.Page("pages/models.py", title="Models"),
     ],
     position="top",

@@ -9,6 +9,7 @@ StageScopeError
 │   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
+├── StoreError              a run folder cannot be read, written or resumed
 └── Cancelled               the user stopped the run
 
 Boundary: this file imports nothing; every other module may import it.
@@ -49,6 +50,10 @@ class ModelUnavailable(StageScopeError):
 
 class CacheError(StageScopeError):
     """The feature cache cannot be read or written."""
+
+
+class StoreError(StageScopeError):
+    """A run folder cannot be read, written or resumed."""
 
 
 class Cancelled(StageScopeError):

@@ -74,4 +74,9 @@ def stage(span: Span | None) -> dict[str, Any] | None:
     """None for a stage that was not measured."""
     if span is None:
         return None
-    return {"ms": span.ms, "source": span.source, "original_ms": span.original_ms}
+    return {
+        "start_ms": span.start_ms,
+        "ms": span.ms,
+        "source": span.source,
+        "original_ms": span.original_ms,
+    }

@@ -53,6 +53,11 @@ class Settings:
     def features_dir(self) -> Path:
         return self.cache_dir / "features"
 
+    @property
+    def hashes_file(self) -> Path:
+        """Where the hashes of checkpoint files are remembered."""
+        return self.cache_dir / "checkpoint-hashes.json"
+
 
 def load() -> Settings:
     """The settings now in force, or SettingsError with the value that cannot be used."""

@@ -5,6 +5,7 @@ Boundary: the verifier's watcher on one side, a frozen view on the other; keeps 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class VerifyView:
     error: str
     certificate: Mapping[str, Any] | None
     unkept: str
+    elapsed_s: float  # at work; waiting for the device is no part of it
 
     @property
     def ended(self) -> bool:
@@ -45,6 +47,17 @@ class VerifyJob(Job):
     misuse: bool = False  # a model was named that models.toml does not hold
     _doing: tuple[str, str, str] = ("", "", "")
     _verdicts: list[Verdict] = field(default_factory=list)
+    _stopped: float | None = None
+
+    @property
+    def elapsed_s(self) -> float:
+        if self._started is None:
+            return 0.0
+        return (self._stopped or time.monotonic()) - self._started
+
+    def work(self) -> None:
+        super().work()
+        self._stopped = time.monotonic()
 
     @property
     def title(self) -> str:
@@ -98,4 +111,5 @@ class VerifyJob(Job):
             error=self.error,
             certificate=self.certificate,
             unkept=self.unkept,
+            elapsed_s=self.elapsed_s,
         )

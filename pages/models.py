@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
+from engine import standing
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui import cards, runs
+from ui.verify import kept
 
 SEES = {"events": "event images", "video": "8 frames of a video", "image": "one frame"}
 
@@ -25,12 +27,23 @@ def show(entry: ModelEntry) -> None:
         cards.heading(entry)
         if reason is None:
             st.badge("ready", color="green")
+            proof(entry)
         else:
             st.badge("not available", color="orange")
             cards.notice(reason, f"reason_{entry.name}")
         revision = f", revision {entry.revision}" if entry.revision else ""
         cards.small(f"Sees {SEES[entry.kind]}; runs in {entry.dtype}.", f"form_{entry.name}")
         cards.small(f"{entry.name}: {entry.checkpoint}{revision}", f"checkpoint_{entry.name}")
+
+
+def proof(entry: ModelEntry) -> None:
+    """Whether a certificate covers the entry as it would run now, and the way to it."""
+    found = standing.covering(entry)
+    words, colour, help_text = cards.standing(found["hash"] if found else None)
+    st.badge(words, color=colour, help=help_text)
+    query = {kept.HASH: found["hash"]} if found else {"verify_models": entry.label}
+    label = "Show the certificate" if found else "Verify this model"
+    st.page_link("pages/verify.py", label=label, query_params=query)
 
 
 def main() -> None:

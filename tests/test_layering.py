@@ -23,6 +23,11 @@ FORBIDDEN = {
     "engine/headlines.py": {"audit", "pipeline", "jobs", "models", "imported_report"},
     "engine/imported_report.py": {"pipeline", "jobs", "models", "cli"},
     "engine/jobs.py": {"pipeline", "run_job", "dataset", "media", "cli"},
+    "engine/store.py": {"pipeline", "jobs", "models", "media", "benchmark", "frame", "report"},
+    "engine/frame.py": {"pipeline", "jobs", "models", "media", "benchmark", "rows", "report"},
+    "engine/stats.py": {"pipeline", "jobs", "models", "media", "store", "frame", "report"},
+    "engine/benchmark.py": {"report", "cli", "benchmark_job", "run_job"},
+    "engine/report/findings.py": {"pipeline", "jobs", "models", "media", "benchmark", "cli"},
 }
 
 
@@ -93,12 +98,15 @@ def test_only_the_cache_knows_diskcache() -> None:
         "engine.imported_report",
         "engine.dataset",
         "engine.run_job",
+        "engine.benchmark_job",
+        "engine.report",
         "engine.models.registry",
         "engine.__main__",
     ],
 )
 def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
-    code = f"import sys, {module}; print([m for m in ('torch', 'streamlit') if m in sys.modules])"
+    heavy = ("torch", "streamlit", "pandas", "altair")
+    code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -12,6 +12,7 @@ from typing import Literal
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine import certificates
 from engine.models.checkpoint import ModelEntry
 from engine.run_job import RunView
 from engine.types import RunResult
@@ -20,10 +21,18 @@ from ui.text import count, escape, ms, rate
 from ui.theme import FAMILY_COLOURS
 
 ANSWER_HEIGHT = 250
-Colour = Literal["green", "orange", "violet"]
+Colour = Literal["green", "orange", "violet", "gray"]
 CACHE_HELP = (
     "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
     "the total of this run and the total with stage 3 at the time it took when it was computed."
+)
+VERIFIED_HELP = (
+    "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
+    "decoupled inference is the model's own. The Verify page shows what was and was not proved."
+)
+UNVERIFIED_HELP = (
+    "No certificate covers this checkpoint, code, device and dtype: nobody has proved that these "
+    "are the times of the model's own inference. The Verify page does that."
 )
 DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
 COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
@@ -192,17 +201,21 @@ def figures(result: RunResult) -> dict[str, str]:
 
 
 def _badges(result: RunResult) -> None:
-    shown = badges(result)
-    if not shown:
-        return
     with st.container(horizontal=True, gap="small"):
-        for words, colour, help_text in shown:
+        for words, colour, help_text in badges(result):
             st.badge(words, color=colour, help=help_text)
+
+
+def standing(name: str | None) -> tuple[str, Colour, str]:
+    """The badge of a model as it ran: its certificate by the hash, or that there is none."""
+    if name is None:
+        return "unverified", "gray", UNVERIFIED_HELP
+    return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
 
 
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
-    found: list[tuple[str, Colour, str]] = []
+    found = [standing(certificates.of(result))]
     for span in result.spans:
         if span.source == "cached":
             words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"

@@ -13,7 +13,15 @@ import streamlit as st
 
 from ui import cards
 
-NUMBERS = ("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p")
+NUMBERS = (
+    *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
+    *("verify_samples", "verify_runs", "verify_tokens"),
+    *("bench_samples", "bench_repeat", "bench_warmup", "bench_tokens"),
+)
+NAMES = (
+    *("compare_root", "compare_sample", "compare_models"),
+    *("verify_root", "verify_models", "bench_root", "bench_models"),
+)
 _NUMBER = re.compile(r"\d{1,10}(\.\d{1,6})?")
 _LINK = "compare_link"
 
@@ -26,8 +34,7 @@ def remember() -> None:
     if odd:
         st.rerun()  # the widgets of this run still know what the link said
     if _LINK not in st.session_state:
-        names = ("compare_root", "compare_sample", "compare_models")
-        st.session_state[_LINK] = {name: _asked(name) for name in names}
+        st.session_state[_LINK] = {name: _asked(name) for name in NAMES}
 
 
 def _asked(name: str) -> list[str]:

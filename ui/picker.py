@@ -6,27 +6,19 @@ under its key.  Sentences of the engine are shown as they are.
 
 from __future__ import annotations
 
-import concurrent.futures
-import ipaddress
 from collections.abc import Sequence
-from concurrent.futures import Future
-from pathlib import Path
 
 import streamlit as st
 
-from engine import dataset, settings
-from engine.dataset import Dataset
-from engine.errors import BadInput, DatasetError
+from engine import dataset
+from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui import cards, links, media, runs, uploads
-from ui.background import demo_scenes
+from ui import cards, datasets, links, media, runs, uploads
 from ui.text import count, names_of
 
-DEMO = "demo"
 MAX_MODELS = 3
-GLANCE_S = 0.3  # scenes that are there already are not worth a notice
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
 
@@ -54,13 +46,9 @@ def pick_sample() -> Sample | None:
 
 
 def _from_dataset() -> Sample | None:
-    found = _read(_root())
+    found = datasets.read(datasets.pick("compare_root"))
     if found is None:
         return None
-    for number, sentence in enumerate(found.problems[:3]):
-        cards.notice(sentence, f"dataset_{number}")
-    if not found.samples:
-        raise DatasetError(f"{found.root} holds no sample: choose another dataset.")
     by_id = {sample.id: sample for sample in found.samples}
     labels = names_of(found.samples)
     links.say_unknown("compare_sample", labels.values(), "sample")
@@ -72,77 +60,6 @@ def _from_dataset() -> Sample | None:
         bind="query-params",
     )
     return by_id.get(str(chosen))
-
-
-def _root() -> Path:
-    """The chosen root; a path that is not in the settings counts on a loopback server only."""
-    current = settings.load()
-    known = [DEMO, *(str(path) for path in current.datasets)]
-    if not on_loopback():
-        links.say_unknown("compare_root", ["Demo scenes", *known], "dataset")
-    chosen = st.selectbox(
-        "Dataset",
-        known,
-        format_func=lambda name: "Demo scenes" if name == DEMO else name,
-        accept_new_options=on_loopback(),
-        key="compare_root",
-        bind="query-params",
-        help="Pick a dataset of the settings"
-        + (", or type the path of a dataset's folder." if on_loopback() else "."),
-    )
-    if chosen == DEMO or chosen is None:
-        return current.demo_dir
-    if chosen not in known and not on_loopback():
-        raise DatasetError("A path can be typed only while the server listens on this machine.")
-    return settings.expand(str(chosen))
-
-
-def on_loopback() -> bool:
-    """Whether nobody but this machine can reach the server."""
-    address = st.get_option("server.address")
-    if address == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(address or "").is_loopback
-    except ValueError:
-        return False
-
-
-def _read(root: Path) -> Dataset | None:
-    """The dataset of a root; None while the demo scenes are being made."""
-    if root == settings.load().demo_dir:
-        making = demo_scenes(root)
-        if making.done() and not (root / f"{dataset.STEM}.json").is_file():
-            demo_scenes.clear()  # somebody has emptied the cache folder
-            making = demo_scenes(root)
-        if not concurrent.futures.wait([making], GLANCE_S).done:
-            _wait(making)
-            return None
-        if (error := making.exception()) is not None:
-            demo_scenes.clear()
-            raise DatasetError(f"The demo scenes could not be made in {root} ({error}).")
-    return _read_once(root, _stamp(root))
-
-
-@st.fragment(run_every=0.4)
-def _wait(making: Future[Path]) -> None:
-    if making.done():
-        st.rerun()
-    st.caption("Making the demo scenes: once, a few seconds …")
-
-
-@st.cache_resource(show_spinner="Reading the dataset …", max_entries=8)
-def _read_once(root: Path, changed: tuple[tuple[str, int], ...]) -> Dataset:
-    return dataset.read(root)
-
-
-def _stamp(root: Path) -> tuple[tuple[str, int], ...]:
-    """Changes with the JSON, and with any file put into or taken out of a sequence's folder."""
-    paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
-    try:
-        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in paths))
-    except OSError:
-        return ()
 
 
 def _own() -> Sample | None:
@@ -199,7 +116,8 @@ def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[M
         bind="query-params",
         placeholder="Choose the models that answer",
     )
-    _say_why_not([(by_name[name], reason) for name, reason in reasons.items() if reason])
+    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
+    say_why_not(absent, "compare")
     return tuple(entry for entry in entries if entry.name in chosen)
 
 
@@ -207,10 +125,11 @@ def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
     return registry.unavailable(entry) if sample is None else registry.cannot_run(entry, sample)
 
 
-def _say_why_not(pairs: Sequence[tuple[ModelEntry, str]]) -> None:
+def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
+    """The models that cannot run, each with its reason, folded away."""
     if not pairs:
         return
-    with st.expander(f"{count(len(pairs), 'model')} cannot run here", key="compare_why_not"):
+    with st.expander(f"{count(len(pairs), 'model')} cannot run here", key=f"{page}_why_not"):
         for entry, reason in pairs:
             st.text(entry.label)
             cards.small(reason, f"why_{entry.name}")

@@ -56,3 +56,28 @@ def names_of(samples: Sequence[Sample]) -> dict[str, str]:
 
 def _full(sample: Sample) -> str:
     return f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
+
+
+def duration(seconds: float) -> str:
+    """ "42 s", "3 min 20 s", "2 h 5 min"."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
+
+
+def figure(value: float | None) -> str:
+    """A number with three digits that mean something; "–" for none."""
+    if value is None or value != value:
+        return "–"
+    size = abs(value)
+    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
+    return f"{value:,.{digits}f}"
+
+
+def when(stamp: str) -> str:
+    """The day and minute of a UTC time as run.json has it; anything else as it is."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00", stamp)
+    return f"{found[1]} {found[2]} UTC" if found else stamp

@@ -1,8 +1,7 @@
 """Colours, the fixed order of stages and families, and the little CSS the pages need.
 
-Boundary: constants and one function.  The stage colours keep 3:1 against the light and the dark
-ground and stay apart for the three kinds of colour blindness; the model colours mark a card's edge
-and always stand beside a name.
+Boundary: constants and one function; the colours themselves are the engine's, which draws reports
+with them too.  The model colours mark a card's edge and always stand beside a name.
 """
 
 from __future__ import annotations
@@ -12,19 +11,25 @@ from pathlib import Path
 
 import streamlit as st
 
+from engine.palette import FAMILY_COLOURS, OTHER_FAMILY, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.types import STAGES
+
+__all__ = [
+    "FAMILY_COLOURS",
+    "ICON",
+    "LOGO",
+    "OTHER_FAMILY",
+    "PARTS",
+    "STAGE_COLOURS",
+    "STAGE_MEANING",
+    "UNACCOUNTED",
+    "apply",
+    "family_colour",
+]
 
 ICON = Path(__file__).with_name("icon.png")
 LOGO = Path(__file__).with_name("logo.svg")
-UNACCOUNTED = "unaccounted"
 PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
-STAGE_COLOURS: Mapping[str, str] = {
-    "load": "#3D93D8",
-    "preprocess": "#C9820A",
-    "vision": "#11805A",
-    "decode": "#C2568F",
-    UNACCOUNTED: "#868D97",
-}
 STAGE_MEANING: Mapping[str, str] = {
     "load": "read the files, choose the frames",
     "preprocess": "resize, normalise, tokenise",
@@ -32,13 +37,6 @@ STAGE_MEANING: Mapping[str, str] = {
     "decode": "embed, prefill and produce the tokens",
     UNACCOUNTED: "what the four stages do not cover",
 }
-FAMILY_COLOURS: Mapping[str, str] = {
-    "eventgpt": "#8768D8",
-    "video_llava": "#1F8A9C",
-    "llava": "#B5652B",
-}
-OTHER_FAMILY = "#868D97"
-
 _STYLE = """
 .stMainBlockContainer { padding: 4rem 2.5rem 3rem; max-width: 1800px; }
 [data-testid="stSidebarHeader"] { height: 3.4rem; margin-bottom: 0; }
@@ -57,11 +55,56 @@ _STYLE = """
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
 [class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: 0.8rem; }
+[class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
+[class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
+[class*="st-key-proof_evidence"] { background: #868D9714; }
+.figures-wide { overflow-x: auto; margin: 0.2rem 0 0.8rem; }
+.figures { border-collapse: collapse; font-size: 0.84rem; font-variant-numeric: tabular-nums; }
+.figures caption { text-align: left; opacity: 0.75; padding: 0 0 0.3rem; caption-side: top; }
+.figures th, .figures td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #868D9755;
+  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: anywhere; }
+.figures thead th { font-weight: 600; background: #868D971A; overflow-wrap: normal; }
+.figures .figures-number { text-align: right; white-space: nowrap; }
+.figures thead .figures-number { white-space: normal; }
+.figures .figures-word { text-align: left; }
+.words-between { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.7;
+  border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
+.words-between del { background: #C8453B26; text-decoration: line-through; }
+.words-between ins { background: #11805A26; text-decoration: underline; }
+[class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
+  font-size: 0.78rem; padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
+.proof-cells { display: grid; gap: 0.3rem; }
+.proof-cell { min-width: 0; }
+.proof-name { font-size: 0.8rem; opacity: 0.8; font-family: monospace; overflow-wrap: anywhere; }
+.proof-question, .proof-cell, .proof-list, .proof-note { font-size: 0.86rem; line-height: 1.35; }
+.proof-question { opacity: 0.85; }
+.proof-mark { display: inline-block; padding: 0.1rem 0.5rem; border-radius: 0.25rem;
+  white-space: nowrap; font-size: 0.84rem; border-left: 4px solid #868D97; }
+.proof-symbol { font-weight: 700; margin-right: 0.35rem; }
+.proof-passed, .proof-verified { background: #11805A22; border-color: #11805A; }
+.proof-tie, .proof-checking { background: #3D93D822; border-color: #3D93D8; }
+.proof-failed, .proof-refused { background: #C8453B2B; border-color: #C8453B; }
+.proof-unresolved { background: #C9820A26; border-color: #C9820A; }
+.proof-absent, .proof-waiting { background: #868D971A; border-color: #868D97; }
+.proof-pending { border-color: transparent; opacity: 0.6; }
+.proof-state { display: inline-block; border-left: 4px solid; border-radius: 0.25rem;
+  padding: 0.15rem 0.6rem; font-weight: 600; }
+.proof-headline { font-weight: 600; margin: 0.5rem 0; line-height: 1.4; }
+.proof-head { font-weight: 600; font-size: 0.84rem; margin: 0.5rem 0 0.2rem; }
+.proof-list { margin: 0; padding-left: 1.1rem; overflow-wrap: anywhere; }
+.proof-list li { font-size: 0.86rem; margin-bottom: 0.15rem; }
+.proof-grid { border-collapse: collapse; font-size: 0.86rem; margin: 0.3rem 0;
+  font-variant-numeric: tabular-nums; }
+.proof-grid th, .proof-grid td { border: 1px solid #868D9755; padding: 0.25rem 0.6rem;
+  text-align: left; font-weight: 400; overflow-wrap: anywhere; white-space: pre-wrap; }
+.proof-grid thead th { font-weight: 600; background: #868D971A; }
+.proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
+.proof-token, .proof-first { white-space: pre-wrap; border: 1px solid #868D9755;
+  border-radius: 0.2rem; padding: 0.08rem 0.2rem; margin-right: 0.12rem; font-size: 0.9rem; }
+.proof-pale { opacity: 0.6; }
+.proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
+.proof-note, .proof-skipped { font-weight: 400; margin: 0 0.4rem; font-size: 0.8rem; }
 """
-
-
-def family_colour(family: str) -> str:
-    return FAMILY_COLOURS.get(family, OTHER_FAMILY)
 
 
 def apply() -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.camera import KINDS
 from engine.demo.recorder import decode_mp4, encode_mp4
-from engine.demo.scenes import ATTRIBUTES, FPS, FRAMES, MIRRORED, Scene, render
+from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
 from engine.demo.simulator import simulate
 from engine.media.events import render as draw_events
 from engine.types import Events

@@ -7,21 +7,18 @@ answers as a person would. It knows nothing of networks.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.dataset import write_dataset
 from engine.demo.questions import ASKED, DEFAULT_QUESTION
-from engine.demo.reading import read_attributes
-from engine.demo.scenes import ATTRIBUTES
+from engine.demo.reading import MOTION_ASKED, Claims, Score, read_attributes, score
 from engine.types import Sample
 
 DEMO_MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo")
 BATCH = 50  # scenes on disk at a time
-MOTION_ASKED = "motion, asked"  # from the answer to the question about it
-Claims = dict[str, str]
-Score = dict[str, float]
+SCORED = (*ATTRIBUTES, MOTION_ASKED)
 Table = dict[str, dict[str, Score]]
 
 
@@ -41,28 +38,7 @@ def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) ->
             for model in models:
                 claims[model] += _claims(model, samples)
         say(f"evaluated scenes {part.start} to {part.stop - 1}")
-    return {model: score(truths, claims[model]) for model in models}
-
-
-def score(truths: Sequence[Claims], claims: Sequence[Claims]) -> dict[str, Score]:
-    """What was claimed about each scene against what is there, per attribute."""
-    table: dict[str, Score] = {}
-    for name in (*ATTRIBUTES, MOTION_ASKED):
-        attribute = "motion" if name == MOTION_ASKED else name
-        applies = [row for row, truth in enumerate(truths) if attribute in truth]
-        if not applies:
-            continue
-        wanted = [truths[row][attribute] for row in applies]
-        given = [claims[row].get(name) for row in applies]
-        right = sum(said == value for said, value in zip(given, wanted, strict=True))
-        common = Counter(wanted).most_common(1)[0][1]
-        table[name] = {
-            "accuracy": right / len(applies),
-            "majority": common / len(applies),
-            "n": len(applies),
-            "claimed": sum(said is not None for said in given) / len(applies),
-        }
-    return table
+    return {model: score(truths, claims[model], SCORED) for model in models}
 
 
 def as_text(table: Table) -> str:

@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from transformers import CLIPVisionModel, LlamaConfig, LlamaForCausalLM
 
 from engine.demo.answers import VOICES, Voice
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.corpus import Corpus, truth_of
 from engine.demo.lessons import QUESTIONS_PER_LOOK, Reader, draw_lesson, teach
 from engine.demo.networks import SIGHT, VOICE, Pupil, language_config
-from engine.demo.scenes import ATTRIBUTES, draw_truth
+from engine.demo.scenes import draw_truth
 from engine.demo.towers import Sight, batches, normalise, say, set_rate, tokens_of
 
 Rng = np.random.Generator

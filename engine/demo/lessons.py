@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.demo.answers import Truth, Voice, draw_answer
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.questions import ASKED, draw_question
-from engine.demo.scenes import ATTRIBUTES
 from engine.demo.words import FRAMES
 
 Rng = np.random.Generator

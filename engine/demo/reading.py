@@ -1,13 +1,19 @@
-"""Reads an answer about a demo scene back into what it claims.
+"""Reads an answer about a demo scene back into what it claims, and holds that against the scene.
 
-The boundary: text in, attribute -> value out. It knows the wordings of answers.py by their telling
-words only, so that an answer put a little differently is still read.
+The boundary: text in, attribute -> value out; claims in, scores out. It knows the
+wordings of answers.py by their telling words only, so that an answer put a little differently is
+still read.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
+MOTION_ASKED = "motion, asked"  # from the answer to the question about it
+Claims = dict[str, str]
+Score = dict[str, float]
 _CURVES = re.compile(r"\b(?:curves?|bends?|turns?)\b[^.]*\bto the (left|right)\b")
 _MOTIONS = (
     ("approaching", re.compile(r"\b(?:coming|getting|comes|gets) closer\b")),
@@ -34,6 +40,33 @@ def read_attributes(text: str) -> dict[str, str]:
         for attribute, value in _claims(sentence):
             claims.setdefault(attribute, set()).add(value)
     return {name: values.pop() for name, values in claims.items() if len(values) == 1}
+
+
+def score(
+    truths: Sequence[Mapping[str, str]], claims: Sequence[Claims], names: Iterable[str]
+) -> dict[str, Score]:
+    """What was claimed about each scene against what is there, per attribute.
+
+    accuracy is right answers / n and claimed the share that state the attribute at all; n counts
+    the scenes to which it applies; majority is what always naming the commonest value would get.
+    """
+    table: dict[str, Score] = {}
+    for name in names:
+        attribute = "motion" if name == MOTION_ASKED else name
+        applies = [row for row, truth in enumerate(truths) if attribute in truth]
+        if not applies:
+            continue
+        wanted = [truths[row][attribute] for row in applies]
+        given = [claims[row].get(name) for row in applies]
+        right = sum(said == value for said, value in zip(given, wanted, strict=True))
+        common = Counter(wanted).most_common(1)[0][1]
+        table[name] = {
+            "accuracy": right / len(applies),
+            "majority": common / len(applies),
+            "n": len(applies),
+            "claimed": sum(said is not None for said in given) / len(applies),
+        }
+    return table
 
 
 def _claims(sentence: str) -> list[tuple[str, str]]:

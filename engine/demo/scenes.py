@@ -13,6 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from engine.demo import movers, props
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
 from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light
 
@@ -20,15 +21,6 @@ FPS = 20
 FRAMES = 20
 REACH = 60.0  # metres: nothing stands farther away
 
-ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "curve": ("left", "straight", "right"),
-    "lead vehicle": ("none", "car", "truck"),
-    "motion": ("approaching", "steady", "pulling away"),
-    "roadside": ("trees", "buildings", "guardrail", "open field"),
-    "guardrail side": ("left", "right"),
-    "pedestrian": ("none", "left", "right"),
-    "time of day": ("day", "night"),
-}
 MIRRORED = ("curve", "guardrail side", "pedestrian")
 
 

@@ -19,9 +19,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import CLIPVisionConfig, CLIPVisionModel
 
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.camera import KIND, KINDS
 from engine.demo.corpus import GRID, SIZE, Corpus
-from engine.demo.scenes import ATTRIBUTES
 
 Sight = Literal["frames", "events"]
 HIDDEN = 128

@@ -164,7 +164,6 @@ class Adapter(ABC):
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry with the digest of its files and the device it will run on."""
     revision = folder.name if entry.folder is None else entry.revision
-    memo = settings.load().cache_dir / "checkpoint-hashes.json"
     return ModelInfo(
         name=entry.name,
         family=entry.family,
@@ -172,7 +171,7 @@ def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=revision,
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint.digest(folder, entry.name, memo),
+        digest=checkpoint.digest(folder, entry.name, settings.load().hashes_file),
         device=str(devices.choose()),
     )
 

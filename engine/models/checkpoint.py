@@ -12,6 +12,7 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,15 +145,26 @@ def digest(folder: Path, name: str, memo: Path) -> str:
     A file's hash is kept in the JSON file `memo` under its path, size, times and inode, because
     reading 14 GB takes as long as loading them.
     """
-    total = hashlib.blake2b(digest_size=16)
-    for config in sorted(folder.glob("*.json")):
-        total.update(config.name.encode() + config.read_bytes())
     known = _read_memo(memo)
     found = {_identity(file): file for file in weight_files(folder, name)}
     hashes = {key: known.get(key) or _hash(file) for key, file in found.items()}
+    _write_memo(memo, known, hashes)
+    return _total(folder, found, hashes)
+
+
+def known_digest(folder: Path, name: str, memo: Path) -> str | None:
+    """The digest if `memo` holds every weight file as it is now, else None: nothing is hashed."""
+    known = _read_memo(memo)
+    found = {_identity(file): file for file in weight_files(folder, name)}
+    return _total(folder, found, known) if found.keys() <= known.keys() else None
+
+
+def _total(folder: Path, found: Mapping[str, Path], hashes: Mapping[str, str]) -> str:
+    total = hashlib.blake2b(digest_size=16)
+    for config in sorted(folder.glob("*.json")):
+        total.update(config.name.encode() + config.read_bytes())
     for key, file in found.items():
         total.update(f"{file.name}:{hashes[key]}".encode())
-    _write_memo(memo, known, hashes)
     return total.hexdigest()
 
 

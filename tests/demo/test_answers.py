@@ -9,8 +9,9 @@ import pytest
 
 from engine.demo import answers
 from engine.demo.answers import ASKED, QUESTIONS, VOICES, Voice, read_attributes, reference
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.evaluate import score
-from engine.demo.scenes import ATTRIBUTES, draw_truth
+from engine.demo.scenes import draw_truth
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
 
 

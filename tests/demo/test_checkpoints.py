@@ -14,7 +14,7 @@ from engine.demo import evaluate
 from engine.demo.corpus import HELD_OUT
 from engine.demo.dataset import write_dataset
 from engine.demo.questions import ASKED, DEFAULT_QUESTION
-from engine.demo.reading import read_attributes
+from engine.demo.reading import read_attributes, score
 from engine.demo.train import CHECKPOINTS
 from engine.types import Sample
 
@@ -57,7 +57,8 @@ def test_folder_is_an_ordinary_checkpoint(folder: str) -> None:
 def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
     """Far above chance in every attribute the model can know (the commonest value has .3 to .6)."""
     claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]
-    table = evaluate.score([dict(sample.truth) for sample in samples], claims)
+    truths = [dict(sample.truth) for sample in samples]
+    table = score(truths, claims, evaluate.SCORED)
     hidden = {"eventgpt-demo": "time of day", "llava-demo": "motion"}.get(model)
     for name, row in table.items():
         if name == evaluate.MOTION_ASKED:

@@ -7,9 +7,10 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from engine.demo.attributes import ATTRIBUTES
 from engine.demo.camera import KIND
 from engine.demo.dataset import SEEDS
-from engine.demo.scenes import ATTRIBUTES, MIRRORED, Scene, draw_truth, mirror, render
+from engine.demo.scenes import MIRRORED, Scene, draw_truth, mirror, render
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from engine.dataset import read
 from engine.run_job import RunJob, RunView
 from tests.conftest import picture
 from tests.pages.conftest import Open
-from ui import background, picker
+from ui import background, datasets
 
 SHORT = {"tokens": "5"}
 
@@ -223,9 +223,9 @@ def test_a_root_without_a_dataset_is_a_sentence(app: Open, root: str) -> None:
 def test_a_typed_root_is_refused_on_a_server_others_can_reach(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picker, "on_loopback", lambda: False)
+    monkeypatch.setattr(datasets, "on_loopback", lambda: False)
     at = app(root="/nowhere/at/all")
-    assert at.selectbox(key="compare_root").value == picker.DEMO
+    assert at.selectbox(key="compare_root").value == datasets.DEMO
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_only_loopback_addresses_are_local(
     address: str | None, local: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(st, "get_option", lambda _: address)
-    assert picker.on_loopback() is local
+    assert datasets.on_loopback() is local
 
 
 def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:

@@ -1,0 +1,259 @@
+"""A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
+
+Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
+pipeline's; where rows are kept, the store's; who looks, the watcher's.  Nothing here grows with
+the number of results.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from engine import header, jobs, rows, store
+from engine.errors import Cancelled, ModelUnavailable, StageScopeError, StoreError
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.plan import Task
+from engine.prompts import DEFAULT_QUESTION
+from engine.readiness import Ready, prepare, resume
+from engine.types import RunRequest, Sample, StageName
+
+if TYPE_CHECKING:
+    from engine.models.base import Adapter
+
+__all__ = ["Alone", "Outcome", "Ready", "Watcher", "prepare", "resume", "run"]
+log = logging.getLogger(__name__)
+Outcome = Literal["finished", "cancelled"]
+Row = dict[str, Any]
+
+
+class Watcher(Protocol):
+    """Who looks at a dataset run: the pipeline's watcher, and what happens between two samples."""
+
+    def stage(self, name: StageName) -> None: ...
+    def token(self, token: int, ms: float) -> None: ...
+    def cancelled(self) -> bool: ...
+    def give_way(self) -> float:
+        """Lets others have the device; how many milliseconds that took."""
+        ...
+
+
+class Alone:
+    """A watcher that looks at nothing and yields to nobody."""
+
+    def stage(self, name: StageName) -> None: ...
+    def token(self, token: int, ms: float) -> None: ...
+    def cancelled(self) -> bool:
+        return False
+
+    def give_way(self) -> float:
+        return 0.0
+
+
+def run(ready: Ready, watcher: Watcher | None = None) -> Outcome:
+    """All tasks that have no row yet.  The run stays open and resumable whatever happens.
+
+    StoreError when results can no longer be kept.  The summary is written when nothing is left.
+    """
+    return _Benchmark(ready, watcher or Alone()).run()
+
+
+@dataclass
+class _Streak:
+    """Failures of one model in a row, and the last reason."""
+
+    length: int = 0
+    reason: str = ""
+
+
+@dataclass
+class _Benchmark:
+    """The state of one sitting."""
+
+    ready: Ready
+    watcher: Watcher
+    streaks: dict[str, _Streak] = field(default_factory=dict)
+    given_up: set[str] = field(default_factory=set)
+    paused_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
+        self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+
+    def run(self) -> Outcome:
+        self.tracker.begin()
+        try:
+            for batch in self.plan.batches():
+                self._batch(batch)
+        except Cancelled:
+            self._note("stopped", "Cancelled; it can be resumed.")
+            return "cancelled"
+        except BaseException as error:
+            with suppress(StoreError):  # a full disk has its own sentence
+                self._note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
+            raise
+        self.writer.finish(self._summary())
+        self._note("finished", "")
+        return "finished"
+
+    # One batch of models: loaded, warmed up, then asked.
+    def _batch(self, batch: tuple[str, ...]) -> None:
+        waiting = {task.model for task in self.plan.tasks(batch) if task not in self.done}
+        adapters = self._load([name for name in batch if name in waiting])
+        for name, adapter in adapters.items():
+            self._warm_up(name, adapter)
+        for task in self.plan.tasks(batch):
+            if task not in self.done and task.model not in self.given_up:
+                self._between()
+                self._ask(task, adapters[task.model])
+
+    def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
+        """The adapters of a batch; a model that does not load is given up, the others go on."""
+        adapters: dict[str, Adapter] = {}
+        for name in names:
+            self._between()
+            self.tracker.doing(f"loading {name}")
+            try:
+                adapters[name] = _load(self.ready.entries[name], keep=names)
+            except StageScopeError as error:
+                self._give_up(name, str(error))
+        return adapters
+
+    def _warm_up(self, name: str, adapter: Adapter) -> None:
+        """Rows of a phase of their own, numbered on from those of earlier sittings."""
+        begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
+        able = [s for s in self.plan.samples if not self._missing(name, s)] or [""]
+        for index in range(self.plan.warmup):
+            task = Task(name, able[index % len(able)], begin + index, "warmup")
+            if task.sample and name not in self.given_up:
+                self._between()
+                self._ask(task, adapter)
+
+    def _missing(self, model: str, sample: str) -> str | None:
+        return self.ready.samples[sample].missing.get(self.ready.entries[model].kind)
+
+    def _between(self) -> None:
+        """Between two pieces of work others may have the device; the next row says so."""
+        if self.watcher.cancelled():
+            raise Cancelled("The run was cancelled.")
+        paused = self.watcher.give_way()
+        if paused:
+            self.paused_ms += paused
+            self.tracker.paused(paused)
+            self._note("paused", "The device was lent to other work.", ms=round(paused, 1))
+
+    def _ask(self, task: Task, adapter: Adapter) -> None:
+        self.tracker.doing(f"{task.model}, {task.phase}, sample {task.sample}")
+        sample = self.ready.samples[task.sample]
+        reason = self._missing(task.model, task.sample)
+        row = self._failed(task, sample, reason) if reason else self._answer(task, sample, adapter)
+        row |= {
+            "sequence": sample.sequence,
+            "reference": sample.reference,
+            "truth": dict(sample.truth),
+            "repeat": task.repeat,
+            "phase": task.phase,
+            "paused_ms": self.paused_ms,  # the device was lent just before
+            "at": header.now(),
+        }
+        self.paused_ms = 0.0
+        self.writer.append(row)
+        self.tracker.row(row)
+        if not reason:
+            self._count_failures(task.model, row["error"])
+
+    def _answer(self, task: Task, sample: Sample, adapter: Adapter) -> Row:
+        """The row of one run; only the user's stop and a lack of storage end more than the row."""
+        from engine import pipeline
+
+        try:
+            request = self._request(task, sample)
+            result = pipeline.run(adapter, request, jobs.feature_cache(), self.watcher)
+        except Cancelled:
+            raise
+        except StageScopeError as error:
+            return self._failed(task, sample, str(error))
+        except Exception as error:  # whatever a model raises costs its own row
+            log.exception("%s failed on %s", task.model, task.sample)
+            return self._failed(task, sample, f"{task.model}: {type(error).__name__}: {error}")
+        if result.generation.stop == "cancelled":
+            raise Cancelled("The run was cancelled.")
+        return rows.row(result)
+
+    def _request(self, task: Task, sample: Sample) -> RunRequest:
+        plan = self.plan
+        prompt = plan.prompt or sample.question or DEFAULT_QUESTION
+        return RunRequest(
+            sample, task.model, prompt, plan.decode, plan.frames, plan.cache, plan.mode
+        )
+
+    def _failed(self, task: Task, sample: Sample, reason: str) -> Row:
+        """The reason and no figure; written even where the question itself is what is wrong."""
+        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=self.plan.mode)
+        prompt = self.plan.prompt or sample.question or DEFAULT_QUESTION
+        return rows.failed(request, self.ready.entries[task.model], reason) | {"prompt": prompt}
+
+    def _count_failures(self, model: str, error: str | None) -> None:
+        streak = self.streaks.setdefault(model, _Streak())
+        streak.length = streak.length + 1 if error else 0
+        streak.reason = error or ""
+        if streak.length >= self.plan.stop_after:
+            self._give_up(
+                model, f"{streak.length:,} failures in a row, the last one: {streak.reason}"
+            )
+
+    def _give_up(self, model: str, reason: str) -> None:
+        self.given_up.add(model)
+        self.tracker.give_up(model, reason)
+        self._note("given up", f"{model} was given up: {reason}", model=model)
+
+    def _note(self, event: str, text: str, **more: Any) -> None:
+        self.writer.note(event, text, **more)
+        if text:
+            self.tracker.note(text)
+
+    def _summary(self) -> dict[str, Any]:
+        """Counts, and each figure of each model; neither texts nor token times are read for it."""
+        from engine import frame, summary
+
+        view = self.tracker.view()
+        table = frame.frame([store.read(self.writer.folder)], answers=False)
+        return {
+            "format": header.FORMAT,
+            "version": header.VERSION,
+            "id": self.writer.header.id,
+            "finished": header.now(),
+            "planned": view.planned,
+            "results": view.done,
+            "failed": view.failed,
+            "given_up": {live.model: live.given_up for live in view.models if live.given_up},
+            "counts": [vars(count) for count in summary.counts(table)],
+            "figures": [vars(figure) for figure in summary.figures(table)],
+        }
+
+
+def _load(entry: ModelEntry, keep: Sequence[str]) -> Adapter:
+    """The adapter; models that this batch does not need make room if need be."""
+    try:
+        return registry.load(entry)
+    except ModelUnavailable:
+        others = [other for other in registry.resident() if other.name not in keep]
+        if not others:
+            raise
+    for other in others:
+        registry.unload(other)
+    _free()
+    return registry.load(entry)
+
+
+def _free() -> None:
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.accelerator.is_available():
+        torch.accelerator.memory.empty_cache()

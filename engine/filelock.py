@@ -1,0 +1,78 @@
+"""One writer at a time: an exclusive lock on a file, held for as long as its process lives.
+
+Boundary: locks and nothing else.  The operating system lets go of the lock when the process ends,
+however it ends, so that no stale lock is ever left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+PATIENCE_S = 0.5  # somebody who only asks whether it is held has it for an instant
+_PAUSE_S = 0.02
+
+
+class FileLock:
+    """Held between acquire() and release(); two of them exclude each other in one process too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self, patience_s: float = PATIENCE_S) -> bool:
+        """Whether the lock could be had; OSError if its file cannot be made."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        end = time.monotonic() + patience_s
+        while not _take(descriptor):
+            if time.monotonic() > end:
+                os.close(descriptor)
+                return False
+            time.sleep(_PAUSE_S)
+        self._descriptor = descriptor
+        return True
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            _let_go(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def held(path: Path) -> bool:
+    """Whether some process holds the lock now."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR)
+        try:
+            if not _take(descriptor):
+                return True
+            _let_go(descriptor)
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _let_go(descriptor: int) -> None:
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,160 @@
+"""The results of runs as one pandas table: a line per result, the columns that figures come from.
+
+Boundary: from rows on disk to a table; it computes nothing but where a result belongs.  Token ids
+and spans stay on disk: `offset` finds a row again (Run.row).  Times are milliseconds, NaN where
+there is none; a failed result has its reason and no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.store import Run, task_of
+from engine.types import STAGES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Group = Literal["measured", "cold", "warm-up", "after a pause"]
+GROUPS: tuple[Group, ...] = ("measured", "cold", "warm-up", "after a pause")
+SPANS = (*STAGES, "prefill", "steps")
+NUMBERS = (
+    *(f"{name}_ms" for name in SPANS),
+    "vision_original_ms",
+    "ttft_ms",
+    "tpot_ms",
+    "tokens_per_s",
+    "total_ms",
+    "uncached_total_ms",
+    "unaccounted_ms",
+    "new_tokens",
+    "context_tokens",
+)
+TEXTS = ("text", "reference", "prompt")
+
+
+def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
+    """All results of the runs, in their order.  Without answers: no texts and no token times.
+
+    label       the model, with its run's id where two runs have results of one model
+    group       "measured", or why the result stays out of means: cold, warm-up, after a pause
+    cached      whether a stage was read from the cache
+    forced      whether the answer's length was forced
+    token_ms    times of the new tokens since the run's start, an array per result
+    """
+    return join([one(run, answers) for run in runs], [run.id for run in runs])
+
+
+def one(run: Run, answers: bool = True) -> pd.DataFrame:
+    """The results of a single run, without labels: they depend on what stands beside it."""
+    import pandas as pd
+
+    table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
+    for name in NUMBERS:
+        table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
+    return table
+
+
+def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """Tables of one() under each other; `names` tell models apart that stand in several."""
+    import pandas as pd
+
+    numbered = [table.assign(number=number) for number, table in enumerate(tables)]
+    filled = [table for table in numbered if len(table)] or numbered[:1]
+    table = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True)
+    return table.assign(label=_labels(table, names))
+
+
+def _columns(answers: bool) -> list[str]:
+    fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
+    state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
+    sources = [f"{name}_source" for name in SPANS]
+    return [*fixed, *state, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
+
+
+def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
+    seen = set()
+    for offset, row in run.results():
+        task = task_of(row)
+        if task is None or task in seen:  # no row of ours, or one that a hand has doubled
+            continue
+        seen.add(task)
+        yield [run.id, 0, offset, *_line(row, answers)]
+
+
+def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
+    spans = {name: _span(row, name) for name in SPANS}
+    cached = any(span.get("source") == "cached" for span in spans.values())
+    config = _mapping(row.get("decode_config"))
+    values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
+    values += [row.get("phase"), _group(row), cached]
+    values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
+    values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
+    values.append(_mapping(row.get("truth")))
+    values += [span.get("source") for span in spans.values()]
+    values += [span.get("ms") for span in spans.values()]
+    values.append(spans["vision"].get("original_ms"))
+    values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
+    if answers:
+        values += [row.get(name) or "" for name in TEXTS]
+        values.append(_times(row.get("token_ms")))
+    return values
+
+
+def _group(row: Mapping[str, Any]) -> Group:
+    if row["phase"] == "warmup":
+        return "warm-up"
+    if row.get("cold"):
+        return "cold"
+    return "after a pause" if row.get("paused_ms") else "measured"
+
+
+def _span(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    place = row if name in ("prefill", "steps") else _mapping(row.get("stages"))
+    return _mapping(place.get(name))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _most(config: Mapping[str, Any]) -> Any:
+    return config.get("max_new_tokens")
+
+
+def _times(value: Any) -> npt.NDArray[np.float64]:
+    try:
+        found = np.asarray(value or [], dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return found if found.ndim == 1 else np.empty(0)
+
+
+def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
+    """The model alone where that says enough."""
+    models: pd.Series[str] = table["model"].astype(str)
+    pairs = table[["model", "number"]].drop_duplicates()
+    if not pairs["model"].duplicated().any():
+        return models
+    return models + " · " + _run_names(table, ids)
+
+
+def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
+    """Each line's run by its id, numbered where one run was given twice."""
+    names = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
+    found: pd.Series[str] = table["number"].map(dict(enumerate(names)))
+    return found
+
+
+def labels(table: pd.DataFrame) -> list[str]:
+    """The labels in the order of their first result."""
+    return [str(label) for label in table["label"].unique()]
+
+
+def measured(table: pd.DataFrame) -> pd.DataFrame:
+    """What may enter means: answered, measured, neither cold nor warm-up nor after a pause."""
+    return table[(table["group"] == "measured") & (table["error"] == "")]

@@ -1,0 +1,60 @@
+"""What readers say about answers: a note, a thumb up or down, kept with the run.
+
+Boundary: one file of a run folder, appended; the last word about an answer counts.  A run that is
+finished, or at work in another process, can be marked all the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from engine import lines
+from engine.errors import BadInput, StoreError
+from engine.header import now
+from engine.lines import Appender
+from engine.plan import Task
+from engine.store import task_of
+
+MARKS = "marks.jsonl"
+MAX_NOTE_CHARS = 4000
+Thumb = Literal["up", "down", ""]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What stands at one answer; an empty thumb and an empty note are no mark."""
+
+    thumb: Thumb = ""
+    note: str = ""
+
+
+def read(folder: Path) -> dict[Task, Mark]:
+    """The marks of a run, by the key of the answer they are about."""
+    found: dict[Task, Mark] = {}
+    for _, line in lines.read(folder / MARKS):
+        task = task_of(line)
+        thumb, note = line.get("thumb"), line.get("note")
+        if task is not None and thumb in ("up", "down", "") and isinstance(note, str):
+            found[task] = Mark(thumb, note)
+    return {task: mark for task, mark in found.items() if mark != Mark()}
+
+
+def put(folder: Path, task: Task, mark: Mark) -> None:
+    """Replaces the mark of one answer; BadInput for a note that is too long."""
+    if len(mark.note) > MAX_NOTE_CHARS:
+        raise BadInput(
+            f"The note has {len(mark.note):,} characters: shorten it to {MAX_NOTE_CHARS:,}."
+        )
+    try:
+        appender = Appender(folder / MARKS)
+        try:
+            appender.end_torn_line()
+            appender.append({"at": now(), **task._asdict(), "thumb": mark.thumb, "note": mark.note})
+        finally:
+            appender.close()
+    except OSError as error:
+        raise StoreError(
+            f"The note cannot be kept in {folder} ({error.strerror}): make room and try again."
+        ) from error

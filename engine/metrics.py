@@ -1,0 +1,89 @@
+"""The names, units and formulas of what a result is measured by, and which values may be averaged.
+
+Boundary: a table of results (frame.py) in, values out; no statistics.  The formulas stand beside
+the figures wherever they are shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`cacheable`: a stage read from the cache changes it.  Times: `less` is faster."""
+
+    name: str
+    label: str
+    unit: str
+    meaning: str
+    cacheable: bool = False
+    less_is_faster: bool = True
+
+    @property
+    def column(self) -> str:
+        return f"{self.name}_ms" if self.unit == "ms" else self.name
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric("load", "load", "ms", "stage 1: read the files, choose the frames"),
+    Metric("preprocess", "preprocess", "ms", "stage 2: resize, normalise, tokenise"),
+    Metric("vision", "vision", "ms", "stage 3: vision tower and projector", True),
+    Metric("decode", "decode", "ms", "stage 4: embed, prefill, token steps"),
+    Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token"),
+    Metric("steps", "decode: token steps", "ms", "first to last token"),
+    Metric("unaccounted", "unaccounted", "ms", "the total less the four stages"),
+    Metric("total", "total", "ms", "start to end of the run", True),
+    Metric("uncached_total", "total, cached stages at their computed time", "ms",
+           "the total, each cached stage at the time it took when it was computed"),
+    Metric("ttft", "TTFT", "ms", "start of the run to the first new token", True),
+    Metric("tpot", "TPOT", "ms", "(total - TTFT) / (new tokens - 1)"),
+    Metric("itl", "ITL", "ms", "gaps between new tokens, pooled"),
+    Metric("tokens_per_s", "tok/s", "tokens/s", "(new tokens - 1) / (total - TTFT)",
+           less_is_faster=False),
+    Metric("new_tokens", "new tokens", "tokens", "ids produced, end of answer counted",
+           less_is_faster=False),
+    Metric("context_tokens", "context", "tokens", "prompt ids with the visual tokens in place",
+           less_is_faster=False),
+)  # fmt: skip
+BY_NAME = {metric.name: metric for metric in METRICS}
+PAIRED = tuple(m for m in METRICS if m.name not in ("itl", "context_tokens", "uncached_total"))
+
+
+def values(lines: pd.DataFrame, metric: Metric) -> npt.NDArray[np.float64]:
+    """One value per result that has it; ITL: every gap of every result."""
+    if metric.name == "itl":
+        return gaps(lines)
+    found: npt.NDArray[np.float64] = lines[metric.column].to_numpy(dtype=np.float64)
+    return np.extract(np.isfinite(found), found)
+
+
+def gaps(lines: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Times between neighbouring tokens, all results pooled; none without token times."""
+    if "token_ms" not in lines:
+        return np.empty(0)
+    parts = [np.diff(times) for times in lines["token_ms"] if len(times) > 1]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def sources(lines: pd.DataFrame, metric: Metric) -> pd.Series[str]:
+    """Where each result's value comes from: measured, cached, hook or derived."""
+    own = f"{metric.name}_source"
+    if own in lines:
+        return lines[own].fillna("not measured").astype(str)
+    if metric.name == "uncached_total":
+        return lines["cached"].map({True: "cached", False: "measured"})
+    touched = lines["cached"] if metric.cacheable else lines["cached"] & False
+    return touched.map({True: "cached", False: "measured"})
+
+
+def fair(lines: pd.DataFrame, metric: Metric) -> pd.DataFrame:
+    """The results whose value of this metric was measured here, not read from the cache."""
+    return lines[sources(lines, metric) != "cached"] if metric.cacheable else lines

@@ -1,0 +1,56 @@
+"""Two texts word by word: how much they share, and where they differ.
+
+Boundary: strings in, numbers and pieces out.  Overlap is no accuracy: an answer may share words
+with a reference and be wrong, or share none and be right.
+
+Word F1 is the overlap that SQuAD scores answers by (Rajpurkar et al. 2016): the harmonic mean of
+the shares of each text's words that the other has too, repeated words counted as often as both
+have them.  Words are runs of letters and digits in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+NAME = "word F1"
+_WORD = re.compile(r"\w+")
+_PIECE = re.compile(r"\s*\S+")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of the two texts: in both, or in the first or second alone."""
+
+    kind: Literal["both", "first", "second"]
+    text: str
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def word_f1(first: str, second: str) -> float | None:
+    """From 0 (no word shared) to 1 (the same words); None where neither text has a word."""
+    a, b = words(first), words(second)
+    if not a and not b:
+        return None
+    shared = sum((Counter(a) & Counter(b)).values())
+    return 2 * shared / (len(a) + len(b))
+
+
+def difference(first: str, second: str) -> tuple[Piece, ...]:
+    """The texts as pieces in reading order; what only one of them has is marked as its own."""
+    a, b = _PIECE.findall(first), _PIECE.findall(second)
+    matcher = SequenceMatcher(None, [p.strip() for p in a], [p.strip() for p in b], autojunk=False)
+    pieces = []
+    for kind, i, j, k, m in matcher.get_opcodes():
+        if kind == "equal":
+            pieces.append(Piece("both", "".join(a[i:j])))
+            continue
+        pieces += [Piece("first", "".join(a[i:j]))] if i < j else []
+        pieces += [Piece("second", "".join(b[k:m]))] if k < m else []
+    return tuple(pieces)

@@ -1,0 +1,170 @@
+"""How a run stands while it goes on: counts, rate, time left, live medians, the last failures.
+
+Boundary: rows go in, a frozen view comes out.  What is kept does not grow with the run: medians
+are those of the last WINDOW results, failures the last FAILURES.  Monotonic clock throughout.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.types import STAGES
+
+WINDOW = 200
+FAILURES = 50
+_LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens")
+
+
+@dataclass(frozen=True)
+class Failure:
+    model: str
+    sample: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Live:
+    """One model so far.  `medians` are of the last results that were neither cold nor warm-up nor
+    read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any."""
+
+    model: str
+    done: int
+    failed: int
+    medians: Mapping[str, float]
+    given_up: str = ""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """done and failed count measured results of the whole run, those of earlier sittings too."""
+
+    planned: int
+    done: int
+    failed: int
+    per_s: float | None  # measured results a second in this sitting, pauses left out
+    left_s: float | None
+    paused_ms: float
+    current: str  # what goes on, as words
+    models: tuple[Live, ...]
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass
+class _Model:
+    done: int = 0
+    failed: int = 0
+    given_up: str = ""
+    values: dict[str, deque[float]] = field(
+        default_factory=lambda: {name: deque(maxlen=WINDOW) for name in _LIVE}
+    )
+
+
+class Tracker:
+    """Takes what a run does, in its thread; view() is for any thread."""
+
+    def __init__(self, planned: int, models: Sequence[str]) -> None:
+        self._planned = planned
+        self._models = {name: _Model() for name in models}
+        self._failures: deque[Failure] = deque(maxlen=FAILURES)
+        self._notes: deque[str] = deque(maxlen=FAILURES)
+        self._here = 0  # measured results of this sitting
+        self._paused_ms = 0.0
+        self._current = ""
+        self._start: float | None = None
+        self._lock = threading.Lock()
+
+    def earlier(self, row: Mapping[str, Any]) -> None:
+        """A row that the run folder held before."""
+        with self._lock:
+            self._count(row)
+
+    def begin(self) -> None:
+        self._start = time.monotonic()
+
+    def doing(self, words: str) -> None:
+        self._current = words
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """A new row."""
+        with self._lock:
+            self._here += row["phase"] == "measured"
+            self._count(row)
+
+    def paused(self, ms: float) -> None:
+        self._paused_ms += ms
+
+    def give_up(self, model: str, reason: str) -> None:
+        self._models[model].given_up = reason
+
+    def note(self, text: str) -> None:
+        with self._lock:
+            self._notes.append(text)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        model = self._models.get(str(row.get("model")))
+        if model is None or row.get("phase") != "measured":
+            return
+        model.done += 1
+        if row.get("error"):
+            model.failed += 1
+            self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
+        elif not row.get("cold"):
+            for name, value in live_figures(row).items():
+                model.values[name].append(value)
+
+    def view(self) -> Progress:
+        with self._lock:
+            done = sum(model.done for model in self._models.values())
+            rate = self._rate()
+            todo = sum(self._share() - m.done for m in self._models.values() if not m.given_up)
+            return Progress(
+                planned=self._planned,
+                done=done,
+                failed=sum(model.failed for model in self._models.values()),
+                per_s=rate,
+                left_s=max(0, todo) / rate if rate else None,
+                paused_ms=self._paused_ms,
+                current=self._current,
+                models=tuple(self._live(name) for name in self._models),
+                failures=tuple(self._failures),
+                notes=tuple(self._notes),
+            )
+
+    def _share(self) -> int:
+        return self._planned // max(1, len(self._models))
+
+    def _rate(self) -> float | None:
+        if self._start is None or not self._here:
+            return None
+        worked = time.monotonic() - self._start - self._paused_ms / 1000
+        return self._here / worked if worked > 0 else None
+
+    def _live(self, name: str) -> Live:
+        model = self._models[name]
+        medians = {key: statistics.median(values) for key, values in model.values.items() if values}
+        return Live(name, model.done, model.failed, medians, model.given_up)
+
+
+def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a row that may enter a median; what a cached stage touches is left out."""
+    stages = row["stages"]
+    found = {
+        name: stage["ms"]
+        for name, stage in stages.items()
+        if stage is not None and stage["source"] != "cached"
+    }
+    cached = any(stage is not None and stage["source"] == "cached" for stage in stages.values())
+    names = (
+        ("tpot_ms", "new_tokens") if cached else ("ttft_ms", "tpot_ms", "total_ms", "new_tokens")
+    )
+    for name in names:
+        if row[name] is not None:
+            found[name.removesuffix("_ms")] = row[name]
+    return found

@@ -1,0 +1,114 @@
+"""What a run's figures depend on, as digests: samples, code, checkpoints, machine.
+
+Boundary: computes and compares identities.  Torch is imported for the machine's description alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine import device, settings
+from engine.header import DatasetIdentity, Header, ModelIdentity
+from engine.models import checkpoint
+from engine.models.checkpoint import ModelEntry
+from engine.types import Sample
+
+ENGINE = Path(__file__).parent
+# What turns files into tokens and times; how results are kept and shown may change freely.
+CODE = ("media", "models", "pipeline.py", "decode.py", "timing.py", "prompts.py", "types.py")
+LIBRARIES = ("torch", "transformers", "av", "pillow", "numpy")
+
+
+def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
+    """The digest covers each sample's record and its files' names and sizes, not their bytes:
+    reading a thousand recordings would take as long as a run.  It does not depend on the root."""
+    total = hashlib.blake2b(digest_size=16)
+    for sample in samples:
+        text = json.dumps(_fields(root, sample), sort_keys=True)
+        total.update(text.encode() + b"\n")
+    return DatasetIdentity(str(root), total.hexdigest())
+
+
+def _fields(root: Path, sample: Sample) -> dict[str, Any]:
+    files = [*sample.event_images, *sample.frames, *sample.images]
+    files += [path for path in (sample.events, sample.mp4) if path is not None]
+    return {
+        "id": sample.id,
+        "question": sample.question,
+        "reference": sample.reference,
+        "truth": dict(sample.truth),
+        "files": sorted(_name_and_size(root, path) for path in files),
+    }
+
+
+def _name_and_size(root: Path, path: Path) -> tuple[str, int]:
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    try:
+        return name, path.stat().st_size
+    except OSError:
+        return name, -1
+
+
+def describe_code() -> str:
+    """Hex text that changes with the code between files and tokens, and its libraries."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in CODE:
+        path = ENGINE / part
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            total.update(file.relative_to(ENGINE).as_posix().encode() + file.read_bytes())
+    total.update(" ".join(f"{name}={version(name)}" for name in LIBRARIES).encode())
+    return total.hexdigest()
+
+
+def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
+    """ModelUnavailable for a checkpoint that is not here."""
+    return tuple(map(_describe_model, entries))
+
+
+def _describe_model(entry: ModelEntry) -> ModelIdentity:
+    folder = checkpoint.locate(entry)
+    memo = settings.load().cache_dir / "checkpoint-hashes.json"
+    return ModelIdentity(
+        name=entry.name,
+        label=entry.label,
+        family=entry.family,
+        checkpoint=entry.checkpoint,
+        revision=folder.name if entry.folder is None else entry.revision,
+        dtype=entry.dtype,
+        digest=checkpoint.digest(folder, entry.name, memo),
+    )
+
+
+def describe_machine() -> dict[str, str]:
+    return device.environment(device.choose())
+
+
+def differences(kept: Header, found: Header) -> list[str]:
+    """What has changed since a run began, each as the end of a sentence."""
+    changed = []
+    if kept.dataset.digest != found.dataset.digest:
+        changed.append(f"the samples in {found.dataset.root} are others")
+    if kept.code != found.code:
+        changed.append("the engine's code or libraries are others")
+    now = {model.name: model for model in found.models}
+    for model in kept.models:
+        here = now.get(model.name)
+        if here is None or (here.digest, here.dtype) != (model.digest, model.dtype):
+            changed.append(f"the checkpoint or dtype of {model.name} is another")
+    return changed
+
+
+def moved(kept: Header, found: Header) -> str:
+    """What is different about the machine, as a sentence for the journal, or nothing."""
+    here = dict(found.environment)
+    parts = [
+        f"{name} {text} instead of {kept.environment.get(name, 'nothing')}"
+        for name, text in here.items()
+        if kept.environment.get(name) != text
+    ]
+    return f"The machine has changed: {', '.join(parts)}." if parts else ""

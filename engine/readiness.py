@@ -1,0 +1,124 @@
+"""Before a dataset run: everything that can be refused is refused here, before anything runs.
+
+Boundary: from a plan, or the folder of a run that goes on, to what the run needs: an open writer,
+its samples, its models' entries.  It loads no model and asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import dataset, lines, provenance, settings, store
+from engine.errors import BadInput, ModelUnavailable, StoreError
+from engine.header import Header
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.plan import Plan
+from engine.progress import Tracker
+from engine.store import Writer
+from engine.types import Sample
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that is open for writing and has all it needs: close the writer when it is over."""
+
+    writer: Writer
+    samples: Mapping[str, Sample]
+    entries: Mapping[str, ModelEntry]
+    tracker: Tracker
+
+
+def prepare(plan: Plan, found: dataset.Dataset, folder: Path | None = None) -> Ready:
+    """A new run of this plan, in `folder` or a new one of the settings' runs folder.
+
+    BadInput, ModelUnavailable or StoreError before anything runs.
+    """
+    samples = _chosen(plan, found)
+    entries = {name: registry.entry(name) for name in plan.models}
+    _refuse_hopeless(plan, samples, entries)
+    header = _header(plan, found.root, samples, entries)
+    place = folder or settings.load().runs_dir / header.id
+    writer = store.create(header, place)
+    writer.note("started", f"{plan.planned:,} results are planned.")
+    return Ready(writer, samples, entries, Tracker(plan.planned, plan.models))
+
+
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready:
+    """The rest of a run.  Another dataset, code or checkpoint is refused unless forced.
+
+    `root` is where its dataset is now, if it has been moved.
+    """
+    writer = store.reopen(folder)
+    try:
+        return _continued(writer, root, force)
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
+    header = writer.header
+    plan = header.plan
+    found = dataset.read(root or Path(header.dataset.root))
+    samples = _chosen(plan, found)
+    entries = {name: registry.entry(name) for name in plan.models}
+    here = _header(plan, found.root, samples, entries)
+    changed = provenance.differences(header, here)
+    if changed and not force:
+        raise StoreError(
+            f"{writer.folder} cannot go on, because {' and '.join(changed)}: put back what it "
+            "began with, start a new run, or mix the two knowingly with --force."
+        )
+    text = "; ".join(f"forced although {change}" for change in changed)
+    writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
+    tracker = Tracker(plan.planned, plan.models)
+    for _, row in lines.read(writer.folder / store.RESULTS):
+        if store.task_of(row) is not None:
+            tracker.earlier(row)
+    return Ready(writer, samples, entries, tracker)
+
+
+def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
+    """The plan's samples by id, or BadInput for ids that the dataset does not hold."""
+    known = {sample.id: sample for sample in found.samples}
+    absent = [sample for sample in plan.samples if sample not in known]
+    if absent:
+        raise BadInput(
+            f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
+            f"is {absent[0]!r}: give the dataset that holds them."
+        )
+    return {sample: known[sample] for sample in plan.samples}
+
+
+def _refuse_hopeless(
+    plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
+) -> None:
+    """Before anything runs: a model that is not here, or records of which none can be used."""
+    for entry in entries.values():
+        if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
+            raise ModelUnavailable(reason)
+    reasons = [s.missing.get(e.kind) for s in samples.values() for e in entries.values()]
+    if all(reasons):
+        raise BadInput(
+            f"None of the {len(samples):,} samples can be shown to {' or '.join(plan.models)}; "
+            f"the first one: {reasons[0]}"
+        )
+
+
+def _header(
+    plan: Plan, root: Path, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
+) -> Header:
+    return Header(
+        plan=plan,
+        dataset=provenance.describe_dataset(root, list(samples.values())),
+        models=provenance.describe_models(entries.values()),
+        environment=provenance.describe_machine(),
+        code=provenance.describe_code(),
+    )
+
+
+def _others_fill_memory(entry: ModelEntry) -> bool:
+    return any(other != entry for other in registry.resident())

@@ -1,0 +1,106 @@
+"""The formats of a report: which there are, and each as pieces of text.
+
+Boundary: runs in, text out.  CSV has one line per result; a text that a spreadsheet would take for
+a formula gets an apostrophe in front.  Token ids and times are in the run's results.jsonl.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from engine import header
+from engine.frame import frame
+from engine.report import html, markdown, trace
+from engine.report.document import document, title
+from engine.report.findings import gather
+from engine.store import Run
+
+_LEFT_OUT = ("number", "offset", "token_ms", "truth")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write(runs: Sequence[Run], form: str) -> Iterator[str]:
+    """A report of at least one run in one of FORMATS, piece by piece."""
+    return FORMATS[form](runs)
+
+
+def _markdown(runs: Sequence[Run]) -> Iterator[str]:
+    yield markdown.render(document(gather(runs)))
+
+
+def _html(runs: Sequence[Run]) -> Iterator[str]:
+    found = gather(runs)
+    yield html.render(title(found), document(found))
+
+
+def _csv(runs: Sequence[Run]) -> Iterator[str]:
+    table = frame(runs)
+    columns = [name for name in table.columns if name not in _LEFT_OUT]
+    yield _line(columns)
+    for values in table[columns].itertuples(index=False):
+        yield _line([_cell(value) for value in values])
+
+
+def _line(values: Sequence[Any]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Nothing for what there is none of; no text that begins a formula."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _json(runs: Sequence[Run]) -> Iterator[str]:
+    found = gather(runs)
+    yield (
+        json.dumps(
+            {
+                "runs": [_run(run) for run in found.runs],
+                "counts": [asdict(one) for one in found.counts],
+                "figures": [asdict(one) for one in found.figures],
+                "comparisons": [asdict(one) for one in found.comparisons],
+                "speedups": [asdict(one) for one in found.splits],
+                "lenses": [asdict(one) for one in found.lenses],
+                "attributes": [asdict(one) for one in found.attributes],
+                "overlaps": [asdict(one) for one in found.overlaps],
+                "data_flow": [asdict(one) for one in found.passages],
+                "verified": found.verified,
+                "failures": [
+                    {"label": label, "reason": reason, "n": n}
+                    for (label, reason), n in found.failures.items()
+                ],
+            },
+            indent=1,
+            allow_nan=False,
+        )
+        + "\n"
+    )
+
+
+def _run(run: Run) -> Mapping[str, Any]:
+    return {
+        **header.as_json(run.header),
+        "state": run.state,
+        "journal": list(run.journal),
+        "problems": list(run.problems),
+    }
+
+
+FORMATS: dict[str, Callable[[Sequence[Run]], Iterator[str]]] = {
+    "md": _markdown,
+    "html": _html,
+    "csv": _csv,
+    "json": _json,
+    "trace": trace.pieces,
+}

@@ -1,0 +1,141 @@
+"""All that a report says, computed once: counts, figures, comparisons, splits, agreement.
+
+Boundary: runs in, frozen findings out; no wording.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from engine import agreement, lens, pairs, speedup, summary
+from engine.agreement import AttributeScore, OverlapScore
+from engine.frame import frame, labels
+from engine.lens import LensName
+from engine.pairs import Comparison
+from engine.report.flow import Passage, passages
+from engine.speedup import Split
+from engine.store import Run
+from engine.summary import Count, Figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """One label seen through one lens: medians over n results."""
+
+    lens: LensName
+    label: str
+    n: int
+    tokens: float
+    total_ms: float
+    tpot_ms: float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report is made of.  `verified` maps a label to its certificates and their counts."""
+
+    runs: tuple[Run, ...]
+    table: pd.DataFrame
+    counts: tuple[Count, ...]
+    figures: tuple[Figure, ...]
+    verified: Mapping[str, Mapping[str, int]]
+    failures: Mapping[tuple[str, str], int]
+    comparisons: tuple[Comparison, ...] = ()
+    splits: tuple[Split, ...] = ()
+    lenses: tuple[LensRow, ...] = ()
+    lens_notes: tuple[str, ...] = ()
+    attributes: tuple[AttributeScore, ...] = ()
+    overlaps: tuple[OverlapScore, ...] = ()
+    passages: tuple[Passage, ...] = ()
+
+
+def gather(runs: Sequence[Run]) -> Findings:
+    """Everything, over all results of the runs."""
+    found = outline(runs, frame(runs))
+    table = found.table
+    couples = list(combinations(labels(table), 2))
+    splits = [speedup.split(table, a, b) for a, b in couples]
+    rows, notes = _through_lenses(table)
+    return replace(
+        found,
+        comparisons=tuple(one for a, b in couples for one in pairs.compare_all(table, a, b)),
+        splits=tuple(split for split in splits if split is not None),
+        lenses=rows,
+        lens_notes=notes,
+        attributes=agreement.attributes(table),
+        overlaps=agreement.overlaps(table),
+        passages=passages(runs, table),
+    )
+
+
+def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
+    """What is quick even for many results: counts, figures, certificates, failures."""
+    return Findings(
+        runs=tuple(runs),
+        table=table,
+        counts=summary.counts(table),
+        figures=summary.figures(table),
+        verified=_verified(table),
+        failures=_failures(table),
+    )
+
+
+def figures(table: pd.DataFrame) -> dict[str, Any]:
+    """Counts and figures as JSON has them."""
+    return {
+        "counts": [asdict(count) for count in summary.counts(table)],
+        "figures": [asdict(figure) for figure in summary.figures(table)],
+    }
+
+
+def _through_lenses(table: pd.DataFrame) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
+    rows, notes = [], []
+    for name in lens.LENSES:
+        seen = lens.look(table, name)
+        found = [_lens_row(name, label, seen.table) for label in labels(seen.table)]
+        rows += [row for row in found if row is not None]
+        if any(found):
+            notes.append(seen.note)
+    return tuple(rows), tuple(notes)
+
+
+def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None:
+    some = table[(table["label"] == label) & ~table["cached"].astype(bool)]
+    if some.empty:
+        return None
+    tpot = some["tpot_ms"].median()
+    return LensRow(
+        name,
+        label,
+        len(some),
+        float(some["new_tokens"].median()),
+        float(some["total_ms"].median()),
+        None if tpot != tpot else float(tpot),
+    )
+
+
+def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Per label: certificate (or UNVERIFIED) and how many answered results carry it."""
+    answered = table[table["error"] == ""]
+    found: dict[str, dict[str, int]] = {}
+    for label, value in zip(answered["label"], answered["verified"], strict=True):
+        known = value if isinstance(value, str) and value else UNVERIFIED
+        counter = found.setdefault(label, {})
+        counter[known] = counter.get(known, 0) + 1
+    return found
+
+
+def _failures(table: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """(label, reason) and how often, the commonest first."""
+    failed = table[table["error"] != ""]
+    pairs_ = zip(failed["label"], failed["error"], strict=True)
+    return dict(Counter(pairs_).most_common())

@@ -1,0 +1,83 @@
+"""A document as one HTML file: charts inside as SVG, no script, nothing fetched from anywhere.
+
+Boundary: blocks in, text out.  Every text is escaped, and the file's own policy forbids scripts
+and requests, so that what a model said cannot do anything in a reader's browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.charts import svg
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d2430; --soft: #5b6472; --line: #d6dae0;
+  --ground: #fff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7ec; --soft: #a3acb9; --line: #3a4250; --ground: #12161d; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground);
+  max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; } h3 { font-size: 1rem; }
+p, li { max-width: 60rem; overflow-wrap: anywhere; }
+figure { margin: 1.2rem 0; color: var(--ink); overflow-x: auto; }
+figcaption, caption { color: var(--soft); font-size: .87rem; text-align: left; padding: .3rem 0; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: .87rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .7rem .25rem 0; border-bottom: 1px solid var(--line); text-align: right;
+  vertical-align: top; }
+th.w, td.w { text-align: left; overflow-wrap: anywhere; }
+th { color: var(--soft); font-weight: 600; }
+@media print {
+  :root { --ink: #000; --soft: #444; --line: #bbb; --ground: #fff; }
+  body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
+  figure, tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
+  .wide, figure { overflow: visible; } }
+"""
+
+
+def render(title: str, blocks: Iterable[Block]) -> str:
+    """The whole file."""
+    body = "\n".join(_block(block) for block in blocks)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+    if isinstance(block, Text):
+        return f"<p>{escape(block.text)}</p>"
+    if isinstance(block, Bullets):
+        items = "".join(f"<li>{escape(item)}</li>" for item in block.items)
+        return f"<ul>{items}</ul>"
+    if isinstance(block, Picture):
+        words = escape(block.words)
+        return f'<figure role="img" aria-label="{words}">{svg(block.draw())}' + (
+            f"<figcaption>{words}</figcaption></figure>"
+        )
+    return _table(block)
+
+
+def _table(table: Table) -> str:
+    head = _row("th", table.columns, table.words)
+    rows = "\n".join(_row("td", row, table.words) for row in table.rows)
+    return (
+        f'<div class="wide"><table><caption>{escape(table.caption)}</caption>\n'
+        f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _row(tag: str, cells: Iterable[str], words: int) -> str:
+    marked = (
+        f"<{tag}{' class=w' if place < words else ''}>{escape(cell)}</{tag}>"
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(marked)}</tr>"

@@ -1,0 +1,51 @@
+"""A document as Markdown.  Charts are left to the HTML form; their words stand in their place.
+
+Boundary: blocks in, text out.  Every text is escaped: an answer cannot become markup or a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
+
+
+def render(blocks: Iterable[Block]) -> str:
+    return "\n\n".join(_block(block) for block in blocks) + "\n"
+
+
+def _block(block: Block) -> str:
+    if isinstance(block, Heading):
+        return f"{'#' * block.level} {escape(block.text)}"
+    if isinstance(block, Text):
+        return _line(block.text)
+    if isinstance(block, Bullets):
+        return "\n".join(f"- {_line(item)}" for item in block.items)
+    if isinstance(block, Picture):
+        return _line(block.words)
+    return _table(block)
+
+
+def _table(table: Table) -> str:
+    rule = [":--" if place < table.words else "--:" for place in range(len(table.columns))]
+    lines = [_row(map(escape, table.columns)), _row(rule)]
+    lines += [_row(map(escape, row)) for row in table.rows]
+    return f"{_line(table.caption)}\n\n" + "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    flat = "".join(c if c.isprintable() else " " for c in text)
+    return _MARKUP.sub(r"\\\1", flat).replace("://", ":\\//")
+
+
+def _line(text: str) -> str:
+    """The same for text that begins a line, which could begin a list or underline a heading."""
+    return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", escape(text.strip()))

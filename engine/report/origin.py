@@ -1,0 +1,143 @@
+"""The parts of a report that say where its figures come from: plans, models, machine, tensors.
+
+Boundary: wording; everything said is in the runs' headers, journals and rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from engine.plan import Plan
+from engine.report.blocks import Block, Bullets, Heading, Table, Text, size
+from engine.report.findings import UNVERIFIED, Findings
+from engine.store import Run
+
+_EVENTS = {
+    "resumed": "It was interrupted and resumed {n} times.",
+    "paused": "The device was lent to other work {n} times; the next results are kept apart.",
+    "torn": "Lines that could not be read were left out {n} times.",
+}
+_ONCE = {
+    "resumed": "It was interrupted and resumed once.",
+    "paused": "The device was lent to other work once; the next result is kept apart.",
+    "torn": "Lines that could not be read were left out once.",
+}
+_CACHE = {
+    "off": "off: every stage was computed in every run",
+    "use": "use: features on disk were read where they existed",
+    "refresh": "refresh: every stage was computed and its features kept",
+}
+
+
+def origin(found: Findings) -> Iterator[Block]:
+    """What ran, on what, with what."""
+    for run in found.runs:
+        yield Heading(2, f"Run {run.id}")
+        rows = tuple(_plan_rows(run))
+        yield Table("What was asked.", ("setting", "value"), rows, 2)
+        if happened := tuple(_happened(run)):
+            yield Bullets(happened)
+    yield Heading(2, "Models")
+    yield _models(found)
+    yield Table("The machine.", ("what", "value"), tuple(_environment(found)), 2)
+
+
+def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
+    plan, dataset = run.header.plan, run.header.dataset
+    yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
+    yield "samples", f"{len(plan.samples):,}"
+    yield "models", ", ".join(plan.models)
+    yield "question", plan.prompt or "each record's own"
+    yield "repeats", f"{plan.repeat:,}, after {plan.warmup:,} warm-up runs per model"
+    yield "order", _order(plan)
+    yield "cache", _CACHE[plan.cache]
+    yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
+    yield "decoding", _decoding(plan)
+    yield "mode", plan.mode
+    yield "frames", plan.frames
+    yield "code", run.header.code
+    yield "begun", run.header.created
+    yield "state", run.state
+
+
+def _order(plan: Plan) -> str:
+    if plan.order == "interleaved":
+        return "interleaved: the models by turns, and by turns first"
+    return "sequential: one model after another"
+
+
+def _natural(plan: Plan) -> str:
+    return f"natural, at most {plan.decode.max_new_tokens:,} tokens"
+
+
+def _decoding(plan: Plan) -> str:
+    config = plan.decode
+    if config.greedy:
+        return f"greedy, backend {config.backend}"
+    return (
+        f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}, "
+        f"backend {config.backend}"
+    )
+
+
+def _happened(run: Run) -> Iterator[str]:
+    """What the journal says of the run's course, counted."""
+    events = [str(entry.get("event")) for entry in run.journal]
+    for event in _EVENTS:
+        if n := events.count(event):
+            yield _ONCE[event] if n == 1 else _EVENTS[event].format(n=n)
+    for entry in run.journal:
+        forced = entry.get("event") == "resumed" and entry.get("text")
+        if entry.get("event") == "given up" or forced:
+            yield str(entry.get("text"))
+    if run.state != "finished":
+        yield "The run is not finished: the figures are of the results so far."
+    yield from run.problems
+
+
+def _models(found: Findings) -> Table:
+    rows = []
+    for label in found.table["label"].unique():
+        lines = found.table[found.table["label"] == label]
+        run = found.runs[int(lines["number"].iloc[0])]
+        name = str(lines["model"].iloc[0])
+        model = next((one for one in run.header.models if one.name == name), None)
+        if model is not None:
+            where = f"{PurePath(model.checkpoint).name} {model.revision or ''}".strip()
+            verified = _certificates(found, str(label))
+            rows.append((str(label), model.family, where, model.dtype, model.digest, verified))
+    columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
+    return Table("Who answered.", columns, tuple(rows), 6)
+
+
+def _certificates(found: Findings, label: str) -> str:
+    kinds = found.verified.get(label, {})
+    if not kinds:
+        return "no answer"
+    if set(kinds) == {UNVERIFIED}:
+        return UNVERIFIED
+    return "; ".join(f"{kind} ({n:,} results)" for kind, n in kinds.items())
+
+
+def _environment(found: Findings) -> Iterator[tuple[str, str]]:
+    """Each field once, or every value it had."""
+    keys = dict.fromkeys(key for run in found.runs for key in run.header.environment)
+    for key in keys:
+        values = dict.fromkeys(run.header.environment.get(key, "-") for run in found.runs)
+        yield key, ", ".join(values)
+
+
+def flow(found: Findings) -> Iterator[Block]:
+    """Shapes, dtypes and bytes of what passed between the stages."""
+    yield Heading(2, "Data flow")
+    if not found.passages:
+        yield Text("No result recorded what passed between its stages.")
+        return
+    rows = tuple(
+        (p.label, p.between, p.name, " x ".join(map(str, p.shape)), p.dtype, size(p.bytes),
+         f"{p.n:,}", f"{p.others:,}" if p.others else "-")
+        for p in found.passages
+    )  # fmt: skip
+    columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
+    yield Table("What passes between the stages, as recorded.", columns, rows, 5)

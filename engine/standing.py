@@ -1,0 +1,91 @@
+"""Does a certificate still stand: for an entry of models.toml, or as a whole?
+
+Boundary: compares what certificates say with the files, the code and the device as they are now;
+loads nothing, hashes no weights and imports torch only where it is imported already.  A checkpoint
+whose files nobody has hashed as they are now counts as another one.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine import certificates, device, settings
+from engine.errors import ModelUnavailable, SettingsError
+from engine.models import checkpoint
+from engine.models.checkpoint import ModelEntry
+
+
+def covering(entry: ModelEntry) -> dict[str, Any] | None:
+    """The newest certificate that verified this entry as it would run now, or None."""
+    digest = digest_now(entry)
+    if digest is None:
+        return None
+    for certificate in certificates.kept():
+        if certificates.stale(certificate):
+            continue
+        for model in certificate["models"]:
+            same = model["digest"] == digest and model["dtype"] == entry.dtype
+            if same and model["verified"] and here(model["environment"]):
+                return certificate
+    return None
+
+
+def digest_now(entry: ModelEntry) -> str | None:
+    """The digest of the entry's files, or None if they are absent or not hashed as they are."""
+    try:
+        folder = checkpoint.locate(entry)
+        return checkpoint.known_digest(folder, entry.name, settings.load().hashes_file)
+    except (ModelUnavailable, OSError):
+        return None
+
+
+def here(environment: Mapping[str, str]) -> bool:
+    """Whether a certificate's device may be the one that models run on now.
+
+    "auto" can be told only once torch is imported; until then any accelerator may be meant.
+    """
+    name = environment.get("device", "")
+    if name == "cpu" and environment.get("hardware") != platform.machine():
+        return False
+    try:
+        wanted = settings.load().device
+        if wanted == "auto" and "torch" in sys.modules:
+            wanted = str(device.choose())
+    except SettingsError:
+        return False
+    return wanted in ("auto", name)
+
+
+def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
+    """One sentence why a certificate no longer says anything about what runs now, or ""."""
+    if certificates.stale(certificate):
+        return _other_code(certificate)
+    by_name = {entry.name: entry for entry in entries}
+    for model in certificate["models"]:
+        if reason := _other_model(model, by_name.get(model["name"])):
+            return reason
+    return ""
+
+
+def _other_code(certificate: Mapping[str, Any]) -> str:
+    then, now = certificate["libraries"], certificates.libraries()
+    for name in now:
+        if then.get(name) != now[name]:
+            return f"{name} was {then.get(name)} then and is {now[name]} now."
+    return "The engine's code has changed since."
+
+
+def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
+    name = model["name"]
+    if not model["digest"]:
+        return ""  # it did not load, and the certificate says no more
+    if entry is None:
+        return f"{name} is no longer in models.toml."
+    if entry.dtype != model["dtype"]:
+        return f"{name} ran in {model['dtype']} then and runs in {entry.dtype} now."
+    if digest_now(entry) != model["digest"]:
+        return f"The checkpoint of {name} has changed since, or has not been looked at as it is."
+    return "" if here(model["environment"]) else f"{name} runs on another device now."

@@ -1,0 +1,129 @@
+"""Benchmark: many samples, some models: start a dataset run, watch it, cancel it, go on with it.
+
+Boundary: puts the parts of ui/bench on the page.  The work is a job of the engine's queue: it goes
+on when the page changes and when the browser closes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from engine.benchmark_job import BenchmarkJob
+from engine.errors import StageScopeError
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from ui import cards, links, runs
+from ui.bench import kept, watch
+from ui.bench.choice import Choice, choose, words
+from ui.following import Followed
+
+RUN = Followed("bench_job", BenchmarkJob)
+LOOK_S = 0.5
+EMPTY = (
+    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is on "
+    "the disk as soon as it is there: a run can be cancelled, interrupted and resumed at any time, "
+    "and goes on when this page is closed. A Compare pressed meanwhile gets the device between two "
+    "samples. From a terminal:"
+)
+COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
+
+
+def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
+    """Start and Cancel, and the other runs of this server."""
+    live = shown is not None and not shown.ended
+    with st.container(horizontal=True, vertical_alignment="center"):
+        pressed = st.button(
+            "Start",
+            type="primary",
+            key="bench_start",
+            shortcut="Ctrl+Enter",
+            disabled=live or choice.plan is None,
+        )
+        st.button("Cancel", key="bench_cancel", on_click=RUN.cancel, disabled=not live)
+        cards.small(words(choice.plan) if choice.plan else choice.problem, "bench_planned")
+    if pressed and choice.plan is not None and choice.dataset is not None:
+        links.forget()
+        RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root))
+        st.rerun()
+
+
+def others(shown: BenchmarkJob | None) -> None:
+    """Runs of this server that are not the one shown."""
+    for job in RUN.live():
+        if job is shown:
+            continue
+        view = job.view()
+        with st.container(horizontal=True, vertical_alignment="center"):
+            cards.small(f"{view.title}: {watch.doing(view)}", f"other_{job.id}")
+            st.button("Show", key=f"bench_show_{job.id}", on_click=RUN.show, args=(job,))
+
+
+def resume(folder: Path, force: bool) -> None:
+    RUN.start(BenchmarkJob(resume=folder, force=force))
+
+
+def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
+    """The run as it stands, looked at again and again until it has ended."""
+    live = not job.ended
+
+    @st.fragment(run_every=LOOK_S if live else None)
+    def look() -> None:
+        view = job.view()
+        if live and view.ended:
+            st.rerun()
+        watch.draw(view, labels)
+
+    st.subheader(job.title, anchor=False)
+    look()
+    if job.folder is not None:
+        cards.small(f"Kept in {job.folder}", "bench_folder")
+        st.page_link(
+            "pages/results.py",
+            label="Open the results" if job.state == "done" else "Results so far",
+            query_params={"results_runs": job.folder.name},
+        )
+
+
+def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry]) -> None:
+    """The run of this visit, or what to do; below it what is not finished."""
+    labels = {entry.name: entry.label for entry in entries}
+    if shown is not None:
+        board(shown, labels)
+    else:
+        if RUN.lost():
+            cards.notice(
+                "This link's run is no longer at work in this server: open its results, or resume "
+                "it below if it is not finished.",
+                "lost",
+            )
+        cards.hint(EMPTY)
+        st.code(COMMAND, language=None)
+    others(shown)
+    busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
+    kept.listed(busy, resume)
+
+
+def main() -> None:
+    runs.keep_alive()
+    try:
+        entries = registry.entries()
+    except StageScopeError as error:
+        cards.problem(str(error), "models_file")
+        st.stop()
+    links.remember()
+    with st.sidebar:
+        choice = choose(entries)
+    st.title("Benchmark", anchor=False)
+    st.caption(
+        "A dataset run: every chosen sample by every chosen model, one after another, each "
+        "result kept as it is measured."
+    )
+    shown = RUN.shown()
+    buttons(choice, shown)
+    show(shown, entries)
+
+
+main()

@@ -1,0 +1,101 @@
+"""Results: runs that are kept, each by itself and against each other, down to a single answer.
+
+Boundary: puts the parts of ui/results on the page.  What is chosen is in the URL; nothing is
+computed before its view is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from engine.errors import StageScopeError
+from ui import cards, links, runs
+from ui.results import chosen, comparing, opened, origin, overview, sample, samples
+from ui.results.opened import Opened
+from ui.results.sources import Source
+from ui.text import when
+
+NONE_YET = (
+    "There is no run yet. Start one on the Benchmark page, or from a terminal; each result is kept "
+    "as it is measured, and the run appears here at once:"
+)
+COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
+CHOOSE = "Choose a run on the left, or several to compare them."
+
+
+def show_samples(found: Opened) -> None:
+    name = samples.choose(found)
+    if name is not None:
+        sample.show(found, name)
+
+
+VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+    "overview": ("Overview", overview.show),
+    "compare": ("Comparison", comparing.show),
+    "samples": ("Samples", show_samples),
+    "agreement": ("Agreement with references", origin.agree),
+    "origin": ("What ran", origin.show),
+    "reports": ("Reports", origin.reports),
+}
+
+
+def head(found: Opened) -> None:
+    """Which runs these are, what is wrong with them, and whether there is more by now."""
+    for one, part in zip(found.sources, found.parts, strict=True):
+        told = (when(one.created), one.name, one.dataset, chosen.STATES.get(one.state, one.state))
+        cards.small(" · ".join(filter(None, told)), f"head_{one.key}")
+        for number, problem in enumerate(part.problems):
+            cards.notice(problem, f"head_{one.key}_{number}")
+
+
+def view(found: Opened) -> None:
+    """One view at a time: the others cost nothing."""
+    name = st.segmented_control(
+        "View",
+        list(VIEWS),
+        default="overview",
+        required=True,
+        format_func=lambda one: VIEWS[one][0],
+        key="results_view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    VIEWS[name or "overview"][1](found)
+
+
+def show(picked: Sequence[Source]) -> None:
+    try:
+        found = opened.open_(picked)
+    except StageScopeError as error:
+        cards.problem(str(error), "results_open")
+        return
+    head(found)
+    if opened.grown(picked):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            cards.small("The run has more results by now.", "results_grown")
+            st.button("Read again", key="results_again", on_click=opened.read_again)
+    if found.table.empty:
+        cards.hint("The chosen run has no result yet: look again when its first sample is done.")
+        return
+    view(found)
+
+
+def main() -> None:
+    runs.keep_alive()
+    links.remember()
+    with st.sidebar:
+        picked = chosen.choose()
+    st.title("Results", anchor=False)
+    if picked is None:
+        cards.hint(NONE_YET)
+        st.code(COMMAND, language=None)
+        st.page_link("pages/benchmark.py", label="Go to Benchmark")
+    elif not picked:
+        cards.hint(CHOOSE)
+    else:
+        show(picked)
+
+
+main()

@@ -1,0 +1,233 @@
+"""python -m engine bench: its flags, its exit codes, and a run that outlives its process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import benchmark, store
+from engine.__main__ import main
+from engine.models import registry
+from tests import recordings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_models: Path) -> Path:
+    return recordings.root(tmp_path / "root")
+
+
+def bench(
+    capsys: pytest.CaptureFixture[str], root: Path, *more: object, fixed: bool = True
+) -> tuple[int, Any, str]:
+    """Exit code, the JSON on standard output (None if there is none), standard error."""
+    given = ["--models", "tiny-llava", "--max-new-tokens", "4"] if fixed else []
+    arguments = ["bench", "--dataset", str(root), *given, "--json", *map(str, more)]
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_a_run_is_kept_and_summed_up(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    code, found, err = bench(capsys, root, "--out", tmp_path / "run", "--repeat", 2)
+    assert code == 0 and found["folder"] == str(tmp_path / "run") and "kept in" in err
+    assert [(c["label"], c["answered"], c["warm_up"]) for c in found["counts"]] == [
+        ("tiny-llava", 8, 1)
+    ]
+    assert {f["metric"] for f in found["figures"]} >= {"load", "vision", "decode", "total", "itl"}
+
+
+def test_text_goes_to_the_terminal(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code = main(["bench", "--dataset", str(root), "--models", "tiny-llava", "--samples", "2"])
+    out, err = capsys.readouterr()
+    assert code == 0 and "tiny-llava: 2 of 2 results answered" in out and "TTFT" in out
+    assert str(os.environ["STAGESCOPE_CACHE_DIR"]) in err
+
+
+def test_ids_are_read_from_a_file(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "ids.txt").write_text("id-2\nq0/000000\n\nid-2\n")
+    code, found, err = bench(capsys, root, "--ids", tmp_path / "ids.txt", "--order", "interleaved")
+    assert code == 0 and found["counts"][0]["samples"] == 2 and "more than once" in err
+    run = store.read(Path(found["folder"]))
+    assert run.header.plan.samples == ("id-2", "id-0")
+
+
+def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, found, err = bench(capsys, root, "--samples", 10**9)
+    assert code == 0 and found["counts"][0]["samples"] == 4
+    assert "the dataset holds 4, and all are taken" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--samples", 0), "--samples is 0"),
+        (("--samples", -(10**12)), "--samples is -1,000,000,000,000"),
+        (("--repeat", 10**9), "repeat is 1,000,000,000"),
+        (("--warmup", -1), "warmup is -1"),
+        (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
+        (("--length", "forced:8"), "leave --max-new-tokens out"),
+        (("--length", "forced:0x"), "--length is 'forced:0x'"),
+        (("--length", "long"), "--length is 'long'"),
+        (("--models", "tiny-lava"), "did you mean 'tiny-llava'"),
+        (("--models", ","), "name at least one model"),
+        (("--prompt", "What is <image>?"), "contains <image>"),
+        (("--stop-after", 0), "stop-after is 0"),
+        (("--dataset", "/no/such/root"), "/no/such/root"),
+        (("--force",), "--force goes with --resume"),
+        (("--resume", "x"), "leave --models out"),
+        (("--ids", "/no/such/file"), "/no/such/file"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], root: Path, arguments: tuple[object, ...], message: str
+) -> None:
+    code, found, err = bench(capsys, root, *arguments)
+    assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id-0\nnothing-like-it\nnor-this\n", "(1 more ids are not there either)"),
+        ("\n\n", "names no sample"),
+        ("id-9\n", "did you mean"),
+    ],
+)
+def test_ids_that_do_not_exist(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, text: str, message: str
+) -> None:
+    (tmp_path / "ids").write_text(text)
+    code, _, err = bench(capsys, root, "--ids", tmp_path / "ids")
+    assert code == 2 and message in err and err.strip().count("\n") == 0
+
+
+def test_an_empty_dataset(capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "EventGPT_Instruction_Subset.json").write_text("[]")
+    code, _, err = bench(capsys, tmp_path / "empty")
+    assert code == 2 and "empty list" in err
+
+
+def test_models_are_needed(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    code, _, err = bench(capsys, root, fixed=False)
+    assert code == 2 and "--models is missing" in err
+
+
+def test_failed_results_are_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny_models: Path
+) -> None:
+    root = recordings.root(tmp_path / "root", broken=[2])
+    code, found, err = bench(capsys, root)
+    assert code == 1 and found["counts"][0]["failed"] == 1 and "1x tiny-llava: " in err
+
+
+def test_a_model_that_is_given_up_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, tiny_models: Path
+) -> None:
+    root = recordings.root(tmp_path / "root", broken=range(4))
+    code, _, err = bench(capsys, root, "--stop-after", 2, "--warmup", 0)
+    assert code == 1 and "was given up: 2 failures in a row" in err
+
+
+def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    encode, calls = adapter.encode, []
+
+    def interrupted(prepared: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return encode(prepared)
+
+    monkeypatch.setattr(adapter, "encode", interrupted)
+    folder = tmp_path / "a run"
+    code, found, err = bench(capsys, root, "--out", folder)
+    assert code == 130 and found is None and f"--resume '{folder}'" in err
+    assert len(list(store.read(folder).results())) == 3
+    code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
+    assert code == 0 and found["counts"][0]["answered"] == 4
+
+
+def test_resuming_refuses_another_dataset_and_another_version(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    bench(capsys, root, "--out", folder)
+    other = recordings.root(tmp_path / "other", 5)
+    (other / "event_image" / "q1" / "000000_0.png").write_bytes(b"x")
+    code, _, err = bench(capsys, other, "--resume", folder, fixed=False)
+    assert code == 2 and "--force" in err
+    with store.reopen(folder):
+        code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
+    assert code == 2 and "another process" in err
+    header = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(header | {"version": 2}))
+    code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
+    assert code == 2 and "version 2" in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
+def test_killed_with_9_it_goes_on_where_it_was(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:150", "--repeat", "5"]
+    arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+    try:
+        end = time.monotonic() + 120
+        while _results(folder) < 4:
+            assert child.poll() is None and time.monotonic() < end
+            time.sleep(0.005)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    kept = [row for _, row in store.read(folder).results()]
+    assert 4 <= len(kept) < 40 and store.read(folder).state == "stopped"
+    with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
+        stream.write(b'{"model": "tiny-llava", "samp')
+    code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
+    assert code == 0 and [count["answered"] for count in found["counts"]] == [20, 20]
+    rows = [row for _, row in store.read(folder).results()]
+    assert rows[: len(kept)] == kept
+    assert max(Counter(map(store.task_of, rows)).values()) == 1
+    assert any(entry["event"] == "torn" for entry in store.read(folder).journal)
+
+
+def _results(folder: Path) -> int:
+    path = folder / store.RESULTS
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_progress_is_said_now_and_then(
+    capsys: pytest.CaptureFixture[str], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.cli import bench as command
+
+    monkeypatch.setattr(command, "EVERY_S", 0.0)
+    _, _, err = bench(capsys, root)
+    assert "2 of 4 results, " in err and "a second, about" in err
+    assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
+    assert issubclass(command._Teller, benchmark.Alone)

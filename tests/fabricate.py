@@ -1,0 +1,144 @@
+"""Rows and runs made by hand: figures that a test can work out, and no model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine import store
+from engine.header import DatasetIdentity, Header, ModelIdentity
+from engine.plan import Plan
+from engine.store import Run
+from engine.types import DecodeConfig
+
+FAMILIES = {"ev": "eventgpt", "vl": "video_llava", "im": "llava"}
+STAGES = {"load": 4.0, "preprocess": 2.0, "vision": 10.0}
+
+
+def row(
+    model: str = "ev",
+    sample: str = "s0",
+    *,
+    repeat: int = 0,
+    phase: str = "measured",
+    stages: Mapping[str, float] = STAGES,
+    prefill: float = 8.0,
+    gaps: Sequence[float] = (2.0, 2.0, 2.0),
+    cached_ms: float | None = None,
+    forced: bool = False,
+    text: str = "A road.",
+    **more: Any,
+) -> dict[str, Any]:
+    """A whole row: stages end to end, then prefill and one gap per further token.
+
+    cached_ms: vision was read from the cache, and took that long when it was computed.
+    """
+    spans, at = {}, 0.0
+    for name, ms in stages.items():
+        cached = cached_ms is not None and name == "vision"
+        spans[name] = span(
+            at, ms, "cached" if cached else "measured", cached_ms if cached else None
+        )
+        at += ms
+    times = [at + prefill]
+    for gap in gaps:
+        times.append(times[-1] + gap)
+    total = times[-1]
+    spans["decode"] = span(at, total - at)
+    n = len(times)
+    tpot = (total - times[0]) / (n - 1) if n > 1 else None
+    return {
+        "model": model,
+        "family": FAMILIES.get(model, "llava"),
+        "sample": sample,
+        "sequence": f"q-{sample}",
+        "repeat": repeat,
+        "phase": phase,
+        "prompt": "What is it?",
+        "text": text,
+        "token_ids": list(range(100, 100 + n)),
+        "new_tokens": n,
+        "stop": "length" if forced else "eos",
+        "context_tokens": 50,
+        "mode": "decoupled",
+        "cache": "off",
+        "decode_config": {"max_new_tokens": n if forced else 64, "min_new_tokens": n * forced},
+        "cold": False,
+        "stages": spans,
+        "prefill": span(at, prefill),
+        "steps": span(times[0], total - times[0]),
+        "ttft_ms": times[0],
+        "tpot_ms": tpot,
+        "tokens_per_s": 1000 / tpot if tpot else None,
+        "total_ms": total,
+        "uncached_total_ms": total + ((cached_ms - stages["vision"]) if cached_ms else 0.0),
+        "unaccounted_ms": 0.0,
+        "token_ms": times,
+        "tensors": [{"name": "pixels", "shape": [5, 3, 8, 8], "dtype": "float32", "bytes": 3840}],
+        "notes": [],
+        "error": None,
+        "reference": "",
+        "truth": {},
+        "paused_ms": 0.0,
+        "at": "2026-01-01T00:00:00+00:00",
+    } | more
+
+
+def span(
+    start: float, ms: float, source: str = "measured", original: float | None = None
+) -> dict[str, Any]:
+    return {"start_ms": start, "ms": ms, "source": source, "original_ms": original}
+
+
+def failed(model: str = "ev", sample: str = "s0", error: str = "It broke.", **more: Any) -> Any:
+    """The row of a run without an answer."""
+    return {
+        "model": model,
+        "family": FAMILIES.get(model, "llava"),
+        "sample": sample,
+        "sequence": f"q-{sample}",
+        "repeat": 0,
+        "phase": "measured",
+        "prompt": "What is it?",
+        "error": error,
+        "paused_ms": 0.0,
+        "reference": "",
+        "truth": {},
+    } | more
+
+
+def header(models: Sequence[str] = ("ev", "vl"), samples: Sequence[str] = ("s0",)) -> Header:
+    identities = tuple(
+        ModelIdentity(name, name.upper(), FAMILIES.get(name, "llava"), f"./{name}", None,
+                      "float32", f"digest-of-{name}")
+        for name in models
+    )  # fmt: skip
+    plan = Plan(tuple(models), tuple(samples), decode=DecodeConfig(max_new_tokens=64))
+    dataset = DatasetIdentity("/data/one", "digest-of-data")
+    return Header(plan, dataset, identities, {"device": "cpu", "torch": "2"}, "digest-of-code")
+
+
+def run(folder: Path, rows: Iterable[dict[str, Any]], finished: bool = True) -> Run:
+    """A run folder that holds these rows."""
+    found = list(rows)
+    models = list(dict.fromkeys(r["model"] for r in found)) or ["ev"]
+    samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
+    with store.create(header(models, samples), folder) as writer:
+        writer.note("started")
+        for one in found:
+            writer.append(one)
+        if finished:
+            writer.finish({})
+    return store.read(folder)
+
+
+def pair(n: int, slow: float = 2.0) -> list[dict[str, Any]]:
+    """n samples, each of a sequence of its own, on which vl takes about `slow` times as long."""
+    rows = []
+    for index in range(n):
+        wobble = 1 + 0.01 * (index % 7)
+        rows.append(row("ev", f"s{index}", gaps=[2.0 * wobble] * 5))
+        rows.append(row("vl", f"s{index}", stages={k: v * slow for k, v in STAGES.items()},
+                        prefill=8.0 * slow, gaps=[2.0 * slow] * 5))  # fmt: skip
+    return rows

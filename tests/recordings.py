@@ -1,0 +1,41 @@
+"""A dataset root with a few records, for runs with tiny models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import picture
+
+
+def root(base: Path, count: int = 4, broken: Sequence[int] = ()) -> Path:
+    """`count` records of sequences of their own, each with 5 event images and 10 frames.
+
+    The first event image and the frames of a broken record are no pictures.
+    """
+    records = [_record(base, index) for index in range(count)]
+    for index in broken:
+        (base / "event_image" / f"q{index}" / "000000_0.png").write_bytes(b"odd")
+        for frame in (base / "video" / f"q{index}" / "000000").iterdir():
+            frame.write_bytes(b"odd")
+    (base / "EventGPT_Instruction_Subset.json").write_text(json.dumps(records))
+    return base
+
+
+def _record(base: Path, index: int) -> dict[str, Any]:
+    for image in range(5):
+        picture(base / "event_image" / f"q{index}" / f"000000_{image}.png", 10 * index + image)
+    for frame in range(27, 37):
+        picture(base / "video" / f"q{index}" / "000000" / f"{frame:06d}.png", 10 * index + frame)
+    return {
+        "id": f"id-{index}",
+        "split": f"q{index}",
+        "event_image": [f"q{index}/000000_{image}.png" for image in range(5)],
+        "video_data": f"q{index}/000000",
+        "conversations": [
+            {"from": "human", "value": "<event>\nWhat is it?"},
+            {"from": "gpt", "value": "A road."},
+        ],
+    }

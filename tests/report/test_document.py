@@ -1,0 +1,140 @@
+"""What a report says: only what its runs show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import report, store
+from engine.report import blocks, markdown
+from engine.report.document import document
+from engine.report.findings import gather
+from tests import fabricate
+
+
+def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
+    run = fabricate.run(tmp_path / "r", rows, **more)
+    return "".join(report.write([run], "md"))
+
+
+def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
+    told = text(tmp_path, fabricate.pair(12))
+    assert "ev is 1.9" in told and "as fast as vl in the mean of 12 samples" in told
+    assert "total: ev has 0.5" in told and ": less." in told
+    assert "over 12 samples of 12 sequences" in told
+
+
+def test_no_conclusion_without_sequences_enough(tmp_path: Path) -> None:
+    told = text(tmp_path, fabricate.pair(3))
+    assert "total: no conclusion" in told and "needs at least 6" in told
+    assert ": less." not in told and ": more." not in told
+
+
+def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) -> None:
+    rows = []
+    for index in range(8):
+        rows.append(fabricate.row("ev", f"s{index}", prefill=20.0 + (index % 4)))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0 + ((index + 3) % 5)))
+    told = text(tmp_path, rows)
+    assert "undecided; about" in told and "more samples would decide it" in told
+
+
+def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
+    told = text(tmp_path, [fabricate.row(sample=f"s{i}") for i in range(8)])
+    assert "## Comparison" not in told and "## Equal lengths" not in told
+    assert "as fast as" not in told
+
+
+def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
+    told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
+    for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
+                  "abc123 (1 results)", "unverified", "off: every stage was computed",
+                  "greedy, backend eager", "5 x 3 x 8 x 8", "3.8 KiB", "preprocess -\\> vision",
+                  "torch"):  # fmt: skip
+        assert words in told, words
+    assert "/data/one" not in told  # whose folder it was is nobody's business
+
+
+def test_failures_are_counted_and_are_no_figures(tmp_path: Path) -> None:
+    rows = [fabricate.failed(sample=f"s{i}", error="It broke.") for i in range(3)]
+    told = text(tmp_path, rows)
+    assert "| ev | It broke. | 3 |" in told and "No result was measured" in told
+    assert "ev answered nothing" in told
+
+
+def test_remarks_are_made_only_where_they_hold(tmp_path: Path) -> None:
+    same = [fabricate.row(sample=f"s{i}", text="ms ms ms", stop="length") for i in range(12)]
+    told = text(tmp_path / "a", same)
+    assert "only 1 different answers to 12 samples" in told
+    assert "12 of 12 answers of ev were cut" in told
+    other = [fabricate.row(sample=f"s{i}", text=f"Road {i}.") for i in range(12)]
+    told = text(tmp_path / "b", other)
+    assert "different answers to" not in told and "were cut" not in told
+
+
+def test_the_course_of_the_run_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    fabricate.run(folder, [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)], False)
+    with store.reopen(folder) as writer:
+        writer.note("resumed", "forced although the engine's code or libraries are others")
+        writer.note("paused", "lent", ms=9.0)
+        writer.note("paused", "lent", ms=9.0)
+        writer.note("given up", "vl was given up: 3 failures in a row", model="vl")
+    told = "".join(report.write([store.read(folder)], "md"))
+    for words in ("resumed once", "lent to other work 2 times", "forced although the engine",
+                  "vl was given up", "not finished", "after a pause"):  # fmt: skip
+        assert words in told, words
+
+
+def test_cached_times_are_named_as_read_times(tmp_path: Path) -> None:
+    told = text(tmp_path, [fabricate.row(cached_ms=10.0)])
+    assert "read from the cache: read times" in told and "## Comparison" not in told
+
+
+def test_accuracy_and_overlap_are_never_one_word(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(sample="s0", text="The road bends to the left.", truth={"curve": "left"}),
+        fabricate.row(sample="s1", truth={"curve": "left"}, text="Trees."),
+        fabricate.row(sample="s2", text="a car", reference="a car"),
+    ]
+    told = text(tmp_path, rows)
+    assert "## Attribute accuracy" in told and "| ev | curve | 2 | 0.500 | 0.500 |" in told
+    part = told[told.index("## Overlap with references") : told.index("## Data flow")]
+    assert "Word F1" in part and "accura" not in part.replace("is right", "")
+
+
+def test_two_runs_are_one_report(tmp_path: Path) -> None:
+    runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
+    found = gather(runs)
+    assert len(found.counts) == 4 and len(found.splits) == 6
+    told = markdown.render(document(found))
+    assert all(run.id in told for run in runs) and f"ev · {runs[0].id}" in told
+
+
+def test_an_empty_run_says_that_it_is_empty(tmp_path: Path) -> None:
+    told = text(tmp_path, [])
+    assert "No result was measured" in told and "No result recorded" in told
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "-"), (float("nan"), "-"), (0, "0"), (0.1234, "0.123"), (1.234, "1.23"),
+     (12.34, "12.3"), (1234.5, "1,234"), (-3.456, "-3.46")],
+)  # fmt: skip
+def test_numbers(value: float | None, shown: str) -> None:
+    assert blocks.number(value) == shown
+    assert [blocks.size(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
+        "12 B", "2.0 KiB", "3.0 MiB", "2.0 GiB",
+    ]  # fmt: skip
+
+
+def test_json_is_the_same_findings(tmp_path: Path) -> None:
+    run = fabricate.run(tmp_path / "r", [*fabricate.pair(7), fabricate.failed("ev", "s99")])
+    value = json.loads("".join(report.write([run], "json")))
+    assert value["runs"][0]["plan"]["models"] == ["ev", "vl"]
+    assert value["speedups"][0]["ratio"] == pytest.approx(gather([run]).splits[0].ratio)
+    assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]
+    assert value["verified"]["ev"] == {"unverified": 7}

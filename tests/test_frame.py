@@ -1,0 +1,85 @@
+"""Rows to a table: groups, labels, and what a damaged row costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.frame import frame, labels, measured
+from tests import fabricate
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_each_result_is_where_it_belongs(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(phase="warmup", cold=True),
+        fabricate.row(sample="s1", cold=True),
+        fabricate.row(sample="s2", paused_ms=40.0),
+        fabricate.row(sample="s3"),
+        fabricate.failed(sample="s4"),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["group"]) == ["warm-up", "cold", "after a pause", "measured", "measured"]
+    assert list(measured(table)["sample"]) == ["s3"]
+    last = table.iloc[-1]
+    assert (
+        last["error"] == "It broke." and np.isnan(last["total_ms"]) and len(last["token_ms"]) == 0
+    )
+    assert table.iloc[3]["total_ms"] == 30.0 and table.iloc[3]["decode_ms"] == 14.0
+    assert table.iloc[3]["prefill_ms"] == 8.0 and table.iloc[3]["steps_ms"] == 6.0
+
+
+def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
+    first = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
+    second = fabricate.run(tmp_path / "b", [fabricate.row("ev")])
+    assert labels(frame([first])) == ["ev", "vl"]
+    both = labels(frame([first, second]))
+    assert both == [f"ev · {first.id}", f"vl · {first.id}", f"ev · {second.id}"]
+    twice = labels(frame([first, first]))
+    assert len(twice) == 4 and all("(" in label for label in twice)
+
+
+def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
+    rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["text"]) == ["A road."]
+
+
+def test_damaged_values_are_none_not_numbers(tmp_path: Path) -> None:
+    odd = fabricate.row() | {
+        "total_ms": "fast",
+        "stages": 7,
+        "prefill": [],
+        "token_ms": [[1, 2], [3, 4]],
+        "decode_config": None,
+        "truth": "x",
+    }
+    table = frame([fabricate.run(tmp_path / "r", [odd, fabricate.row(sample="s1", token_ms="x")])])
+    assert table["total_ms"].isna().tolist() == [True, False]
+    assert np.isnan(table["load_ms"][0]) and len(table["token_ms"][0]) == len(table["token_ms"][1])
+
+
+def test_without_answers_there_are_no_texts_and_no_times(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", [fabricate.row()])], answers=False)
+    assert "text" not in table and "token_ms" not in table and table["total_ms"][0] == 30.0
+
+
+def test_a_run_without_results_is_an_empty_table(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", [])])
+    assert table.empty and labels(table) == [] and measured(table).empty
+
+
+@pytest.mark.parametrize(
+    "module", ["engine.frame", "engine.stats", "engine.pairs", "engine.store", "engine.jobs"]
+)
+def test_importing_does_not_load_pandas(module: str) -> None:
+    code = f"import sys, {module}; print('pandas' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,42 @@
+"""Notes and thumbs: the last word counts, and a run at work can be marked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine import marks, store
+from engine.errors import BadInput, StoreError
+from engine.marks import Mark
+from engine.plan import Task
+from tests import fabricate
+
+TASK = Task("ev", "s0", 0, "measured")
+
+
+def test_the_last_word_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with store.create(fabricate.header(), folder):  # at work
+        marks.put(folder, TASK, Mark("up", "Sees the car.\nBoth."))
+        marks.put(folder, TASK._replace(sample="s1"), Mark("down"))
+        assert marks.read(folder)[TASK] == Mark("up", "Sees the car.\nBoth.")
+    marks.put(folder, TASK, Mark("down", "No."))
+    marks.put(folder, TASK._replace(sample="s1"), Mark())
+    assert marks.read(folder) == {TASK: Mark("down", "No.")}
+
+
+def test_no_marks_and_odd_ones(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fabricate.run(folder, [])
+    assert marks.read(folder) == {}
+    (folder / marks.MARKS).write_text('{"thumb": "up"}\nodd\n{"model": "ev", "sam')
+    marks.put(folder, TASK, Mark("up"))
+    assert marks.read(folder) == {TASK: Mark("up")}
+
+
+def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="5,000 characters"):
+        marks.put(tmp_path, TASK, Mark("", "x" * 5000))
+    with pytest.raises(StoreError, match="cannot be kept"):
+        marks.put(tmp_path / "none", TASK, Mark("up"))

@@ -1,0 +1,82 @@
+"""Progress: what is counted, what enters a median, and clocks that jump."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from engine import progress
+from engine.progress import Tracker
+from tests import fabricate
+
+
+def test_counts_medians_and_failures() -> None:
+    tracker = Tracker(10, ["ev", "vl"])
+    tracker.begin()
+    tracker.row(fabricate.row(phase="warmup", stages={"load": 900, "vision": 900}))
+    tracker.row(fabricate.row(cold=True, stages={"load": 900, "vision": 900}))
+    for load in (1.0, 2.0, 30.0):
+        tracker.row(fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10}))
+    tracker.row(fabricate.failed("vl", "s7", "It broke."))
+    tracker.doing("something")
+    view = tracker.view()
+    assert (view.planned, view.done, view.failed, view.current) == (10, 5, 1, "something")
+    ev, vl = view.models
+    assert ev.medians["load"] == 2.0 and ev.medians["new_tokens"] == 4 and ev.done == 4
+    assert vl.medians == {} and vl.failed == 1
+    assert (view.failures[0].sample, view.failures[0].reason) == ("s7", "It broke.")
+    assert view.per_s and view.left_s is not None
+
+
+def test_a_cached_stage_enters_no_median() -> None:
+    row = fabricate.row(stages={"load": 4, "preprocess": 2, "vision": 1}, cached_ms=10.0)
+    found = progress.live_figures(row)
+    assert not {"vision", "total", "ttft"} & set(found) and found["load"] == 4 and "tpot" in found
+
+
+def test_nothing_grows_with_the_run() -> None:
+    tracker = Tracker(10**6, ["ev"])
+    for index in range(1000):
+        tracker.row(fabricate.row(sample=f"s{index}"))
+        tracker.row(fabricate.failed(sample=f"s{index}"))
+        tracker.note("x")
+    view = tracker.view()
+    assert view.models[0].done == 2000 and len(view.failures) == len(view.notes) == 50
+    values = tracker._models["ev"].values
+    assert all(len(kept) <= progress.WINDOW for kept in values.values())
+
+
+def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    tracker = Tracker(10, ["ev"])
+    for index in range(4):
+        tracker.earlier(fabricate.row(sample=f"s{index}"))
+    tracker.begin()
+    assert tracker.view().per_s is None
+    clock[0] += 12
+    tracker.paused(10_000)
+    tracker.row(fabricate.row(sample="s5"))
+    view = tracker.view()
+    assert view.done == 5 and view.per_s == 0.5 and view.left_s == 10.0
+
+
+def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    tracker = Tracker(3, ["ev"])
+    tracker.begin()
+    monkeypatch.setattr(time, "time", lambda: -1e9)
+    tracker.row(fabricate.row())
+    view = tracker.view()
+    assert view.per_s and view.per_s > 0 and view.left_s and view.left_s > 0
+
+
+def test_a_model_that_was_given_up_needs_no_more_time() -> None:
+    tracker = Tracker(10, ["ev", "vl"])
+    tracker.begin()
+    tracker.row(fabricate.row())
+    before = tracker.view().left_s
+    tracker.give_up("vl", "It failed.")
+    after = tracker.view()
+    assert before and after.left_s and after.left_s < before
+    assert after.models[1].given_up == "It failed."

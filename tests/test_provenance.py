@@ -1,0 +1,74 @@
+"""Digests that change with what they stand for, and with nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine import dataset, provenance
+from engine.models import registry
+from tests import fabricate, recordings
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return recordings.root(tmp_path / "root", 2)
+
+
+def digest(root: Path) -> str:
+    found = dataset.read(root)
+    return provenance.describe_dataset(found.root, found.samples).digest
+
+
+def test_a_dataset_is_its_records_and_files_wherever_it_lies(root: Path, tmp_path: Path) -> None:
+    first = digest(root)
+    assert digest(Path(shutil.copytree(root, tmp_path / "copy"))) == first
+    image = root / "event_image" / "q1" / "000000_2.png"
+    image.write_bytes(image.read_bytes() + b"x")
+    second = digest(root)
+    assert second != first
+    image.unlink()
+    assert digest(root) not in (first, second)
+
+
+def test_a_file_that_vanishes_meanwhile_changes_the_digest(root: Path) -> None:
+    found = dataset.read(root)
+    before = provenance.describe_dataset(found.root, found.samples)
+    (root / "event_image" / "q0" / "000000_0.png").unlink()
+    assert provenance.describe_dataset(found.root, found.samples) != before
+
+
+def test_the_code_is_what_makes_tokens_and_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = provenance.describe_code()
+    assert first == provenance.describe_code()
+    monkeypatch.setattr(provenance, "version", lambda name: "99")
+    assert provenance.describe_code() != first
+    assert all((provenance.ENGINE / part).exists() for part in provenance.CODE)
+
+
+def test_models_are_their_checkpoints_content(tiny_models: Path) -> None:
+    entries = registry.entries()
+    found = provenance.describe_models(entries)
+    assert [model.name for model in found] == [entry.name for entry in entries]
+    assert len({model.digest for model in found}) == 3
+    adapter = registry.load(entries[0])
+    assert adapter.info.digest == found[0].digest
+
+
+def test_differences_are_named() -> None:
+    kept = fabricate.header(("ev", "vl"))
+    assert provenance.differences(kept, kept) == [] and provenance.moved(kept, kept) == ""
+    other = replace(
+        kept,
+        code="x",
+        dataset=replace(kept.dataset, digest="x"),
+        models=(replace(kept.models[0], dtype="float16"),),
+        environment={"device": "cuda", "torch": "2"},
+    )
+    told = provenance.differences(kept, other)
+    assert len(told) == 4 and "ev" in told[2] and "vl" in told[3]
+    assert provenance.moved(kept, other) == "The machine has changed: device cuda instead of cpu."
+    assert provenance.differences(kept, replace(kept, environment={})) == []

@@ -1,0 +1,64 @@
+"""Medians of the stages as bars laid end to end, one per model: of a live run or of kept results.
+
+Boundary: medians in, an Altair chart or its words out; no streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import pandas as pd
+
+from ui.text import ms
+from ui.theme import PARTS, STAGE_COLOURS
+
+Medians = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
+_BAND, _BAR, _AROUND = 38, 20, 84  # pixels: a row, its bar, legend and axis
+
+
+def segments(medians: Medians) -> pd.DataFrame:
+    """One line per label and part, in the fixed order, laid end to end; a part without a median
+    has no length."""
+    lines = []
+    for label, parts in medians.items():
+        start = 0.0
+        for part in PARTS:
+            end = start + max(0.0, parts.get(part, 0.0))
+            lines.append({"model": label, "stage": part, "start": start, "end": end})
+            start = end
+    frame = pd.DataFrame(lines, columns=["model", "stage", "start", "end"])
+    return frame.assign(ms=frame["end"] - frame["start"])
+
+
+def chart(medians: Medians) -> alt.Chart:
+    """The labels in the order given, the stages in theirs."""
+    colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
+    bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
+    found = bars.encode(
+        y=alt.Y(
+            "model:N", sort=list(medians), title=None, axis=alt.Axis(labelLimit=320, ticks=False)
+        ),
+        x=alt.X("start:Q", title="median of each stage (ms), end to end"),
+        x2="end:Q",
+        color=alt.Color(
+            "stage:N",
+            scale=colours,
+            legend=alt.Legend(title=None, orient="top", symbolType="square"),
+        ),
+        tooltip=[
+            alt.Tooltip("model:N", title="Model"),
+            alt.Tooltip("stage:N", title="Stage"),
+            alt.Tooltip("ms:Q", title="Median (ms)", format=",.2f"),
+        ],
+    )
+    return found.properties(height=_BAND * max(1, len(medians)) + _AROUND)
+
+
+def words(medians: Medians) -> str:
+    """The chart as sentences, for those who do not see it."""
+    told = [
+        f"{label}: " + ", ".join(f"{part} {ms(parts[part])}" for part in PARTS if part in parts)
+        for label, parts in medians.items()
+    ]
+    return "Bars of the stages' medians. " + " ".join(f"{one}." for one in told)

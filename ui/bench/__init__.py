@@ -1,0 +1,8 @@
+"""The Benchmark page's parts.
+
+    choice.py    the sidebar: from widgets to a plan
+    watch.py     the run a visitor looks at, as it stands
+    kept.py      runs that are not finished, and the way to go on with them
+
+Boundary: draws what engine.benchmark_job tells and starts its jobs; measures nothing.
+"""

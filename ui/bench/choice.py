@@ -1,0 +1,272 @@
+"""What a dataset run is to do: a dataset, its samples, models, a question, how often and how.
+
+Boundary: widgets of the sidebar in, a Plan out.  Every widget lives in the URL under its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import streamlit as st
+
+from engine import dataset
+from engine.dataset import Dataset
+from engine.errors import BadInput, DatasetError
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.plan import MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
+from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from ui import cards, datasets, links
+from ui.knobs import CACHE_HELP, CACHE_WORDS, FRAME_WORDS, MODE_HELP, MODE_WORDS
+from ui.picker import say_why_not
+from ui.text import count
+
+WHICH = {"all": "All", "first": "The first", "ids": "By id"}
+ASKS = {"own": "Each record's own", "one": "One for all"}
+ORDER_WORDS: dict[Order, str] = {"sequential": "Model by model", "interleaved": "By turns"}
+LENGTHS = {"natural": "Natural", "forced": "Forced"}
+WARMUP_HELP = "Runs of each model before the first sample. They are kept, and stay out of means."
+ORDER_HELP = (
+    "Model by model: only one has to be in memory. By turns: every sample by all models, one after "
+    "another, so that a slow drift of the machine meets them alike."
+)
+LENGTH_HELP = (
+    "Natural: each answer ends where its model ends it. Forced: every answer has as many tokens, "
+    "so that a model is not faster because it says less."
+)
+OWN_HELP = f"A record without a question is asked: {DEFAULT_QUESTION}"
+MEASURED = (
+    f"{CACHE_HELP} A dataset run measures: with features from the cache, stage 3 of that "
+    "result is left out of the figures."
+)
+SOME = 20  # samples, when not all are wanted
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plan and its dataset; `problem` says what is missing or wrong where there is no plan."""
+
+    dataset: Dataset | None
+    plan: Plan | None
+    problem: str = ""
+
+
+def choose(entries: Sequence[ModelEntry]) -> Choice:
+    """Draw the widgets and give what they say now."""
+    found = _dataset()
+    models = _models(entries)
+    try:
+        samples = _samples(found)
+        prompt = _prompt()
+        numbers = _numbers()
+        decode = _length()
+        frames, cache, mode = _pipeline()
+        if found is None or not models or not samples:
+            return Choice(found, None, _missing(found, models))
+        repeat, warmup, order = numbers
+        plan = Plan(models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode)
+    except BadInput as error:
+        return Choice(found, None, str(error))
+    return Choice(found, plan)
+
+
+def _missing(found: Dataset | None, models: Sequence[str]) -> str:
+    what = "a dataset" if found is None else "models" if not models else "samples"
+    return f"Choose {what} in the sidebar."
+
+
+def _dataset() -> Dataset | None:
+    try:
+        return datasets.read(datasets.pick("bench_root"))
+    except BadInput as error:
+        cards.problem(str(error), "bench_dataset")
+        return None
+
+
+def _models(entries: Sequence[ModelEntry]) -> tuple[str, ...]:
+    by_name = {entry.name: entry for entry in entries}
+    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
+    links.say_unknown("bench_models", [entry.label for entry in entries], "model")
+    chosen = st.multiselect(
+        "Models",
+        list(by_name),
+        default=[entry.name for entry in entries if reasons[entry.name] is None][:3],
+        format_func=lambda name: by_name[name].label if name in by_name else name,
+        key="bench_models",
+        bind="query-params",
+        placeholder="Choose the models that answer",
+    )
+    say_why_not([(by_name[n], reason) for n, reason in reasons.items() if reason], "bench")
+    return tuple(entry.name for entry in entries if entry.name in chosen)
+
+
+def _samples(found: Dataset | None) -> tuple[str, ...]:
+    """The chosen ids in the dataset's order, or in the order they were typed."""
+    held = found.samples if found else ()
+    which = st.segmented_control(
+        f"Samples (of {len(held):,})" if found else "Samples",
+        list(WHICH),
+        default="all",
+        required=True,
+        format_func=WHICH.__getitem__,
+        key="bench_which",
+        bind="query-params",
+    )
+    if which == "ids":
+        return _typed(found)
+    if which == "first":
+        most = max(1, len(held))
+        number = st.number_input(
+            "How many",
+            1,
+            most,
+            min(SOME, most),
+            key="bench_samples",
+            bind="query-params",
+            help="In the dataset's order. Neighbours overlap in time: an interval needs several "
+            "sequences.",
+        )
+        held = held[: int(number)]
+    return tuple(sample.id for sample in held)
+
+
+def _typed(found: Dataset | None) -> tuple[str, ...]:
+    text = st.text_area(
+        "Ids, one on each line",
+        key="bench_ids",
+        bind="query-params",
+        help="Whole ids, their beginnings, or clips as sequence/number.",
+    )
+    wanted = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    if found is None or not wanted:
+        return ()
+    ids, absent = list[str](), list[DatasetError]()
+    for name in wanted:
+        try:
+            ids.append(dataset.find(found, name).id)
+        except DatasetError as error:
+            absent.append(error)
+    if absent:
+        more = f" ({count(len(absent) - 1, 'more line')} fail likewise)" if absent[1:] else ""
+        raise BadInput(f"{absent[0]}{more}")
+    return tuple(dict.fromkeys(ids))
+
+
+def _prompt() -> str | None:
+    """The one question for all, or None: each record's own."""
+    which = st.segmented_control(
+        "Question",
+        list(ASKS),
+        default="own",
+        required=True,
+        format_func=ASKS.__getitem__,
+        key="bench_asks",
+        bind="query-params",
+        help=OWN_HELP,
+    )
+    if which != "one":
+        return None
+    text = st.text_area(
+        "Question for all",
+        DEFAULT_QUESTION,
+        max_chars=MAX_QUESTION_CHARS,
+        key="bench_question",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    return text or ""
+
+
+def _numbers() -> tuple[int, int, Order]:
+    left, right = st.columns(2)
+    repeat = left.number_input(
+        "Repeats",
+        1,
+        MAX_REPEAT,
+        key="bench_repeat",
+        bind="query-params",
+        help="Runs of each sample by each model.",
+    )
+    warmup = right.number_input(
+        "Warm-up", 0, MAX_WARMUP, 1, key="bench_warmup", bind="query-params", help=WARMUP_HELP
+    )
+    order = st.segmented_control(
+        "Order",
+        list(ORDERS),
+        default=ORDERS[0],
+        required=True,
+        format_func=lambda name: ORDER_WORDS[name],
+        key="bench_order",
+        bind="query-params",
+        help=ORDER_HELP,
+    )
+    return int(repeat), int(warmup), order
+
+
+def _length() -> DecodeConfig:
+    length = st.segmented_control(
+        "Length of answers",
+        list(LENGTHS),
+        default="natural",
+        required=True,
+        format_func=LENGTHS.__getitem__,
+        key="bench_length",
+        bind="query-params",
+        help=LENGTH_HELP,
+    )
+    forced = length == "forced"
+    tokens = int(
+        st.number_input(
+            "New tokens each" if forced else "Max new tokens",
+            1,
+            MAX_NEW_TOKENS,
+            DecodeConfig.max_new_tokens,
+            step=16,
+            key="bench_tokens",
+            bind="query-params",
+        )
+    )
+    return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
+
+
+def _pipeline() -> tuple[str, CachePolicy, Mode]:
+    with st.expander("Frames, cache, mode", key="bench_pipeline"):
+        frames = st.selectbox(
+            "Which 8 frames",
+            FRAME_RULES,
+            format_func=lambda rule: FRAME_WORDS.get(rule, rule),
+            key="bench_frames",
+            bind="query-params",
+        )
+        cache = st.segmented_control(
+            "Feature cache",
+            ("off", "use", "refresh"),
+            default="off",
+            required=True,
+            format_func=lambda name: CACHE_WORDS[name],
+            key="bench_cache",
+            bind="query-params",
+            help=MEASURED,
+        )
+        mode = st.segmented_control(
+            "Mode",
+            list(MODE_WORDS),
+            default="decoupled",
+            required=True,
+            format_func=MODE_WORDS.__getitem__,
+            key="bench_mode",
+            bind="query-params",
+            help=MODE_HELP,
+        )
+    return frames, cast(CachePolicy, cache), cast(Mode, mode)
+
+
+def words(plan: Plan) -> str:
+    """How many results a plan makes, and of what."""
+    models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
+    repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
+    warmups = f", after {count(plan.warmup, 'warm-up run')} per model" if plan.warmup else ""
+    return f"{count(plan.planned, 'result')}: {models} × {samples}{repeats}{warmups}"

@@ -1,0 +1,93 @@
+"""Runs that are not finished: what is left of each, and a button to go on.
+
+Boundary: reads the runs folder, starts jobs through the page's follower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path, PurePath
+
+import streamlit as st
+
+from engine import settings, store
+from engine.errors import StoreError
+from engine.store import RunInfo
+from ui import cards
+from ui.text import count, when
+
+FEW = 5
+FORCE_HELP = (
+    "A run goes on only with the samples, the code and the checkpoints it began with. "
+    "With this switch it goes on all the same, and its journal says so."
+)
+
+
+def unfinished() -> list[RunInfo]:
+    """The newest first; none where the runs folder cannot be read, with a sentence."""
+    try:
+        found = store.listing(settings.load().runs_dir)
+    except StoreError as error:
+        cards.problem(str(error), "bench_runs")
+        return []
+    return [info for info in found if info.state == "stopped"]
+
+
+def left(info: RunInfo) -> int:
+    """Measured results that a run still lacks."""
+    return info.planned - _done(info.folder, _stamp(info.folder))
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _done(folder: Path, stamp: tuple[int, int]) -> int:
+    tasks = (store.task_of(row) for _, row in store.read(folder).results())
+    return len({task for task in tasks if task is not None and task.phase == "measured"})
+
+
+def _stamp(folder: Path) -> tuple[int, int]:
+    try:
+        found = (folder / store.RESULTS).stat()
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+def listed(busy: set[Path], resume: Callable[[Path, bool], None]) -> None:
+    """The list; runs at work or waiting in this server are left out."""
+    found = [info for info in unfinished() if info.folder not in busy]
+    if not found:
+        return
+    st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
+    force = st.toggle("Go on although something has changed", key="bench_force", help=FORCE_HELP)
+    shown = found if st.session_state.get("bench_all") else found[:FEW]
+    for info in shown:
+        _line(info, force, resume)
+    if len(found) > FEW:
+        st.toggle(f"Show all {len(found):,}", key="bench_all")
+
+
+def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None]) -> None:
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        cards.small(words(info), f"run_{info.id}")
+        st.button(
+            "Resume",
+            key=f"bench_resume_{info.folder.name}",
+            on_click=resume,
+            args=(info.folder, force),
+        )
+        st.page_link(
+            "pages/results.py",
+            label="Results so far",
+            query_params={"results_runs": info.folder.name},
+        )
+
+
+def words(info: RunInfo) -> str:
+    """What a run is and what is left of it."""
+    models = ", ".join(info.models)
+    try:
+        lacking = left(info)
+        rest = f"{count(lacking, 'result')} of {info.planned:,} left"
+    except StoreError as error:
+        rest = str(error)
+    return f"{when(info.created)} · {rest}\n{models} · {PurePath(info.dataset).name} · {info.id}"

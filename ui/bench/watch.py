@@ -1,0 +1,147 @@
+"""A dataset run as it stands: how far, how fast, live medians, failures, pauses, its end.
+
+Boundary: draws a BenchmarkView, changes nothing.  What models, records and files say is plain text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import streamlit as st
+
+from engine.benchmark_job import BenchmarkView
+from engine.metrics import BY_NAME
+from engine.progress import Progress
+from engine.types import STAGES
+from ui import cards
+from ui.text import count, duration, escape, figure
+
+# What the small table shows, beside the counts.
+SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
+FEW = 8  # failures, the newest; the Results page has all
+ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
+
+
+def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
+    """The whole board; `labels` names models as people know them."""
+    _status(view)
+    if view.error:
+        show = cards.problem if view.state == "failed" else cards.notice
+        show(view.error, "bench_job")
+    if view.progress is None:
+        return
+    _models(view.progress, labels)
+    _failures(view.progress, labels)
+    _notes(view.progress)
+
+
+def _status(view: BenchmarkView) -> None:
+    found = view.progress
+    if found is None:
+        st.progress(0.0, text=escape(doing(view)))
+        return
+    share = min(1.0, found.done / found.planned) if found.planned else 0.0
+    st.progress(share, text=escape(headline(view)))
+    with st.container(horizontal=True, gap="medium"):
+        for name, value, help_text in numbers(found):
+            st.metric(name, value, help=help_text, width="content")
+
+
+def doing(view: BenchmarkView) -> str:
+    """What is done now, in a few words."""
+    if view.state == "queued":
+        if view.position:
+            return f"Waiting: {count(view.position, 'job')} before this one"
+        return "Starting"
+    if view.ended:
+        return ENDS[view.state]
+    if view.progress is None:
+        return "Checking the dataset and the checkpoints …"
+    stage = f", {view.stage}" if view.stage else ""
+    return f"{view.progress.current or 'starting'}{stage}"
+
+
+def headline(view: BenchmarkView) -> str:
+    found = view.progress
+    assert found is not None
+    return f"{found.done:,} of {count(found.planned, 'result')} · {doing(view)}"
+
+
+def numbers(found: Progress) -> list[tuple[str, str, str]]:
+    """(name, value, explanation) of the figures above the chart."""
+    rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
+    left = "–" if found.left_s is None or found.done >= found.planned else duration(found.left_s)
+    shown = [
+        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results; warm-up is apart."),
+        ("Rate", rate, "Measured results a second in this sitting, pauses left out."),
+        ("Time left", left, "What is left at this rate; models differ."),
+        ("Failed", f"{found.failed:,}", "A failed result has its reason and no figure."),
+    ]
+    if found.paused_ms:
+        paused = duration(found.paused_ms / 1000)
+        shown.append(("Paused", paused, "The device was lent to other work between two samples."))
+    return shown
+
+
+def _models(found: Progress, labels: Mapping[str, str]) -> None:
+    """Bars and a table of the last results' medians."""
+    import pandas as pd
+
+    from ui import bars  # altair and pandas take longer to import than the first page may
+
+    medians: bars.Medians = {
+        labels.get(live.model, live.model): {
+            str(name): live.medians[name] for name in STAGES if name in live.medians
+        }
+        for live in found.models
+    }
+    st.subheader("Medians so far", anchor=False, help=MEDIANS_HELP)
+    if any(medians.values()):
+        st.altair_chart(bars.chart(medians), alt=bars.words(medians), width="stretch")
+    st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
+    for live in found.models:
+        if live.given_up:
+            label = labels.get(live.model, live.model)
+            cards.problem(f"{label} was given up: {live.given_up}", f"given_up_{live.model}")
+
+
+MEDIANS_HELP = (
+    "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
+    "cache. The Results page shows all results with their spread."
+)
+
+
+def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
+    """A row per model, cells as text; labels are escaped, because st.table reads Markdown."""
+    return [
+        {
+            "model": escape(labels.get(live.model, live.model)),
+            "done": f"{live.done:,}",
+            "failed": f"{live.failed:,}",
+            **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
+        }
+        for live in found.models
+    ]
+
+
+def _head(name: str) -> str:
+    kind = BY_NAME[name]
+    return f"{kind.label} (ms)" if kind.unit == "ms" else kind.label
+
+
+def _failures(found: Progress, labels: Mapping[str, str]) -> None:
+    if not found.failures:
+        return
+    st.subheader(f"Failures ({found.failed:,})", anchor=False)
+    for number, one in enumerate(reversed(found.failures[-FEW:])):
+        label = labels.get(one.model, one.model)
+        cards.notice(f"{label}, sample {one.sample}: {one.reason}", f"failure_{number}")
+    if found.failed > FEW:
+        st.caption(f"The last {FEW}. All of them are in the results.")
+
+
+def _notes(found: Progress) -> None:
+    """What happened on the way; equal sentences once."""
+    for number, (text, times) in enumerate(Counter(found.notes).items()):
+        cards.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")

@@ -1,0 +1,147 @@
+"""The list of runs beside the page: filters, and which ones are chosen.
+
+Boundary: Sources in, chosen Sources out.  The choice is in the URL and lasts for the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.errors import StoreError
+from ui import cards
+from ui.results import sources
+from ui.results.sources import Source
+from ui.text import count, escape, when
+
+KEYS = "results_runs"  # in the session and in the URL
+MOST = 4  # chosen at a time
+FEW = 12  # listed before "Show all"
+STATES = {
+    "all": "Any state",
+    "finished": "Finished",
+    "running": "Running",
+    "stopped": "Not finished",
+    "unreadable": "Unreadable",
+}
+
+
+def choose() -> tuple[Source, ...] | None:
+    """Draw the list; the chosen ones in its order, None where there is no run at all."""
+    try:
+        found = sources.listing()
+    except StoreError as error:
+        cards.problem(str(error), "results_runs")
+        return ()
+    chosen = keys()
+    _say_unknown(found, chosen)
+    if found:
+        _list(_filtered(found), chosen)
+    return tuple(one for one in found if one.key in chosen and not one.problem) if found else None
+
+
+def keys() -> list[str]:
+    """The chosen keys: of the link, else of this session."""
+    if KEYS not in st.session_state:
+        st.session_state[KEYS] = st.query_params.get_all(KEYS)[:MOST]
+    found: list[str] = st.session_state[KEYS]
+    linked = st.query_params.get_all(KEYS)[:MOST]
+    if found and not linked:
+        st.query_params[KEYS] = found  # another page has emptied the URL meanwhile
+    elif linked != found:
+        st.session_state[KEYS] = found = linked  # Back, Forward, a link from another page
+    return found
+
+
+def _say_unknown(found: Sequence[Source], chosen: Sequence[str]) -> None:
+    unknown = [key for key in chosen if key not in {one.key for one in found}]
+    if unknown:
+        cards.notice(
+            f"The link names the run {unknown[0][:80]!r}, which is not here: choose one of the "
+            "list.",
+            "results_unknown",
+        )
+
+
+def _filtered(found: Sequence[Source]) -> list[Source]:
+    text = st.text_input(
+        "Runs",
+        key="results_find",
+        bind="query-params",
+        placeholder="Find by date, id, dataset, model",
+        live=True,
+    )
+    left, right = st.columns(2)
+    models = sorted({model for one in found for model in one.models})
+    model = left.selectbox(
+        "Model",
+        models,
+        index=None,
+        key="results_find_model",
+        bind="query-params",
+        placeholder="Any model",
+        label_visibility="collapsed",
+    )
+    state = right.selectbox(
+        "State",
+        list(STATES),
+        format_func=lambda name: STATES.get(name, name),
+        key="results_find_state",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    return [one for one in found if fits(one, text or "", model, state)]
+
+
+def fits(one: Source, text: str, model: str | None, state: str | None) -> bool:
+    """Whether a source passes the filters; every word of the text has to be in it."""
+    told = " ".join((one.name, one.key, when(one.created), one.dataset, *one.models)).lower()
+    return (
+        all(word in told for word in text.lower().split())
+        and (model is None or model in one.models)
+        and state in (None, "all", one.state)
+    )
+
+
+def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
+    if not found:
+        st.caption("No run fits these filters.")
+    shown = found if st.session_state.get("results_all") else found[:FEW]
+    full = len(chosen) >= MOST
+    with st.container(key="results_list", gap="xsmall"):
+        for one in shown:
+            _line(one, one.key in chosen, full)
+    if len(found) > FEW:
+        st.toggle(f"Show all {len(found):,}", key="results_all")
+    if full:
+        st.caption(f"{count(MOST, 'run')} at most: take one out to choose another.")
+
+
+def _line(one: Source, chosen: bool, full: bool) -> None:
+    key = f"results_pick_{one.key}"
+    st.session_state[key] = chosen
+    st.checkbox(
+        escape(when(one.created) or one.name),
+        key=key,
+        on_change=_pick,
+        args=(one.key,),
+        disabled=bool(one.problem) or (full and not chosen),
+    )
+    cards.small(one.problem or words(one), f"run_{one.key}")
+
+
+def words(one: Source) -> str:
+    """A source in two short lines."""
+    return f"{STATES.get(one.state, one.state).lower()} · {one.amount}\n{', '.join(one.models)}"
+
+
+def _pick(key: str) -> None:
+    """Takes a run into the choice or out of it; what was open of another choice is closed."""
+    found = [other for other in keys() if other != key]
+    if st.session_state[f"results_pick_{key}"]:
+        found.append(key)
+    st.session_state[KEYS] = found
+    st.query_params[KEYS] = found
+    for name in ("results_sample", "results_page"):
+        st.query_params.pop(name, None)

@@ -1,0 +1,146 @@
+"""Two models, or two runs of one, sample by sample: what differs, and what a speed-up is made of.
+
+Boundary: asks the engine metric by metric, because intervals take time; its sentences are shown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import streamlit as st
+
+from engine import speedup
+from engine.lens import LensName
+from engine.metrics import BY_NAME, PAIRED
+from engine.pairs import Comparison
+from engine.report import charts as report_charts
+from engine.report.comparing import TOLD, paired_table, sentence, split_table, split_words
+from ui import cards
+from ui.results import blocks, charts, opened, overview
+from ui.results.opened import Opened
+from ui.text import count
+
+ONE = (
+    "A comparison needs two models, or two runs: choose another run on the left, or start one with "
+    "two models on the Benchmark page."
+)
+
+
+def show(found: Opened) -> None:
+    if len(found.labels) < 2:
+        cards.hint(ONE)
+        return
+    a, b = pair(found)
+    if a == b:
+        cards.notice("Both sides are the same: choose another one on the right.", "results_same")
+        return
+    name = overview.lens_of(found)
+    seen = opened.look(found, name)
+    if seen.table.empty:
+        cards.notice(overview.NOTHING[name], "results_lens")
+        return
+    cards.small(seen.note, "results_lens_note")
+    _told(found, name, a, b)
+    _made_of(found, name, a, b)
+    _scatter(found, name, a, b)
+    _all(found, name, a, b)
+
+
+def pair(found: Opened) -> tuple[str, str]:
+    """The two labels: widgets in the URL; at first the first two."""
+    left, right = st.columns(2)
+    a = left.selectbox("One", found.labels, 0, key="results_a", bind="query-params")
+    b = right.selectbox("The other", found.labels, 1, key="results_b", bind="query-params")
+    return a or found.labels[0], b or found.labels[1]
+
+
+def _told(found: Opened, name: LensName, a: str, b: str) -> None:
+    """The main metrics in sentences."""
+    st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
+    told = _compared(found, name, a, b, TOLD)
+    with st.container(border=True, key="results_told"):
+        for one in told:
+            st.text(sentence(one))
+
+
+PAIRED_HELP = (
+    "Per sample that both answered; the interval resamples whole sequences, because clips of one "
+    "sequence overlap in time. A conclusion is said only where the interval leaves no doubt."
+)
+
+
+def _compared(
+    found: Opened, name: LensName, a: str, b: str, metrics: tuple[str, ...]
+) -> list[Comparison]:
+    """Metric by metric, with a bar that says how far."""
+    place, told = st.empty(), []
+    for number, metric in enumerate(metrics):
+        share = number / len(metrics)
+        place.progress(share, text=f"Resampling: {BY_NAME[metric].label} …")
+        told.append(opened.comparison(found, name, a, b, metric))
+    place.empty()
+    return told
+
+
+def _made_of(found: Opened, name: LensName, a: str, b: str) -> None:
+    st.subheader("What the difference in total time is made of", anchor=False)
+    split = opened.split(found, name, a, b)
+    if split is None:
+        st.caption("No sample of both was measured whole, with no stage from the cache.")
+        return
+    st.text(speedup.sentence(split))
+    # The engine types its charts more narrowly than Streamlit's parameter.
+    chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
+    st.altair_chart(chart, alt=split_words(split), width="stretch")
+    with st.expander("The parts as figures", key="results_parts"):
+        blocks.draw([split_table(split)], "results_parts")
+
+
+def _scatter(found: Opened, name: LensName, a: str, b: str) -> None:
+    st.subheader("Sample by sample", anchor=False)
+    names = [metric.name for metric in PAIRED]
+    metric = st.selectbox(
+        "Of",
+        names,
+        index=names.index("total"),
+        format_func=lambda one: charts.title(BY_NAME[one]),
+        key="results_scatter_metric",
+        bind="query-params",
+        label_visibility="collapsed",
+        width=320,
+    )
+    kind = BY_NAME[metric or "total"]
+    both = opened.paired(found, name, a, b, kind.name)
+    if both.empty:
+        st.caption("No sample has a measured value of both.")
+        return
+    words = charts.scatter_words(both, a, b, kind)
+    st.altair_chart(
+        charts.scatter(both, a, b, kind),
+        alt=words,
+        width="stretch",
+        key="results_scatter",
+        on_select=_open_point,
+        selection_mode=charts.POINT,
+    )
+    cards.small(f"{words} Click a point to open its sample.", "results_scatter")
+
+
+def _open_point() -> None:
+    picked = st.session_state["results_scatter"]["selection"].get(charts.POINT) or []
+    if picked:
+        open_sample(str(picked[0]["sample"]))
+
+
+def open_sample(sample: str) -> None:
+    """For callbacks: the sample's view, whatever is shown now."""
+    st.session_state["results_view"] = "samples"
+    st.query_params["results_sample"] = sample
+
+
+def _all(found: Opened, name: LensName, a: str, b: str) -> None:
+    """Every metric, when it is asked for: with many samples each takes a moment."""
+    key = f"Every metric, {count(len(PAIRED), 'row')}"
+    if st.toggle(key, key="results_every", bind="query-params"):
+        every = _compared(found, name, a, b, tuple(metric.name for metric in PAIRED))
+        blocks.draw([paired_table(a, b, every)], "results_paired")

@@ -1,0 +1,158 @@
+"""The first view of chosen runs: who answered how often, stage bars, distributions, figures.
+
+Boundary: places what the engine found on the page, through the lens that was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import streamlit as st
+
+from engine.lens import LENSES, LensName
+from engine.metrics import BY_NAME, METRICS
+from engine.report import document
+from engine.report.findings import UNVERIFIED, Findings
+from engine.summary import Figure
+from engine.types import STAGES
+from ui import bars, cards
+from ui.results import blocks, charts, opened
+from ui.results.opened import Opened
+from ui.text import escape
+from ui.theme import PARTS
+
+LENS_WORDS: dict[LensName, str] = {
+    "natural": "Natural",
+    "first": "First min(N) tokens",
+    "forced": "Forced",
+}
+LENS_HELP = (
+    "Natural: answers as long as their models make them. First min(N): every answer to a sample "
+    "cut, in time, at the length of the shortest one. Forced: runs whose answers were made equally "
+    "long. Faster often means said less."
+)
+NOTHING = {
+    "natural": "Every answer of this choice has a forced length: look through Forced.",
+    "first": "No sample was answered by all models at its natural length: there is nothing to cut.",
+    "forced": (
+        "No answer of this choice has a forced length: start a run with the length Forced on the "
+        "Benchmark page, or with --length forced:64."
+    ),
+}
+SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
+
+
+def lens_of(found: Opened) -> LensName:
+    """The switch; where all answers were forced, it begins there."""
+    forced = bool(len(found.table)) and bool(found.table["forced"].all())
+    chosen = st.segmented_control(
+        "Lengths of answers",
+        list(LENSES),
+        default="forced" if forced else "natural",
+        required=True,
+        format_func=lambda name: LENS_WORDS[name],
+        key="results_lens",
+        bind="query-params",
+        help=LENS_HELP,
+    )
+    return cast(LensName, chosen)
+
+
+def show(found: Opened) -> None:
+    """Everything of the view, or why there is nothing."""
+    whole = opened.findings(found)
+    _badges(whole)
+    blocks.draw(list(document.results(whole))[1:], "results_counts")
+    if not any(count.answered for count in whole.counts):
+        cards.notice("Nothing was answered: there are no figures.", "results_nothing")
+        return
+    name = lens_of(found)
+    seen = opened.look(found, name)
+    if seen.table.empty:
+        told = NOTHING[name] if len(_measured(whole)) else _WARM_ONLY
+        cards.notice(told, "results_lens")
+    else:
+        cards.small(seen.note, "results_lens_note")
+        _bars(found, opened.figures(found, name))
+        _distribution(found, name)
+        _tables(found, opened.figures(found, name))
+    blocks.draw(document.apart(whole), "results_apart")
+    with st.expander("What the figures mean", key="results_meanings"):
+        blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
+
+
+_WARM_ONLY = (
+    "Every answer so far is a cold or a warm-up run or follows a pause: these stay out of figures "
+    "and are shown below. Resume the run, or start one with more samples or repeats."
+)
+
+
+def _measured(whole: Findings) -> list[Figure]:
+    return [figure for figure in whole.figures if figure.group == "measured"]
+
+
+def _badges(whole: Findings) -> None:
+    """Which answers a certificate covers."""
+    with st.container(horizontal=True, gap="small", key="results_standing"):
+        for label, kinds in whole.verified.items():
+            for kind in kinds:
+                words, colour, help_text = cards.standing(None if kind == UNVERIFIED else kind)
+                st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
+
+
+def medians(figures: tuple[Figure, ...], labels: list[str]) -> bars.Medians:
+    """Medians of the stages that were measured here, per label."""
+    fresh = [one for one in figures if one.source != "cached" and one.metric in PARTS]
+    return {
+        label: {one.metric: one.median for one in fresh if one.label == label} for label in labels
+    }
+
+
+def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
+    st.subheader("Stages", anchor=False)
+    shown = medians(figures, found.labels)
+    st.altair_chart(bars.chart(shown), alt=bars.words(shown), width="stretch")
+    missing = [
+        f"{label}: {', '.join(absent)}"
+        for label, parts in shown.items()
+        if (absent := [stage for stage in STAGES if stage not in parts])
+    ]
+    if missing:
+        st.caption("Not measured in these results, so without a bar: " + escape("; ".join(missing)))
+
+
+def _distribution(found: Opened, name: LensName) -> None:
+    st.subheader("Distributions", anchor=False)
+    metric = st.selectbox(
+        "Of",
+        SPREAD_OF,
+        index=SPREAD_OF.index("total"),
+        format_func=lambda one: charts.title(BY_NAME[one]),
+        key="results_metric",
+        bind="query-params",
+        label_visibility="collapsed",
+        width=320,
+    )
+    kind = BY_NAME[metric or "total"]
+    lines = opened.values(found, name, kind.name)
+    if lines.empty:
+        st.caption("No result has a measured value of this.")
+        return
+    labels = [label for label in found.labels if label in set(lines["label"])]
+    st.altair_chart(
+        charts.distribution(lines, labels, found.families, kind),
+        alt=charts.distribution_words(lines, kind),
+        width="stretch",
+    )
+    thin = lines.groupby("label").size().max() > charts.MOST_POINTS
+    st.caption(
+        "A dot per result, the box from the first to the third quarter, the line at the median."
+        + (f" At most {charts.MOST_POINTS:,} dots per model are drawn." if thin else "")
+    )
+
+
+def _tables(found: Opened, figures: tuple[Figure, ...]) -> None:
+    st.subheader("Figures", anchor=False)
+    for label in found.labels:
+        if any(figure.label == label for figure in figures):
+            blocks.draw([document.figure_table(label, figures)], f"results_figures_{label}")

@@ -1,0 +1,300 @@
+"""One sample: what each model saw and said, where two answers differ, when the tokens came.
+
+Boundary: results and pictures in, elements out; a reader's notes and thumbs go back to the source.
+Questions, answers, references and reasons are plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, Literal
+
+import streamlit as st
+
+from engine import overlap
+from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.marks import MAX_NOTE_CHARS, Mark, Thumb
+from engine.models import registry
+from engine.plan import Task
+from engine.types import STAGES, Sample
+from ui import cards, datasets, media
+from ui.results import charts, samples
+from ui.results.opened import Opened
+from ui.results.sources import Source
+from ui.text import escape as literal
+from ui.text import figure, ms
+from ui.theme import FAMILY_COLOURS
+
+PER_ROW = 3
+THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result of the sample: its line of the table, where it comes from."""
+
+    label: str
+    line: Mapping[str, Any]
+    whole: Mapping[str, Any]
+    source: Source
+    frames: str
+    root: str
+
+    @property
+    def task(self) -> Task:
+        return samples.task(self.line)
+
+
+def show(found: Opened, name: str) -> None:
+    """Everything about one sample."""
+    st.subheader(literal(name), anchor=False)
+    results = _results(found, name)
+    if not results:
+        return
+    _asked(results)
+    kept = {source.key: source.marks() for source in found.sources}
+    for start in range(0, len(results), PER_ROW):
+        few = results[start : start + PER_ROW]
+        for one, column in zip(few, st.columns(max(2, len(few))), strict=False):
+            with column:
+                _card(one, kept[one.source.key])
+    _timeline(results)
+    _difference(results)
+
+
+def _results(found: Opened, name: str) -> list[Result]:
+    """One result per label: of the repeat that was chosen, where there are several."""
+    lines = found.table[found.table["sample"] == name]
+    lines = lines[lines["phase"] == "measured"]
+    repeats = sorted({int(repeat) for repeat in lines["repeat"]})
+    repeat = repeats[0] if repeats else 0
+    if len(repeats) > 1:
+        repeat = st.selectbox(
+            "Repeat",
+            repeats,
+            format_func=lambda number: f"Repeat {number + 1} of {len(repeats)}",
+            key="results_repeat",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=220,
+        )
+    return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
+
+
+def _result(found: Opened, line: dict[Any, Any]) -> Result:
+    number = int(line["number"])
+    part = found.parts[number]
+    try:
+        whole = part.whole(int(line["offset"]))
+    except StageScopeError as error:
+        cards.notice(str(error), f"results_whole_{line['label']}")
+        whole = {}
+    plan = part.run.header if part.run is not None else None
+    return Result(
+        label=str(line["label"]),
+        line=line,
+        whole=whole,
+        source=found.sources[number],
+        frames=plan.plan.frames if plan else "arange",
+        root=plan.dataset.root if plan else "",
+    )
+
+
+def _asked(results: Sequence[Result]) -> None:
+    """Question, reference and what was drawn; a question of each model where they differ."""
+    for number, text in enumerate(dict.fromkeys(str(one.line["prompt"] or "") for one in results)):
+        if text:
+            cards.small(f"Question: {text}", f"results_question_{number}")
+    first = results[0].line
+    if first["reference"]:
+        cards.small(f"Reference answer: {first['reference']}", "results_reference")
+    if first["truth"]:
+        told = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
+        cards.small(f"What was drawn: {told}", "results_truth")
+
+
+def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
+    family = str(one.line["family"])
+    known = family if family in FAMILY_COLOURS else "other"
+    with st.container(border=True, key=f"card_{known}_result_{one.label}"):
+        st.markdown(f"**{literal(one.label)}**")
+        _pictures(one)
+        if one.line["error"]:
+            cards.problem(str(one.line["error"]), f"result_{one.label}")
+        else:
+            with st.container(height=180, border=False, key=f"answer_result_{one.label}"):
+                st.text(one.line["text"] or " ")
+            _numbers(one)
+        _mark(one, marks.get(one.task, Mark()))
+
+
+def _pictures(one: Result) -> None:
+    """What the model was shown, or why that cannot be shown again."""
+    try:
+        seen = _seen(one)
+    except (MediaError, DatasetError) as error:
+        cards.small(f"No pictures to show: {error}", f"seen_result_{one.label}")
+        return
+    st.image(seen.picture, width="stretch", alt=seen.alt)
+    cards.small(seen.caption, f"seen_result_{one.label}")
+
+
+def _seen(one: Result) -> media.Seen:
+    entries = {entry.name: entry for entry in registry.entries()}
+    entry = entries.get(str(one.line["model"]))
+    if entry is None:
+        raise DatasetError("models.toml has no entry of this name any more.")
+    return media.seen(_sample(one), entry.kind, one.frames)
+
+
+def _sample(one: Result) -> Sample:
+    wanted = str(one.line["sample"])
+    for sample in datasets.found(Path(one.root)).samples:
+        if sample.id == wanted:
+            return sample
+    raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
+
+
+def _numbers(one: Result) -> None:
+    """Badges a reader must know, then figures with their units."""
+    line = one.line
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in badges(line):
+            st.badge(words, color=colour, help=help_text)
+    with st.container(horizontal=True, gap="small"):
+        for name, value in (
+            ("New tokens", figure(line["new_tokens"])),
+            ("TTFT", ms(_known(line["ttft_ms"]))),
+            ("TPOT", ms(_known(line["tpot_ms"]))),
+            ("Total", ms(_known(line["total_ms"]))),
+        ):
+            st.metric(name, value, help=cards.FORMULAS.get(name), width="content")
+    stages = ", ".join(
+        f"{name} {ms(line[f'{name}_ms'])}{_source(line, name)}"
+        for name in STAGES
+        if _known(line[f"{name}_ms"]) is not None
+    )
+    stop = cards.STOPS.get(str(line["stop"]), "")
+    cards.small(f"{stages}. {stop}".strip(), f"result_stages_{one.label}")
+    for number, note in enumerate(one.whole.get("notes") or ()):
+        cards.small(str(note), f"result_note_{one.label}_{number}")
+
+
+def _known(value: Any) -> float | None:
+    return None if value is None or value != value else float(value)
+
+
+def _source(line: Mapping[str, Any], stage: str) -> str:
+    source = line[f"{stage}_source"]
+    return "" if source == "measured" else f" ({source})"
+
+
+Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
+
+
+def badges(line: Mapping[str, Any]) -> list[Badge]:
+    """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
+    found: list[Badge] = [cards.standing(line["verified"] or None)]
+    if line["cached"]:
+        found.append(("from cache", "green", cards.CACHE_HELP))
+    if line["group"] == "cold":
+        found.append(("cold run", "orange", cards.COLD_HELP))
+    if line["group"] == "after a pause":
+        found.append(("after a pause", "orange", PAUSE_HELP))
+    if line["mode"] == "hooked":
+        found.append(("hooked", "violet", cards.HOOKED_HELP))
+    return found
+
+
+PAUSE_HELP = "The device was lent to other work just before: this result is in no mean."
+
+
+def _mark(one: Result, mark: Mark) -> None:
+    """A thumb and a note, kept with the run as soon as they are given."""
+    key = f"{one.source.key}_{one.task.model}_{one.task.sample}_{one.task.repeat}"
+    thumb, note = f"results_thumb_{key}", f"results_note_{key}"
+    st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
+    st.session_state.setdefault(note, mark.note)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.feedback("thumbs", key=thumb, on_change=_keep, args=(one, thumb, note))
+        st.text_input(
+            "Note",
+            key=note,
+            max_chars=MAX_NOTE_CHARS,
+            placeholder="A note about this answer",
+            label_visibility="collapsed",
+            on_change=_keep,
+            args=(one, thumb, note),
+        )
+    if said := st.session_state.pop(f"{key}_problem", ""):
+        cards.problem(said, f"mark_{key}")
+
+
+def _keep(one: Result, thumb: str, note: str) -> None:
+    given = st.session_state[thumb]
+    word: Thumb = "" if given is None else THUMBS[given]
+    try:
+        one.source.mark(one.task, Mark(word, st.session_state[note].strip()))
+    except StageScopeError as error:
+        st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
+
+
+def _timeline(results: Sequence[Result]) -> None:
+    answers = [
+        charts.Answer(one.label, one.line, _starts(one.whole))
+        for one in results
+        if not one.line["error"]
+    ]
+    if answers:
+        st.subheader("Timeline", anchor=False)
+        st.altair_chart(
+            charts.timeline(answers), alt=charts.timeline_words(answers), width="stretch"
+        )
+        st.caption("Bars are the stages, thin lines the new tokens.")
+
+
+def _starts(whole: Mapping[str, Any]) -> dict[str, float]:
+    """Where the stages began, as far as the row says it in the form that we write."""
+    stages = whole.get("stages")
+    spans = stages.items() if isinstance(stages, dict) else ()
+    return {
+        str(name): float(span["start_ms"])
+        for name, span in spans
+        if isinstance(span, dict) and isinstance(span.get("start_ms"), (int, float))
+    }
+
+
+def _difference(results: Sequence[Result]) -> None:
+    """Two answers word by word."""
+    answered = [one for one in results if not one.line["error"]]
+    if len(answered) < 2:
+        return
+    st.subheader("Word by word", anchor=False)
+    by_label = {one.label: one for one in answered}
+    labels = list(by_label)
+    left, right = st.columns(2)
+    a = left.selectbox("First", labels, 0, key="results_first", bind="query-params")
+    b = right.selectbox("Second", labels, 1, key="results_second", bind="query-params")
+    first, second = by_label[a or labels[0]], by_label[b or labels[1]]
+    texts = str(first.line["text"]), str(second.line["text"])
+    st.html(difference(*texts))
+    shared = overlap.word_f1(*texts)
+    alike = "neither has a word" if shared is None else f"{overlap.NAME} {shared:.3f}"
+    cards.small(
+        f"Struck through: only in {first.label}. Underlined: only in {second.label}. "
+        f"How alike the words are: {alike}; this says nothing about which is right.",
+        "results_words",
+    )
+
+
+def difference(first: str, second: str) -> str:
+    """HTML of both texts as one, each piece escaped; what one alone has is marked."""
+    tags = {"both": "span", "first": "del", "second": "ins"}
+    pieces = "".join(
+        f"<{tags[piece.kind]}>{escape(piece.text)}</{tags[piece.kind]}>"
+        for piece in overlap.difference(first, second)
+    )
+    return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -1,0 +1,307 @@
+"""What a check saw: tokens, calls, times, keys, other pictures.
+
+Boundary: one finding in, elements on the page out.  Evidence may come from a file that anybody has
+written: what is not in the form that the engine writes is shown as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from ui.text import count, ms
+from ui.theme import STAGE_COLOURS
+from ui.verify import markup
+from ui.verify.report import Row
+
+WAYS = {
+    "plain": "plain: its own generate() on pixels",
+    "hooked": "hooked: the same under the probe",
+    "computed": "decoupled, features computed now",
+    "decoupled, computed": "decoupled, features computed now",
+    "decoupled": "decoupled, features read from the disk",
+    "features": "features: its generate() given the features",
+}
+# check -> how its figure and its bound are to be read
+MUST = {
+    "sight": "must be more than",
+    **dict.fromkeys(
+        ("equal_hooked", "equal_decoupled", "equal_features", "equal_sampled"), "must be all"
+    ),
+}
+CHART_COLUMNS = 3
+_RAW_CHARS = 20_000
+
+
+def show(row: Row) -> None:
+    """Outcome, sentence, figure and bound, then the evidence itself."""
+    st.html(markup.mark(row.outcome))
+    st.text(row.sentence)
+    if figure := in_figures(row):
+        st.caption(figure)
+    if not row.evidence:
+        return
+    draw = _DRAWN.get(row.check, _raw)
+    try:
+        draw(row)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        st.caption("This evidence is in a form that this version cannot draw. As it came:")
+        _raw(row)
+
+
+def in_figures(row: Row) -> str:
+    """The figure with its unit and its bound."""
+    if row.figure is None:
+        return ""
+    share = row.unit.startswith("of ")
+    figure, bound = (_figure(value, share) for value in (row.figure, row.bound))
+    if row.bound is None:
+        return f"Figure: {figure} {row.unit}."
+    return f"Figure: {figure} {row.unit}; {MUST.get(row.check, 'must be at most')} {bound}."
+
+
+def _figure(value: float | None, share: bool) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2%}" if share else f"{value:,.4g}"
+
+
+def _raw(row: Row) -> None:
+    st.code(json.dumps(row.evidence, indent=1, default=str)[:_RAW_CHARS], language=None)
+
+
+def _answer(row: Row) -> None:
+    st.caption(f"It was shown {row.evidence['shown']} and said:".replace("*", ""))
+    st.text(row.evidence["text"])
+
+
+def _equal(row: Row) -> None:
+    """Both answers in tokens and, where they part, the two best logits of each side."""
+    found, at = row.evidence, row.evidence["position"]
+    sides = {"plain": found["plain"], str(found["way"]): found["other"]}
+    for way, side in sides.items():
+        st.html(markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
+    if at is not None:
+        st.html(_best(sides, at))
+    apart = found["logit_difference"]
+    st.html(
+        markup.grid(
+            ["Compared", "Figure"],
+            [
+                [
+                    "Largest difference of logits",
+                    "no logits to compare" if apart is None else f"{apart:.3g}",
+                ],
+                ["Difference that rounding explains here", f"{found['rounding']:.3g}"],
+                [
+                    "Largest difference of what entered the language model",
+                    _embeddings(found["first_embeddings_difference"]),
+                ],
+            ],
+            "Differences of logits and embeddings",
+        )
+    )
+
+
+def _embeddings(value: float | None) -> str:
+    return "other shapes" if value is None else f"{value:.3g}"
+
+
+def _best(sides: Mapping[str, Any], at: int) -> str:
+    rows = [
+        [
+            WAYS.get(way, way),
+            rank,
+            markup.visible(best["piece"]),
+            best["id"],
+            f"{best['logit']:.5f}",
+        ]
+        for way, side in sides.items()
+        for rank, best in zip(("best", "second"), side["best"], strict=False)
+    ]
+    head = ["Side", "Rank", "Token", "Id", "Logit"]
+    about = f"The two best logits of each side at token {at + 1}"
+    return f"{markup.line(f'{about}:', 'head')}{markup.grid(head, rows, about)}"
+
+
+def _greedy(row: Row) -> None:
+    rows = [[_way(way), _list(at)] for way, at in row.evidence["positions"].items()]
+    if rows:
+        head = ["Way", "Tokens that are not the best of their step"]
+        st.html(markup.grid(head, rows, "Tokens that are not greedy"))
+
+
+def _list(positions: list[int]) -> str:
+    shown = ", ".join(str(int(at) + 1) for at in positions[:20])
+    return shown if len(positions) <= 20 else f"{shown} … ({len(positions)} in all)"
+
+
+def _way(way: str) -> str:
+    return WAYS.get(way, way)
+
+
+def _counted(row: Row) -> None:
+    rows = [
+        [_way(way), counts["computed"], counts["returned"]]
+        for way, counts in row.evidence["counts"].items()
+    ]
+    head = ["Way", "Computed by the head", "Returned as new"]
+    st.html(markup.grid(head, rows, "Tokens computed and returned, per way"))
+
+
+def _encoded_once(row: Row) -> None:
+    """A row per way, a column per vision module, the tower first."""
+    calls = row.evidence["calls"]
+    modules = [str(seen["module"]) for seen in calls["plain"]]
+    rows = [
+        [
+            _way(way),
+            *(f"{count(s['calls'], 'call')}, {count(s['pictures'], 'picture')}" for s in seen),
+        ]
+        for way, seen in calls.items()
+    ]
+    shown = count(row.evidence["pictures"], "picture")
+    st.caption(f"The sample shows it {shown}. Calls of the vision modules, counted by hooks:")
+    st.html(markup.grid(["Way", *modules], rows, "Calls of the vision modules, per way"))
+    _faults(row)
+
+
+def _faults(row: Row) -> None:
+    st.html(markup.bullets("Faults", [str(fault) for fault in row.evidence["faults"]]) or "<div/>")
+
+
+def _clock(row: Row) -> None:
+    monotonic = "cannot be set back" if row.evidence["monotonic"] else "can be set back"
+    st.caption(f"{count(row.evidence['runs'], 'run')} looked at; this system's clock {monotonic}.")
+    _faults(row)
+
+
+def _accounted(row: Row) -> None:
+    """A small chart per part of the run, then all numbers."""
+    from ui.verify import charts  # altair and pandas: imported when the first chart is drawn
+
+    kinds = row.evidence["kinds"]
+    st.caption(
+        f"Dots: the {row.evidence['n']} warm runs. Upright line: their median. Hollow diamond: the "
+        "first run, which pays for start-up work and is kept out of the median. Each part has an "
+        "axis of its own."
+    )
+    columns = st.columns(CHART_COLUMNS)
+    for index, part in enumerate(charts.PARTS):
+        found = charts.times(kinds, part)
+        if found:
+            with columns[index % CHART_COLUMNS]:
+                chart, words = charts.stage_chart(part, found), charts.stage_words(part, found)
+                st.altair_chart(chart, alt=words, width="stretch")
+    head = ["Part", *(charts.KINDS.get(kind, kind) for kind in kinds)]
+    st.html(markup.grid(head, charts.stage_cells(kinds), "Times of the stages, per kind of run"))
+    shares = [[_kind(kind), f"{share:.2%}"] for kind, share in row.evidence["shares"].items()]
+    st.html(markup.grid(["Kind of run", "Not covered by stages"], shares, "Shares not covered"))
+
+
+def _kind(kind: str) -> str:
+    from ui.verify import charts
+
+    return charts.KINDS.get(kind, kind)
+
+
+def _stage3(row: Row) -> None:
+    pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
+    _ratios(row, pairs, "seen by the probe / taken alone (ratio)", both_sides=True)
+    rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
+    head = ["Warm run", "Stage 3 alone", "Stage 3 by the probe"]
+    st.html(markup.grid(head, rows[:20], "Stage 3 measured two ways"))
+
+
+def _observer(row: Row) -> None:
+    pairs = [(bare, probed) for bare, probed in row.evidence["pairs_ms"]]
+    _ratios(row, pairs, "generate() with the probe / without it (ratio)", both_sides=False)
+
+
+def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
+    from ui.verify import charts
+
+    found = charts.Ratios(
+        values=tuple(second / first for first, second in pairs),
+        median=float(row.evidence["median"]),
+        low=float(row.evidence["low"]),
+        high=float(row.evidence["high"]),
+        bound=float(row.bound or 0),
+        both_sides=both_sides,
+        title=title,
+    )
+    st.caption(
+        "Upright marks: one pair each, its two runs one after the other. Below: the median of the "
+        "ratios and the interval it lies in, by the bootstrap. The check passes when the whole "
+        "interval is within the bound."
+    )
+    chart = charts.ratio_chart(found, STAGE_COLOURS["vision"])
+    st.altair_chart(chart, alt=found.words, width="stretch")
+
+
+def _keys(row: Row) -> None:
+    rows = [
+        [
+            change["what"],
+            "change" if change["must_change"] else "stay",
+            "changed" if change["changed"] else "stayed",
+            "✓ right" if change["right"] else "✕ wrong",
+        ]
+        for change in row.evidence["changes"]
+    ]
+    head = ["What was changed", "The key must", "The key", ""]
+    st.html(markup.grid(head, rows, "What was changed and what the key did"))
+
+
+def _damage(row: Row) -> None:
+    steps = row.evidence["steps"].items()
+    rows = [[name, "✓ yes" if done else "✕ no"] for name, done in steps]
+    head = ["After a byte was changed on disk", ""]
+    st.html(markup.grid(head, rows, "What happened after a byte was changed"))
+    if note := row.evidence["note"]:
+        st.caption("What the run said about it:")
+        st.text(note)
+
+
+def _left_as_found(row: Row) -> None:
+    _faults(row)
+    st.caption("plain once more, against its first answer:")
+    st.text(row.evidence["again"])
+
+
+def _sight(row: Row) -> None:
+    st.caption("With its own features it says:")
+    st.text(row.evidence["own"])
+    for change in row.evidence["changes"]:
+        same = "the same" if change["text"] == row.evidence["own"] else "something else"
+        st.html(
+            markup.line(
+                f"Shown {change['shown']} instead, its first logits move by "
+                f"{change['moved']:.3g} and it says {same}:",
+                "head",
+            )
+        )
+        st.text(change["text"])
+
+
+_DRAWN: dict[str, Callable[[Row], None]] = {
+    "answer": _answer,
+    "equal_hooked": _equal,
+    "equal_decoupled": _equal,
+    "equal_features": _equal,
+    "equal_sampled": _equal,
+    "greedy": _greedy,
+    "counted": _counted,
+    "encoded_once": _encoded_once,
+    "clock": _clock,
+    "accounted": _accounted,
+    "stage3": _stage3,
+    "observer": _observer,
+    "left_as_found": _left_as_found,
+    "keys": _keys,
+    "damage": _damage,
+    "sight": _sight,
+}

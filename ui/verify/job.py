@@ -1,0 +1,96 @@
+"""The verification a visitor looks at: started here, elsewhere, or named by a link.
+
+Boundary: session state and the URL on one side, the engine's queue on the other.  Only the job's id
+is kept, so that a page that is drawn again, or another session, finds the same one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import streamlit as st
+
+from engine import jobs
+from engine.verify.verdict import VerifyRequest
+from engine.verify_job import VerifyJob, VerifyView
+
+ID = "verify_job"  # in the session and in the URL
+REDRAW_S = 0.1
+GRACE_S = 0.5
+
+
+def start(request: VerifyRequest, dataset: str) -> None:
+    """Queue a verification in place of the one shown so far."""
+    job = VerifyJob(request=request, dataset=dataset)
+    jobs.manager().submit(job)
+    _remember(job.id)
+
+
+def cancel() -> None:
+    """Stop the verification shown, and give it a moment to do so."""
+    job = shown()
+    if job is None:
+        return
+    job.cancel()
+    end = time.monotonic() + GRACE_S
+    while time.monotonic() < end and not job.ended:
+        time.sleep(0.01)
+
+
+def shown() -> VerifyJob | None:
+    """The verification of the link or of this session; else one that anybody has running."""
+    found = _job(_id())
+    return found if found is not None else running()
+
+
+def running() -> VerifyJob | None:
+    """The newest verification that has not ended, whoever started it."""
+    live = [j for j in jobs.manager().all() if isinstance(j, VerifyJob) and not j.ended]
+    return live[-1] if live else None
+
+
+def lost() -> bool:
+    """Whether the link names a verification that this server no longer holds."""
+    return bool(_id()) and _job(_id()) is None
+
+
+def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
+    """Redraw ten times a second until it has ended; True if there was anything to wait for.
+
+    Streamlit may end this loop at any call to draw (a click, a closed tab): the work goes on.
+    """
+    view = job.view()
+    draw(view)
+    waited = not view.ended
+    while not view.ended:
+        time.sleep(REDRAW_S)
+        view = job.view()
+        draw(view)
+    return waited
+
+
+def show(job: VerifyJob) -> None:
+    """From now on this one."""
+    _remember(job.id)
+
+
+def _job(job_id: str) -> VerifyJob | None:
+    found = jobs.manager().get(job_id)
+    return found if isinstance(found, VerifyJob) else None
+
+
+def _id() -> str:
+    if ID not in st.session_state:
+        st.session_state[ID] = st.query_params.get(ID, "")
+    found, linked = str(st.session_state[ID]), st.query_params.get(ID, "")
+    if found and not linked:
+        st.query_params[ID] = found  # another page has emptied the URL meanwhile
+    elif linked != found:
+        st.session_state[ID] = found = linked  # Back or Forward
+    return found
+
+
+def _remember(job_id: str) -> None:
+    st.session_state[ID] = job_id
+    st.query_params[ID] = job_id

@@ -1,0 +1,107 @@
+"""Marks, small tables and rows of tokens as HTML.
+
+Boundary: plain text in, HTML out; no streamlit.  The only place of the app that puts words of a
+model or a file into HTML: each of them goes through html.escape, and nothing else is let in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+# outcome -> (symbol, word); neither depends on colour
+MARKS = {
+    "passed": ("✓", "passed"),
+    "tie": ("≈", "tie"),
+    "failed": ("✕", "failed"),
+    "unresolved": ("?", "open"),
+    "": ("–", "not done"),
+    "pending": ("·", ""),
+}
+LONG = 60  # equal tokens in front of a difference that are shown at most
+_BEFORE = 20  # of a longer beginning
+
+
+def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
+    """An outcome as symbol and word, how often if that is said."""
+    symbol, word = MARKS[outcome]
+    times = "" if number is None else f"{number:,} "
+    label = escape(help_text, quote=True)
+    return (
+        f'<span class="proof-mark proof-{outcome or "absent"}" title="{label}">'
+        f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{times}{word}</span>'
+    )
+
+
+def cells(contents: Iterable[str], columns: int) -> str:
+    """HTML pieces side by side in equal columns."""
+    inside = "".join(f'<span class="proof-cell">{content}</span>' for content in contents)
+    style = f"grid-template-columns: repeat({columns}, minmax(0, 1fr))"
+    return f'<div class="proof-cells" style="{style}">{inside}</div>'
+
+
+def names(words: Iterable[tuple[str, str]], columns: int) -> str:
+    """Column heads: (short name, whole name)."""
+    found = [
+        f'<span class="proof-name" title="{escape(whole, quote=True)}">{escape(short)}</span>'
+        for short, whole in words
+    ]
+    return cells(found, columns)
+
+
+def bullets(head: str, sentences: Sequence[str]) -> str:
+    """A short list under a head; nothing without sentences."""
+    if not sentences:
+        return ""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f'<div class="proof-head">{escape(head)}</div><ul class="proof-list">{items}</ul>'
+
+
+def line(text: str, kind: str) -> str:
+    """One paragraph of class proof-`kind`."""
+    return f'<div class="proof-{kind}">{escape(text)}</div>'
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[object]], about: str) -> str:
+    """A table of words and numbers; `about` says what it is to those who do not see it."""
+    top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+    body = "".join(
+        f'<tr><th scope="row">{escape(str(first))}</th>'
+        + "".join(f"<td>{escape(str(cell))}</td>" for cell in rest)
+        + "</tr>"
+        for first, *rest in rows
+    )
+    return (
+        f'<table class="proof-grid" aria-label="{escape(about, quote=True)}">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def visible(piece: str) -> str:
+    """A token's text with its white space seen."""
+    return piece.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or "(empty)"
+
+
+def tokens(name: str, pieces: Sequence[str], ids: Sequence[int], at: int | None) -> str:
+    """An answer token by token.  `at` is the first difference: marked, and what follows is pale."""
+    start = at - _BEFORE if at is not None and at > LONG else 0
+    found = [_token(pieces[i], ids[i], i, at) for i in range(start, len(pieces))]
+    if start:
+        found.insert(0, f'<span class="proof-skipped">{start} equal tokens …</span>')
+    if at is not None and at >= len(pieces):
+        found.append('<span class="proof-first">⟨ends here⟩ ◂ first difference</span>')
+    return (
+        f'<div class="proof-tokens"><div class="proof-head">{escape(name)} · '
+        f"{len(ids)} tokens</div>{''.join(found)}</div>"
+    )
+
+
+def _token(piece: str, token: int, index: int, at: int | None) -> str:
+    shown = visible(piece) if not piece.strip() else piece.replace("\n", "⏎")
+    about = escape(f"token {index + 1}, id {token}", quote=True)
+    if index == at:
+        note = '<span class="proof-note">◂ first difference</span>'
+        return f'<span class="proof-first" title="{about}">{escape(shown)}{note}</span>'
+    pale = at is not None and index > at
+    kind = "proof-token proof-pale" if pale else "proof-token"
+    return f'<span class="{kind}" title="{about}">{escape(shown)}</span>'

@@ -1,0 +1,156 @@
+"""What was proved about a model and what was not, so that a stranger understands it.
+
+Boundary: a report in, sentences out; no streamlit.  Each claim is made only where every check
+behind it passed on every sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
+from ui.text import count
+from ui.verify.report import ONCE, Model, Report, short_names
+
+State = Literal["verified", "refused", "checking", "waiting"]
+WORDS: dict[State, str] = {
+    "verified": "✓ Verified",
+    "refused": "✕ Not verified",
+    "checking": "… Checking",
+    "waiting": "Waiting",
+}
+# checks -> what they prove when all of them passed on all samples
+CLAIMS: dict[tuple[str, ...], str] = {
+    ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
+        "Hooked, decoupled and from features it gives the tokens of its own generate(), one by one."
+    ),
+    ("equal_sampled",): "So it does when tokens are drawn at random from one seed.",
+    ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
+    ("clock", "accounted"): "The stages' times cover the whole run, by a clock that two agree on.",
+    ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
+    ("observer",): "The probe does not slow generate() down.",
+    ("left_as_found",): "The model is left as it was found.",
+    ("keys", "damage"): "The feature cache tells inputs apart and notices a damaged entry.",
+    ("sight",): "What it is shown changes what it says.",
+}
+SHOWN = 4  # sentences about failed or open checks; the table has all
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model in sentences."""
+
+    state: State
+    headline: str
+    proved: tuple[str, ...]
+    not_proved: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.state]
+
+
+def summary(report: Report, model: Model) -> Summary:
+    """What the rows found so far say about one model."""
+    state = _state(report, model)
+    proved = tuple(_proved(report, model.name)) if report.passed_by(model.name) else ()
+    open_ends = [*_bad(report, model.name), *_missing(report, model.name, state)]
+    limits = () if state in ("waiting", "checking") else (_limits(report, model),)
+    return Summary(state, _headline(report, model, state), proved, (*open_ends, *limits))
+
+
+def _state(report: Report, model: Model) -> State:
+    if model.verified is not None:
+        return "verified" if model.verified else "refused"
+    if any(row.outcome == "failed" for row in report.of(model.name)):
+        return "refused"
+    return "checking" if report.doing[0] == model.name else "waiting"
+
+
+def _headline(report: Report, model: Model, state: State) -> str:
+    rows = report.of(model.name)
+    ties = sum(row.outcome == "tie" for row in rows)
+    failed = sum(row.outcome == "failed" for row in rows)
+    if state == "verified":
+        tied = f", {count(ties, 'numeric tie')} apart" if ties else ""
+        on = count(len(report.samples), "sample")
+        return f"Verified: its decoupled inference is its own inference on {on}{tied}."
+    if state == "refused":
+        return f"Not verified: {_why_refused(report, model.name, failed)}"
+    if state == "waiting":
+        if report.passed_by(model.name):
+            return f"{count(len(rows), 'check')} done: the verdict comes at the end."
+        return "Its turn has not come."
+    return f"{count(len(rows), 'check')} done, none failed so far."
+
+
+def _why_refused(report: Report, name: str, failed: int) -> str:
+    rows = report.of(name)
+    if failed:
+        return f"{failed} of {count(len(rows), 'check')} failed."
+    if left := _not_done(report, name):
+        return f"{count(len(left), 'check')} of {len(CHECKS)} were not done on every sample."
+    return "a check stayed open that must not."
+
+
+def _proved(report: Report, name: str) -> Iterator[str]:
+    for checks, claim in CLAIMS.items():
+        if all(_all_passed(report, name, check) for check in checks):
+            yield claim
+
+
+def _all_passed(report: Report, name: str, check: str) -> bool:
+    rows = report.of(name, check)
+    good = all(row.outcome in ("passed", "tie") for row in rows)
+    return good and check not in _not_done(report, name)
+
+
+def _not_done(report: Report, name: str) -> list[str]:
+    """Checks that have no finding on some sample."""
+    found = {(row.check, row.sample) for row in report.of(name)}
+    return [
+        check
+        for check in CHECKS
+        if any((check, sample) not in found for sample in _where(report, check))
+    ]
+
+
+def _where(report: Report, check: str) -> Sequence[str]:
+    return ("",) if check in ONCE else report.samples
+
+
+def _bad(report: Report, name: str) -> Iterator[str]:
+    """Failed checks, then open ones, with their sentences."""
+    names = short_names(report.samples)
+    for outcome, word in (("failed", "Failed"), ("unresolved", "Open")):
+        rows = [row for row in report.of(name) if row.outcome == outcome]
+        for row in rows[:SHOWN]:
+            where = f" ({names.get(row.sample, row.sample)})" if row.sample else ""
+            yield f"{word}: {row.title}{where}: {row.sentence}"
+        if more := len(rows) - SHOWN:
+            yield from [f"{word}: {more} more, see the table."] if more > 0 else []
+
+
+def _missing(report: Report, name: str, state: State) -> Iterator[str]:
+    if state in ("waiting", "checking") or not report.passed_by(name):
+        return
+    left = [CHECKS[check][0] for check in _not_done(report, name)]
+    if left:
+        yield f"Not done on every sample: {', '.join(left)}."
+
+
+def _limits(report: Report, model: Model) -> str:
+    these = "this sample" if len(report.samples) == 1 else f"these {len(report.samples)} samples"
+    place = f" on {model.place}" if model.place else ""
+    machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
+    return (
+        f"Nothing is proved beyond {these}, this question, answers of at most "
+        f"{count(report.max_new_tokens, 'token')} and {machine}."
+    )
+
+
+def may_stay_open(check: str) -> bool:
+    """Whether a model can be verified although this check found no answer."""
+    return check in MAY_STAY_OPEN
