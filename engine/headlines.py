@@ -30,8 +30,8 @@ class Evidence:
     """What one file gives for a claim.
 
     samples: pairs of answers, 0 where the file has means alone.  recorded and corrected: the ratio
-    of the means.  paired: the median over samples with its
-    interval, of corrected values.  notes: what stands in the way of reading the ratio as it is.
+    of the means.  paired: the median over samples with its interval, of the values asked for.
+    notes: what stands in the way of reading the ratio as it is.
     """
 
     file: str
@@ -41,6 +41,10 @@ class Evidence:
     corrected: float | None
     paired: Interval | None
     notes: tuple[str, ...] = ()
+
+    def ratio(self, corrected: bool) -> float | None:
+        """The recorded one where nothing could be corrected (means alone)."""
+        return self.corrected if corrected and self.corrected is not None else self.recorded
 
 
 @dataclass(frozen=True)
@@ -79,11 +83,11 @@ class Waterfall:
     per_token_ratio: float | None
 
 
-def headlines(files: Iterable[ResultFile]) -> tuple[Headline, ...]:
-    """The three claims, each with every file that has both times."""
+def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
+    """The three claims, each with every file that has both times, and a verdict on the values."""
     usable = [file for file in files if file.status == "ok" and not file.own]
     return tuple(
-        _headline(name, claim, stated, reach, usable)
+        _headline(name, claim, stated, reach, usable, corrected)
         for name, claim, stated, reach in (
             ("overall", "EventGPT is about 3.3x faster overall", 3.3, _total),
             ("decoding", "EventGPT is 1.9x faster in decoding", 1.9, _decoding),
@@ -110,17 +114,23 @@ def _load(file: ResultFile, record: Record) -> float | None:
 
 
 def _headline(
-    name: str, claim: str, stated: float, reach: Reach, files: Sequence[ResultFile]
+    name: str,
+    claim: str,
+    stated: float,
+    reach: Reach,
+    files: Sequence[ResultFile],
+    corrected: bool,
 ) -> Headline:
-    found = tuple(one for file in files if (one := _evidence(file, reach, name)) is not None)
-    return Headline(name, claim, stated, found, _verdict(stated, found))
+    every = (_evidence(file, reach, name, corrected) for file in files)
+    found = tuple(one for one in every if one is not None)
+    return Headline(name, claim, stated, found, _verdict(stated, found, corrected))
 
 
-def _evidence(file: ResultFile, reach: Reach, name: str) -> Evidence | None:
+def _evidence(file: ResultFile, reach: Reach, name: str, corrected: bool) -> Evidence | None:
     if not file.draft:
         return _of_means(file) if name == "decoding" else None
     recorded = _ratio(file, reach, corrected=False)
-    pairs = _pairs(file, reach)
+    pairs = _pairs(file, reach, corrected)
     if recorded is None or not pairs:
         return None
     ratios = [slow / fast for slow, fast in pairs]
@@ -131,7 +141,7 @@ def _evidence(file: ResultFile, reach: Reach, name: str) -> Evidence | None:
         recorded=recorded,
         corrected=_ratio(file, reach, corrected=True),
         paired=bootstrap(ratios) if len(ratios) > 1 else None,
-        notes=tuple(_notes(file, name)),
+        notes=tuple(_notes(file, name, corrected)),
     )
 
 
@@ -167,12 +177,12 @@ def _ratio(file: ResultFile, reach: Reach, corrected: bool) -> float | None:
     return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
 
 
-def _pairs(file: ResultFile, reach: Reach) -> list[tuple[float, float]]:
-    others = {(r.sample, r.question): r for r in file.of(file.target, corrected=True)}
+def _pairs(file: ResultFile, reach: Reach, corrected: bool) -> list[tuple[float, float]]:
+    others = {(r.sample, r.question): r for r in file.of(file.target, corrected)}
     found = []
-    for record in file.of(file.draft, corrected=True):
+    for record in file.of(file.draft, corrected):
         other = others.get((record.sample, record.question))
-        if other is None or "cold" in record.marks | other.marks:
+        if other is None or "cold" in record.marks | other.marks:  # marks of corrected ones alone
             continue
         fast, slow = reach(file, record), reach(file, other)
         if fast and slow:
@@ -180,7 +190,7 @@ def _pairs(file: ResultFile, reach: Reach) -> list[tuple[float, float]]:
     return found
 
 
-def _notes(file: ResultFile, name: str) -> list[str]:
+def _notes(file: ResultFile, name: str, corrected: bool) -> list[str]:
     found = []
     identity = file.identities[file.target]
     if identity.agrees is False:
@@ -189,7 +199,7 @@ def _notes(file: ResultFile, name: str) -> list[str]:
         found.append(f"the draft is {file.draft}, not EventGPT")
     if file.group.letter == "C" and name != "loading":
         found.append("both decoded a few tokens of a fixed number")
-    fall = waterfall(file)
+    fall = waterfall(file, corrected)
     if fall and name != "loading" and fall.tokens_ratio and fall.per_token_ratio:
         found.append(
             f"{fall.tokens_ratio:.2f}x the tokens at {fall.per_token_ratio:.2f}x the time per token"
@@ -202,8 +212,8 @@ def _notes(file: ResultFile, name: str) -> list[str]:
     return found
 
 
-def _verdict(stated: float, evidence: Sequence[Evidence]) -> str:
-    ratios = [one.corrected or one.recorded or 0.0 for one in evidence]
+def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:
+    ratios = [one.ratio(corrected) or 0.0 for one in evidence]
     if not ratios:
         return "No imported file has both times: nothing can be said."
     held = sum(abs(ratio / stated - 1) <= HELD for ratio in ratios)
@@ -214,15 +224,15 @@ def _verdict(stated: float, evidence: Sequence[Evidence]) -> str:
     return f"{where} {span}; {held} of {len(ratios)} within 10 % of {stated:g}x."
 
 
-def waterfall(file: ResultFile) -> Waterfall | None:
-    """What the difference of the mean totals is made of, from corrected values.
+def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
+    """What the difference of the mean totals is made of; corrected values leave warm-ups out.
 
     Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  None
     where a file lacks totals, stages or token counts of either model.
     """
     if not file.draft or file.status != "ok":
         return None
-    fast, slow = (_means(file, model) for model in (file.draft, file.target))
+    fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
     if fast is None or slow is None:
         return None
     parts = [
@@ -245,9 +255,11 @@ def waterfall(file: ResultFile) -> Waterfall | None:
     )
 
 
-def _means(file: ResultFile, model: str) -> tuple[float, dict[str, float], float] | None:
+def _means(
+    file: ResultFile, model: str, corrected: bool
+) -> tuple[float, dict[str, float], float] | None:
     """(mean total ms, mean ms by part with prefill apart, mean tokens) of the warm records."""
-    warm = [r for r in file.of(model, corrected=True) if "cold" not in r.marks]
+    warm = [r for r in file.of(model, corrected) if "cold" not in r.marks]
     tokens = summary.average([r.tokens for r in warm if r.tokens is not None]).mean
     parts: dict[str, float] = {}
     for key, part in file.group.stages.items():

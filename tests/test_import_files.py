@@ -84,8 +84,6 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
     ("arguments", "message"),
     [
         (["--gamma", "0"], "--gamma is 0"),
-        (["--report", "x.pdf"], "end its name in .md or .html"),
-        (["--report", "/no/such/folder/x.md"], "cannot be written"),
         (["--save", "../x"], "'../x' cannot name a set"),
     ],
 )
@@ -181,20 +179,60 @@ def test_a_report_of_nothing_says_so() -> None:
     assert "1 of another kind" in text and text.count("nothing can be said") == 3
 
 
-@pytest.mark.parametrize("kind", ["md", "html"])
+@pytest.mark.parametrize(("kind", "start"), [("md", "# What"), ("html", "<!doctype html>")])
 def test_reports_are_written(
-    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, kind: str
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, kind: str, start: str
 ) -> None:
-    code, _, err = call(capsys, folder, "--report", tmp_path / f"r.{kind}")
-    assert code == 0 and "Wrote" in err
-    assert "What cannot be known" in (tmp_path / f"r.{kind}").read_text(encoding="utf-8")
+    path = tmp_path / "report"
+    arguments = ["report", "--imported", str(folder), "--format", kind, "--out", str(path)]
+    assert main(arguments) == 0 and "Written" in capsys.readouterr().err
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(start) and "What cannot be known" in text
+
+
+def test_a_report_takes_files_and_kept_sets_together(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    sets.save("kept", [("of-the-set.json", made.to_bytes(made.flat()))])
+    assert main(["report", "--imported", "kept", str(folder / "9.json")]) == 0
+    out, err = capsys.readouterr()
+    assert "2 files: 1 with results, 1 of runs that failed" in out and err == ""
+    assert "of-the-set.json" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Name either runs, or published files after --imported."),
+        (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
+        (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
+        (["--imported", "/no/such/x.json"], "no file"),
+        (["--imported", "{folder}", "--out", "/no/such/folder/x.md"], "cannot be written"),
+    ],
+)
+def test_a_report_that_cannot_be_made_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
+) -> None:
+    code = main(["report", *(one.format(folder=folder) for one in arguments)])
+    err = capsys.readouterr().err
+    assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_bad_file_of_a_folder_costs_a_report_nothing(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    (folder / "bad.json").write_text("no")
+    assert main(["report", "--imported", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert "bad.json is not JSON" in out.replace("\\", "") and "bad.json is not JSON" in err
 
 
 def test_nothing_heavy_is_imported(folder: Path) -> None:
-    """Neither torch nor pandas for an import with audit, acceptance, set and report."""
-    arguments = ["import", str(folder), "--json", "--report", str(folder.parent / "r.html")]
+    """Neither torch nor pandas for an import with audit and acceptance, or for a report."""
+    arguments = [str(folder), str(folder.parent / "r.html")]
     code = (
-        "import sys; from engine.__main__ import main; main(sys.argv[1:]); "
+        "import sys; from engine.__main__ import main; main(['import', sys.argv[1], '--json']); "
+        "main(['report', '--imported', sys.argv[1], '--out', sys.argv[2]]); "
         "print([m for m in ('torch', 'pandas', 'transformers', 'streamlit') if m in sys.modules])"
     )
     done = subprocess.run(

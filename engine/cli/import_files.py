@@ -1,7 +1,7 @@
 """import: published result files, their figures, and which of them to believe.
 
-Boundary: reads files, prints figures and findings; keeps a set only with --save, writes a report
-only with --report.
+Boundary: reads files, prints figures and findings; keeps a set only with --save.  Their report is
+the report command's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def add(commands: Any) -> None:
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE|FOLDER")
     add_json(parser)
     parser.add_argument("--save", metavar="NAME", help="keep the set for the Results page")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="a report, .md or .html")
     parser.add_argument(
         "--gamma", type=int, default=GAMMA, help=f"draft length for acceptance (default {GAMMA})"
     )
@@ -43,8 +42,6 @@ def _run(options: argparse.Namespace) -> int:
         audited.append((file, audit(file)))
     if options.save:
         _save(options.save, found, files)
-    if options.report:
-        _report(options.report, files)
     table = {"files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited]}
     out(table, "\n\n".join(_text(file, rules) for file, rules in audited), options)
     return _code(options.paths, found, files)
@@ -54,8 +51,6 @@ def _check(options: argparse.Namespace) -> None:
     """What would only fail after all the work fails before it."""
     if not 1 <= options.gamma <= 64:
         raise BadInput(f"--gamma is {options.gamma}: choose a draft length from 1 to 64.")
-    if options.report and options.report.suffix.lower() not in (".md", ".html"):
-        raise BadInput(f"--report is {str(options.report)!r}: end its name in .md or .html.")
     if options.save:
         from engine.records import sets
 
@@ -84,18 +79,6 @@ def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> 
         raise BadInput("No file could be read: nothing is kept.")
     sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
     say(f"Kept {len(usable):,} files as {name}.")
-
-
-def _report(path: Path, files: list[ResultFile]) -> None:
-    from engine import imported_report
-
-    html = path.suffix.lower() == ".html"
-    text = imported_report.page(files) if html else imported_report.markdown(files)
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise BadInput(f"{path} cannot be written ({error.strerror}): choose another.") from error
-    say(f"Wrote {path}.")
 
 
 def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:

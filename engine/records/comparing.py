@@ -27,19 +27,25 @@ class Stated:
 
 
 def pairs_of(
-    file: ResultFile, draft: str, target: str, corrected: bool = True, shift: int = 0
+    file: ResultFile,
+    draft: str,
+    target: str,
+    corrected: bool = True,
+    shift: int = 0,
+    timed: bool | None = None,
 ) -> tuple[Pair, ...]:
     """The pairs of two models by sample and question, in the draft's order.
 
     corrected takes the prompt out of the ids.  shift leaves out the target's first ids, for a
-    draft that begins later.
+    draft that begins later.  timed: with their times, by default where they are corrected.
     """
+    timed = corrected if timed is None else timed
     others = {_key(record): record for record in reversed(file.of(target, corrected))}
     found = []
     for record in file.of(draft, corrected):
         other = others.get(_key(record))
         if record.ids is not None and other is not None and other.ids is not None:
-            times = _times(record, other, file) if corrected else (None, None)
+            times = _times(record, other, file) if timed else (None, None)
             found.append(
                 Pair(
                     record.sample,
@@ -91,6 +97,12 @@ def acceptance(
     return _analysed(file, draft or file.draft, target or file.target, gamma)
 
 
+def as_recorded(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
+    """Every draft against the target with ids, counts and times as the file has them, by draft."""
+    every = {name: _analysed(file, name, file.target, gamma, "recorded") for name in drafts(file)}
+    return {name: one for name, one in every.items() if one is not None}
+
+
 def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
     """Every comparison a file allows, by name.
 
@@ -126,7 +138,8 @@ def _analysed(
     known = _KNOWN.setdefault(file, {})
     key = draft, target, gamma, way
     if key not in known:
-        pairs = pairs_of(file, draft, target, corrected=way != "raw", shift=int(way == "shifted"))
+        mended, shift = way not in ("raw", "recorded"), int(way == "shifted")
+        pairs = pairs_of(file, draft, target, mended, shift, timed=way != "raw")
         if way == "whole":
             pairs = _whole(file, pairs)
         known[key] = analyse(pairs, draft, target, gamma) if pairs else None
@@ -139,12 +152,15 @@ def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
     return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
 
 
-def painting(file: ResultFile, draft: Record, target: str = "") -> Painting | None:
+def painting(
+    file: ResultFile, draft: Record, target: str = "", corrected: bool = True
+) -> Painting | None:
     """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
 
-    draft: a corrected record with ids and text.  None where either answer lacks its ids.
+    draft: a record with ids and text, corrected if the target's are.  None where either answer
+    lacks its ids.
     """
-    others = [r for r in file.of(target or file.target, True) if _key(r) == _key(draft)]
+    others = [r for r in file.of(target or file.target, corrected) if _key(r) == _key(draft)]
     other = others[0].ids if others else None
     if draft.ids is None or other is None or not draft.text:
         return None

@@ -12,6 +12,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,23 @@ from typing import Any
 from engine import settings
 from engine.records import groups, parsing
 from engine.records.parsing import RecordsError
+from engine.records.reader import Progress
 from engine.records.types import ResultFile
 
 FORMAT = 1
 LIST = "set.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
 _KEPT = re.compile(r"[0-9]{3,5}\.json")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A set as its list has it, its files unread.  problem: why it cannot be opened, or ""."""
+
+    name: str
+    imported: str
+    files: int
+    problem: str = ""
 
 
 def root() -> Path:
@@ -75,21 +87,53 @@ def names() -> tuple[str, ...]:
     return tuple(name for name in found if _NAME.fullmatch(name))
 
 
-def load(name: str) -> tuple[ResultFile, ...]:
-    """The files of a kept set; RecordsError if there is none of this name or its list is broken."""
+def listing() -> tuple[Kept, ...]:
+    """The kept sets by name; one that is damaged says so and costs only itself."""
+    return tuple(_glance(name) for name in names())
+
+
+def _glance(name: str) -> Kept:
+    folder = root() / name
+    try:
+        files = len(_listed(folder, check_name(name)))
+        when = parsing.parse(parsing.read(folder / LIST, LIST), LIST).get("imported", "")
+    except RecordsError as error:
+        return Kept(name, "", 0, str(error))
+    return Kept(name, str(when)[:40], files)
+
+
+def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
+    """The files of a kept set; RecordsError if there is none of this name or its list is broken.
+
+    progress(done, all, name) is called before each file.
+    """
     folder = root() / check_name(name)
     listed = _listed(folder, name)
     found = []
-    for entry in listed:
+    for number, entry in enumerate(listed):
         shown, kept = str(entry.get("file", "")), str(entry.get("kept", ""))
         if not _KEPT.fullmatch(kept) or (folder / kept).is_symlink():
             raise RecordsError(f"The list of the set {name!r} is damaged: import its files again.")
+        if progress:
+            progress(number, len(listed), parsing.shown(shown))
         try:
             data = parsing.read(folder / kept, shown)
         except RecordsError as error:
             found.append(groups.unreadable(parsing.shown(shown), str(error)))
         else:
             found.append(groups.read_bytes(shown, data))
+    return tuple(found)
+
+
+def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """(file, size, time of last change) of everything in a set; empty if there is none."""
+    found = []
+    for path in sorted((root() / check_name(name)).glob("*.json")):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append((f"{name}/{path.name}", stat.st_size, stat.st_mtime_ns))
     return tuple(found)
 
 
