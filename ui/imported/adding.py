@@ -102,16 +102,10 @@ def _read(typed: str) -> None:
         st.session_state[_PROBLEM] = "\n".join(left_out[:5])
 
 
-def manage(picked: tuple[sources.Source, ...]) -> None:
-    """What can be done with the chosen sets: keep the visit's files, remove a kept set."""
-    for one in picked:
-        if isinstance(one, sources.VisitSource):
-            _keep(one)
-        else:
-            _remove(one)
-
-
-def _keep(one: sources.VisitSource) -> None:
+def keep(one: sources.Source) -> None:
+    """Gives the visit's files a name and a link; nothing for a set that has them."""
+    if not isinstance(one, sources.VisitSource):
+        return
     cards.small(
         "These files live for this visit only and have no link: keep them as a set to come back "
         "to them.",
@@ -149,8 +143,11 @@ def _forget() -> None:
     chosen.drop(sources.VISIT)
 
 
-def _remove(one: sources.SetSource) -> None:
-    with st.popover(f"Remove the set {one.name}", key=f"results_remove_{one.key}"):
+def remove(one: sources.Source) -> None:
+    """Deletes a kept set, once asked; nothing for the visit's files."""
+    if not isinstance(one, sources.SetSource):
+        return
+    with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
         st.text("Its files are deleted from this machine. Your own runs stay.")
         st.button(
             "Delete it",

@@ -14,6 +14,7 @@ from engine.report.blocks import Table, number
 from engine.summary import find
 from engine.types import STAGES
 from ui import bars, cards
+from ui.imported import files
 from ui.imported.opened import Opened
 from ui.results import blocks, opened, overview
 from ui.results.opened import Opened as OpenedRuns
@@ -29,11 +30,11 @@ Line = tuple[str, str, Bar]  # label, where, what is drawn
 
 def show(runs: OpenedRuns, found: Opened) -> None:
     """Both kinds; the visitor says which files."""
-    names = [item.name for item in found.usable if stages.bars(item.file, found.corrected)]
+    names = _names(found)
     chosen = st.multiselect(
         "Recorded files",
         names,
-        names[:FIRST],
+        _first(found, names),
         key="results_beside",
         bind="query-params",
         max_selections=MOST,
@@ -51,6 +52,20 @@ def show(runs: OpenedRuns, found: Opened) -> None:
         "and what was recorded elsewhere: read the parts of a bar, not the ratio of two.",
         "imported_beside",
     )
+
+
+def _names(found: Opened) -> list[str]:
+    return [item.name for item in found.usable if stages.bars(item.file, found.corrected)]
+
+
+def _first(found: Opened, names: list[str]) -> list[str]:
+    """The files that timed most stages, for a first look."""
+    timed = {
+        item.name: max(len(bar.parts) for bar in stages.bars(item.file, found.corrected))
+        for item in found.usable
+        if item.name in names
+    }
+    return sorted(names, key=lambda name: -timed[name])[:FIRST]
 
 
 def table(lines: list[Line], corrected: bool) -> Table:
@@ -95,7 +110,7 @@ def _own(runs: OpenedRuns) -> list[Line]:
 
 def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
     return [
-        (f"{bar.model} · {item.name}", ELSEWHERE, bar)
+        (f"{files.label(item.file, bar.model, found.corrected)} · {item.name}", ELSEWHERE, bar)
         for item in found.usable
         if item.name in chosen
         for bar in stages.bars(item.file, found.corrected, "median")

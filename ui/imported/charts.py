@@ -16,7 +16,7 @@ from engine.headlines import Headline, Waterfall
 from ui.text import ms
 from ui.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
 
-_BAND, _AROUND = 34, 60  # pixels: a row, axis and title
+_BAND, _AROUND = 34, 84  # pixels: a row, axis and title
 _GREY = "#868D97"
 _STAGES = {
     "load+preprocess": "load",
@@ -189,7 +189,7 @@ def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
             y=y, x=x, tooltip=tip
         ),
     ]
-    return alt.LayerChart(layer=layers, height=24 * len(frame) + _AROUND)
+    return alt.LayerChart(layer=layers, height=28 * len(frame) + _AROUND)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -228,8 +228,9 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
         domain=["predicted", "if every token were accepted"],
         range=[STAGE_COLOURS["decode"], _GREY],
     )
-    legend = alt.Legend(title=None, orient="top")
-    x = alt.X("gamma:Q", title="draft length g (tokens)", axis=alt.Axis(tickMinStep=1))
+    legend = alt.Legend(title=None, orient="top", labelLimit=320)
+    x = alt.X("gamma:Q", title="draft length g (tokens)", axis=alt.Axis(tickMinStep=1),
+              scale=alt.Scale(domain=[1, len(found)], nice=False))  # fmt: skip
     y = "speed-up against the target alone (x)"
     base: Any = alt.Chart(frame)
     both = frame.melt("gamma", ["value", "ceiling"], "kind", "speedup")

@@ -42,9 +42,10 @@ def show(found: Opened) -> None:
         cards.hint(NONE)
         return
     file = figures.choose(usable, "results_drafts_of").file
-    gamma = _gamma()
+    left, right = st.columns(2)
+    with right:
+        gamma = _gamma()
     kinds = variants(file, found.corrected, gamma)
-    left, _ = st.columns(2)
     kind = left.selectbox(
         "Comparison",
         list(kinds),
@@ -69,7 +70,6 @@ def _gamma() -> int:
         GAMMA,
         key="results_gamma",
         bind="query-params",
-        width=420,
     )
     return chosen
 
@@ -81,8 +81,9 @@ def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Accepta
 
 def spoken(file: ResultFile, kind: str) -> str:
     """What a comparison is, in words."""
-    if kind in _KINDS:
-        return f"{file.draft} for {file.target}, {_KINDS[kind]}"
+    if kind in _KINDS or kind == file.draft:
+        how = f", {_KINDS[kind]}" if kind in _KINDS else ""
+        return f"{file.draft} for {file.target}{how}"
     name = kind.removesuffix("_shifted")
     shifted = ", against the target from its second id" if name != kind else ""
     return f"{name} for {file.target}{shifted}"

@@ -12,7 +12,7 @@ from engine.records import ResultFile, milliseconds, stages, summary
 from engine.records.summary import Average, ModelSummary
 from engine.report.blocks import Table, number
 from ui import bars, cards
-from ui.imported import charts, records
+from ui.imported import charts, files, records
 from ui.imported.opened import Audited, Opened
 from ui.results import blocks
 from ui.text import count
@@ -37,12 +37,11 @@ def show(found: Opened) -> None:
     file = item.file
     mode = "corrected" if found.corrected else "as recorded"
     group = f"Group {file.group} · {count(file.samples, 'sample')}"
-    cards.small(
-        f"{group} · {count(len(file.failures), 'failed sample')} · values {mode}", "imported_head"
-    )
+    failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
+    cards.small(f"{group}{failed} · values {mode}", "imported_group")
     models = summary.models(file)
     blocks.draw([who(models)], "imported_who")
-    blocks.draw([table(models, found.corrected)], "imported_figures")
+    blocks.draw([table(file, models, found.corrected)], "imported_figures")
     _bars(file, found.corrected)
     _fall(file, found.corrected)
     if st.toggle("Every record", key="results_records", bind="query-params"):
@@ -56,10 +55,14 @@ def who(models: tuple[ModelSummary, ...]) -> Table:
     return Table("Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4)
 
 
-def table(models: tuple[ModelSummary, ...], corrected: bool) -> Table:
+def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
     """Stages in ms, and tokens."""
     values = "corrected values" if corrected else "values as recorded"
-    rows = tuple(row for model in models for row in _rows(model, corrected))
+    rows = tuple(
+        (files.label(file, model.model, corrected), *row)
+        for model in models
+        for row in _rows(model, corrected)
+    )
     return Table(f"Stages (ms) and tokens per answer, {values}", COLUMNS, rows, 2)
 
 
@@ -70,12 +73,12 @@ def _rows(model: ModelSummary, corrected: bool) -> list[tuple[str, ...]]:
         what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
         average = stage.corrected if corrected else stage.recorded
         if average is None:
-            found.append((model.model, what, "-", "not measured", "-", "-"))
+            found.append((what, "-", "not measured", "-", "-"))
         else:
-            found.append((model.model, what, *_cells(average, key)))
+            found.append((what, *_cells(average, key)))
     tokens = model.tokens_corrected if corrected else model.tokens_recorded
     if tokens.n:
-        found.append((model.model, "new tokens", *_cells(tokens)))
+        found.append(("new tokens", *_cells(tokens)))
     return found
 
 
@@ -91,7 +94,7 @@ def _bars(file: ResultFile, corrected: bool) -> None:
         st.caption("The file holds no time of a model: there are no bars.")
         return
     st.subheader("Stages", anchor=False)
-    parts = {bar.model: bar.parts for bar in found}
+    parts = {files.label(file, bar.model, corrected): bar.parts for bar in found}
     st.altair_chart(bars.chart(parts, "mean"), alt=bars.words(parts, "mean"), width="stretch")
     notes: dict[str, list[str]] = {}
     for bar in found:
@@ -123,15 +126,12 @@ def _fall(file: ResultFile, corrected: bool) -> None:
 
 def sentence(fall: Waterfall) -> str:
     """The ratio of totals, and the two factors of the ratio of decoding times."""
-    ratio = fall.slow_ms / fall.fast_ms
     told = (
-        f"{fall.fast} takes 1/{ratio:.2f} of {fall.slow}'s mean total time"
-        if ratio >= 1
-        else (f"{fall.fast} takes {1 / ratio:.2f} times {fall.slow}'s mean total time")
+        f"{fall.slow} takes {fall.slow_ms / fall.fast_ms:.2f} times {fall.fast}'s mean total time."
     )
     if fall.tokens_ratio is None or fall.per_token_ratio is None:
-        return f"{told}."
+        return told
     return (
-        f"{told}. {fall.slow} says {fall.tokens_ratio:.2f} times as many tokens and needs "
+        f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
         f"{fall.per_token_ratio:.2f} times the time for each."
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from engine.audit import SEVERITIES
 from engine.records import ResultFile
+from engine.records.types import NAMES
 from engine.report.blocks import Table
 from ui.imported.opened import Audited, Opened
 from ui.text import count
@@ -43,8 +44,18 @@ def _row(item: Audited) -> tuple[str, ...]:
 def _models(file: ResultFile) -> str:
     """The names by their claims, the first few."""
     names = list(dict.fromkeys(file.identities[model].claimed for model in file.models))
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
+def label(file: ResultFile, model: str, corrected: bool) -> str:
+    """Whom a model is shown as: the name by the evidence, as recorded the claimed one."""
+    identity = file.identities.get(model)
+    if identity is None:
+        return model
+    wrong = corrected and identity.agrees is False and identity.family
+    name = NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
+    return name if name.lower() == model.lower() else f"{name} ({model})"
 
 
 def severities(item: Audited) -> list[int]:

@@ -66,7 +66,7 @@ def _chosen(found: Opened) -> list[Entry]:
         SEVERITIES,
         selection_mode="multi",
         default=SEVERITIES,
-        format_func=lambda one: _pill(one, every),
+        format_func=lambda one: f"{SYMBOLS[one]} {one.capitalize()}s",
         key="results_severity",
         bind="query-params",
     )
@@ -77,11 +77,6 @@ def _chosen(found: Opened) -> list[Entry]:
         for entry in every
         if entry[2].severity in severities and file in (ALL, None, entry[1].name)
     ]
-
-
-def _pill(severity: Severity, every: Sequence[Entry]) -> str:
-    found = sum(entry[2].severity == severity for entry in every)
-    return f"{SYMBOLS[severity]} {count(found, severity)}"
 
 
 def _rule(rule: Rule, entries: Sequence[Entry]) -> None:

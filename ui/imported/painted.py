@@ -9,6 +9,7 @@ from __future__ import annotations
 from html import escape
 
 from engine.painting import Painting, Piece
+from ui.text import count
 
 MEANINGS = {
     "accepted": "accepted",
@@ -20,6 +21,7 @@ STYLE = """<style>
 .painted { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 2; max-height: 18rem;
   overflow: auto; border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
 .painted-legend { font-size: 0.84rem; margin: 0.3rem 0 0.6rem; line-height: 1.9; }
+.painted-legend b { font-weight: 400; }
 .painted-legend span { margin-right: 1.1rem; white-space: nowrap; }
 .painted-accepted { background: #11805A33; border-bottom: 3px solid #11805A; }
 .painted-matched { background: #3D93D826; border-bottom: 3px dotted #3D93D8; }
@@ -31,7 +33,7 @@ STYLE = """<style>
 def page(found: Painting) -> str:
     """Legend and text in one element."""
     legend = "".join(
-        f'<span><mark class="painted-{state}" style="color:inherit">abc</mark> {words}</span>'
+        f'<span><b class="painted-{state}">abc</b> {words}</span>'
         for state, words in MEANINGS.items()
     )
     text = "".join(_piece(piece) for piece in found.pieces)
@@ -58,4 +60,5 @@ def words(found: Painting) -> str:
     counts = dict.fromkeys(MEANINGS, 0)
     for piece in found.pieces:
         counts[piece.state] += piece.end - piece.first
-    return ", ".join(f"{number} {MEANINGS[state]}" for state, number in counts.items() if number)
+    told = [f"{count(n, 'token')} {MEANINGS[state]}" for state, n in counts.items() if n]
+    return ", ".join(told)

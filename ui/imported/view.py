@@ -41,10 +41,13 @@ def open_(picked: Sequence[Source]) -> Opened | None:
 
 
 def head(found: Opened) -> None:
+    """Which sets these are, and what can be done with each."""
     for one in found.sources:
-        told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
-        cards.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
-    adding.manage(found.sources)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
+            cards.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
+            adding.remove(one)
+        adding.keep(one)
 
 
 def values(found: Opened) -> Opened:
