@@ -66,7 +66,7 @@ def main() -> None:
 
 def _session(page: Page, folder: Path, visit: bool) -> tuple[float, dict[str, Any]]:
     """Seconds to the first usable page of a fresh server, and a visit's figures."""
-    server, url, began = _serve(folder)
+    server, url, began = serve(folder)
     try:
         start = _first_page(page, url, began)
         return start, _visit(page) | {"server_peak_memory_mb": _peak(server.pid)} if visit else {}
@@ -75,7 +75,7 @@ def _session(page: Page, folder: Path, visit: bool) -> tuple[float, dict[str, An
         server.wait()
 
 
-def _serve(folder: Path) -> tuple[subprocess.Popen[bytes], str, float]:
+def serve(folder: Path) -> tuple[subprocess.Popen[bytes], str, float]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

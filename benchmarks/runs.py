@@ -110,7 +110,7 @@ def _results(folder: Path) -> dict[str, Any]:
     from engine.frame import frame, measured
 
     place = folder / "many"
-    _write(place)
+    write_run(place)
     run = store.read(place)
     table = frame([run])
     steps: dict[str, Callable[[], Any]] = {
@@ -130,7 +130,8 @@ def _results(folder: Path) -> dict[str, Any]:
     return {"results": RESULTS, "tokens": TOKENS, "file_mb": round(size / 2**20, 1), **timed}
 
 
-def _write(folder: Path) -> None:
+def write_run(folder: Path) -> None:
+    """A run folder of RESULTS results of two models, each of TOKENS tokens."""
     from engine import store
     from engine.header import DatasetIdentity, Header, ModelIdentity
     from engine.plan import Plan

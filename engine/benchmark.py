@@ -88,6 +88,7 @@ class _Benchmark:
 
     def run(self) -> Outcome:
         self.tracker.begin()
+        self.writer.begin()
         try:
             for batch in self.plan.batches():
                 self._batch(batch)

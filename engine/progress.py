@@ -18,6 +18,7 @@ from engine.types import STAGES
 
 WINDOW = 200
 FAILURES = 50
+RATED = 50  # the rate is that of so many last results: loading a model does not linger in it
 _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens")
 
 
@@ -47,7 +48,7 @@ class Progress:
     planned: int
     done: int
     failed: int
-    per_s: float | None  # measured results a second in this sitting, pauses left out
+    per_s: float | None  # measured results a second of late, pauses left out
     left_s: float | None
     paused_ms: float
     current: str  # what goes on, as words
@@ -75,6 +76,7 @@ class Tracker:
         self._failures: deque[Failure] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
         self._here = 0  # measured results of this sitting
+        self._ends: deque[float] = deque(maxlen=RATED)  # when the last ones ended, in worked time
         self._paused_ms = 0.0
         self._current = ""
         self._start: float | None = None
@@ -94,7 +96,9 @@ class Tracker:
     def row(self, row: Mapping[str, Any]) -> None:
         """A new row."""
         with self._lock:
-            self._here += row["phase"] == "measured"
+            if row["phase"] == "measured":
+                self._here += 1
+                self._ends.append(self._worked())
             self._count(row)
 
     def paused(self, ms: float) -> None:
@@ -143,8 +147,15 @@ class Tracker:
     def _rate(self) -> float | None:
         if self._start is None or not self._here:
             return None
-        worked = time.monotonic() - self._start - self._paused_ms / 1000
+        if len(self._ends) > 1 and self._ends[-1] > self._ends[0]:
+            return (len(self._ends) - 1) / (self._ends[-1] - self._ends[0])
+        worked = self._worked()
         return self._here / worked if worked > 0 else None
+
+    def _worked(self) -> float:
+        """Seconds of this sitting, pauses left out."""
+        start = self._start if self._start is not None else time.monotonic()
+        return time.monotonic() - start - self._paused_ms / 1000
 
     def _live(self, name: str) -> Live:
         model = self._models[name]

@@ -113,6 +113,11 @@ class Writer:
         with _guard(self.folder, "take a line of its journal"):
             self._journal.append({"at": now(), "event": event, "text": text, **more})
 
+    def begin(self) -> None:
+        """The run is at work again: an earlier summary no longer tells the whole."""
+        with _guard(self.folder, "be written"):
+            (self.folder / SUMMARY).unlink(missing_ok=True)
+
     def finish(self, summary: dict[str, Any]) -> None:
         with _guard(self.folder, "take its summary"):
             _write_json(self.folder / SUMMARY, summary)

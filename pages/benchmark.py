@@ -15,12 +15,13 @@ from engine.benchmark_job import BenchmarkJob
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from ui import cards, links, runs
+from ui import cards, front, links, runs
 from ui.bench import kept, watch
 from ui.bench.choice import Choice, choose, words
 from ui.following import Followed
+from ui.text import escape
 
-RUN = Followed("bench_job", BenchmarkJob)
+RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
 EMPTY = (
     "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is on "
@@ -38,12 +39,16 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
         pressed = st.button(
             "Start",
             type="primary",
-            key="bench_start",
+            key="benchmark_start",
             shortcut="Ctrl+Enter",
             disabled=live or choice.plan is None,
         )
-        st.button("Cancel", key="bench_cancel", on_click=RUN.cancel, disabled=not live)
-        cards.small(words(choice.plan) if choice.plan else choice.problem, "bench_planned")
+        st.button("Cancel", key="benchmark_cancel", on_click=RUN.cancel, disabled=not live)
+        if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
+            st.button("Resume", key="benchmark_go_on", on_click=resume, args=(shown.folder, False))
+        if not live:
+            planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
+            cards.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
         RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root))
@@ -58,7 +63,7 @@ def others(shown: BenchmarkJob | None) -> None:
         view = job.view()
         with st.container(horizontal=True, vertical_alignment="center"):
             cards.small(f"{view.title}: {watch.doing(view)}", f"other_{job.id}")
-            st.button("Show", key=f"bench_show_{job.id}", on_click=RUN.show, args=(job,))
+            st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
 
 
 def resume(folder: Path, force: bool) -> None:
@@ -76,10 +81,10 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
             st.rerun()
         watch.draw(view, labels)
 
-    st.subheader(job.title, anchor=False)
+    st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
-        cards.small(f"Kept in {job.folder}", "bench_folder")
+        cards.small(f"Kept in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
             label="Open the results" if job.state == "done" else "Results so far",
@@ -126,4 +131,5 @@ def main() -> None:
     show(shown, entries)
 
 
+front.through_app()
 main()

@@ -11,7 +11,7 @@ from engine import standing
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from ui import cards, runs
+from ui import cards, front, runs
 from ui.verify import kept
 
 SEES = {"events": "event images", "video": "8 frames of a video", "image": "one frame"}
@@ -26,8 +26,7 @@ def show(entry: ModelEntry) -> None:
     with cards.frame(entry):
         cards.heading(entry)
         if reason is None:
-            st.badge("ready", color="green")
-            proof(entry)
+            ready(entry)
         else:
             st.badge("not available", color="orange")
             cards.notice(reason, f"reason_{entry.name}")
@@ -36,14 +35,16 @@ def show(entry: ModelEntry) -> None:
         cards.small(f"{entry.name}: {entry.checkpoint}{revision}", f"checkpoint_{entry.name}")
 
 
-def proof(entry: ModelEntry) -> None:
+def ready(entry: ModelEntry) -> None:
     """Whether a certificate covers the entry as it would run now, and the way to it."""
     found = standing.covering(entry)
     words, colour, help_text = cards.standing(found["hash"] if found else None)
-    st.badge(words, color=colour, help=help_text)
     query = {kept.HASH: found["hash"]} if found else {"verify_models": entry.label}
-    label = "Show the certificate" if found else "Verify this model"
-    st.page_link("pages/verify.py", label=label, query_params=query)
+    label = "Show the certificate →" if found else "Verify this model →"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.badge("ready", color="green")
+        st.badge(words, color=colour, help=help_text)
+        st.page_link("pages/verify.py", label=label, query_params=query)
 
 
 def main() -> None:
@@ -62,4 +63,5 @@ def main() -> None:
                 show(entry)
 
 
+front.through_app()
 main()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from engine.errors import StageScopeError
-from ui import cards, links, runs
+from ui import cards, front, links, runs
 from ui.imported import adding, beside
 from ui.imported import view as recorded
 from ui.imported.sources import SetSource, VisitSource
@@ -146,4 +146,5 @@ def main() -> None:
         show(own)
 
 
+front.through_app()
 main()

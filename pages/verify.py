@@ -15,7 +15,7 @@ from engine.errors import BadInput, StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.verify_job import VerifyJob, VerifyView
-from ui import cards, links, runs
+from ui import cards, front, links, runs
 from ui.text import count, escape
 from ui.verify import job, kept, report
 from ui.verify.board import Board
@@ -117,12 +117,14 @@ def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
         return
     with place.container():
         if view.error:
-            cards.problem(view.error, "verify_job")
+            show = cards.problem if view.state == "failed" else cards.notice
+            show(view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-        st.caption(f"{ended} after {seconds} · {done} checks · {subject}")
+        words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
         if view.certificate is not None:
-            st.caption(f"Certificate {view.certificate['hash'][: certificates.SHOWN]}")
+            words += f" · certificate {view.certificate['hash'][: certificates.SHOWN]}"
+        st.caption(words)
         if view.unkept:
             cards.notice(view.unkept, "unkept")
 
@@ -156,10 +158,13 @@ def main() -> None:
     )
     shown = job.shown()
     buttons(choice, shown)
+    if job.fresh():
+        return
     if show_certificate(entries):
         kept.listed(entries)
     else:
         show_job(shown, entries)
 
 
+front.through_app()
 main()

@@ -197,7 +197,11 @@ def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
     assert "ZeroDivisionError: odd model" in found[0]["error"]
     (given_up,) = [e for e in run.journal if e["event"] == "given up"]
     assert "tiny-llava was given up: 2 failures in a row" in given_up["text"]
-    assert "odd model" in caplog.text
+    assert "odd model" in caplog.text and run.state == "finished"
+    stopped = benchmark.resume(tmp_path / "run")
+    with stopped.writer:
+        assert benchmark.run(stopped, StopAfter(2)) == "cancelled"
+    assert store.read(tmp_path / "run").state == "stopped"
     again = go_on(tmp_path / "run")
     assert Counter(row["model"] for row in rows(again)) == dict.fromkeys(models, 4)
 

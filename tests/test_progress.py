@@ -60,6 +60,9 @@ def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.Mon
     tracker.row(fabricate.row(sample="s5"))
     view = tracker.view()
     assert view.done == 5 and view.per_s == 0.5 and view.left_s == 10.0
+    clock[0] += 0.25
+    tracker.row(fabricate.row(sample="s6"))
+    assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
 
 
 def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

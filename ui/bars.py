@@ -14,7 +14,7 @@ from ui.text import ms
 from ui.theme import PARTS, STAGE_COLOURS
 
 Medians = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
-_BAND, _BAR, _AROUND = 38, 20, 124  # pixels: a row, its bar, legend and axis
+_BAND, _BAR, _AROUND = 44, 20, 104  # pixels: a row, its bar, legend and axis
 
 
 def segments(medians: Medians) -> pd.DataFrame:

@@ -16,12 +16,12 @@ from ui import cards
 NUMBERS = (
     *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
     *("verify_samples", "verify_runs", "verify_tokens"),
-    *("bench_samples", "bench_repeat", "bench_warmup", "bench_tokens"),
+    *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
     "results_gamma",
 )
 NAMES = (
     *("compare_root", "compare_sample", "compare_models"),
-    *("verify_root", "verify_models", "bench_root", "bench_models"),
+    *("verify_root", "verify_models", "benchmark_root", "benchmark_models"),
 )
 _NUMBER = re.compile(r"\d{1,10}(\.\d{1,6})?")
 _LINK = "compare_link"

@@ -57,7 +57,6 @@ _STYLE = """
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: 0.8rem; }
 [class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
 [class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
-[class*="st-key-proof_evidence"] { background: #868D9714; }
 .figures-wide { overflow-x: auto; margin: 0.2rem 0 0.8rem; }
 .figures { border-collapse: collapse; font-size: 0.84rem; font-variant-numeric: tabular-nums; }
 .figures caption { text-align: left; opacity: 0.75; padding: 0 0 0.3rem; caption-side: top; }
@@ -73,6 +72,7 @@ _STYLE = """
 .words-between ins { background: #11805A26; text-decoration: underline; }
 [class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
   font-size: 0.78rem; padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
+[class*="st-key-proof_evidence"] { margin-bottom: 0.6rem; }
 .proof-cells { display: grid; gap: 0.3rem; }
 .proof-cell { min-width: 0; }
 .proof-name { font-size: 0.8rem; opacity: 0.8; font-family: monospace; overflow-wrap: anywhere; }
@@ -87,8 +87,8 @@ _STYLE = """
 .proof-unresolved { background: #C9820A26; border-color: #C9820A; }
 .proof-absent, .proof-waiting { background: #868D971A; border-color: #868D97; }
 .proof-pending { border-color: transparent; opacity: 0.6; }
-.proof-state { display: inline-block; border-left: 4px solid; border-radius: 0.25rem;
-  padding: 0.15rem 0.6rem; font-weight: 600; }
+.proof-state { display: inline-block; border-width: 0 0 0 4px; border-style: solid;
+  border-radius: 0.25rem; padding: 0.15rem 0.6rem; font-weight: 600; }
 .proof-headline { font-weight: 600; margin: 0.5rem 0; line-height: 1.4; }
 .proof-head { font-weight: 600; font-size: 0.84rem; margin: 0.5rem 0 0.2rem; }
 .proof-list { margin: 0; padding-left: 1.1rem; overflow-wrap: anywhere; }
@@ -99,11 +99,13 @@ _STYLE = """
   text-align: left; font-weight: 400; overflow-wrap: anywhere; white-space: pre-wrap; }
 .proof-grid thead th { font-weight: 600; background: #868D971A; }
 .proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
-.proof-token, .proof-first { white-space: pre-wrap; border: 1px solid #868D9755;
-  border-radius: 0.2rem; padding: 0.08rem 0.2rem; margin-right: 0.12rem; font-size: 0.9rem; }
+.proof-token, .proof-first { white-space: pre; display: inline-block; line-height: 1.4;
+  border: 1px solid #868D9755; border-radius: 0.2rem; padding: 0.08rem 0.2rem;
+  margin-right: 0.12rem; font-size: 0.9rem; }
+.proof-grid tbody th { overflow-wrap: normal; }
 .proof-pale { opacity: 0.6; }
 .proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
-.proof-note, .proof-skipped { font-weight: 400; margin: 0 0.4rem; font-size: 0.8rem; }
+.proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem; font-size: 0.8rem; }
 """
 
 

@@ -111,7 +111,8 @@ def waterfall(split: Split) -> alt.LayerChart:
     import altair as alt
     import pandas as pd
 
-    lines = [{"name": split.a, "start": 0.0, "end": split.a_ms, "kind": "total", "ms": split.a_ms}]
+    first = {"name": split.a, "start": 0.0, "end": split.a_ms, "kind": "total", "ms": split.a_ms}
+    lines: list[dict[str, Any]] = [first]
     level = split.a_ms
     for part in split.parts:
         kind = "adds" if part.ms >= 0 else "saves"
@@ -119,8 +120,8 @@ def waterfall(split: Split) -> alt.LayerChart:
         lines.append(line | {"ms": part.ms})
         level += part.ms
     lines.append({"name": split.b, "start": 0.0, "end": level, "kind": "total", "ms": level})
-    for line in lines:  # two models of one name are two bars
-        line["place"] = lines.index(line)
+    for place, line in enumerate(lines):  # two models of one name are two bars
+        line |= {"place": place, "words": _milliseconds(line)}
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
     order = alt.EncodingSortField("place", order="ascending")
@@ -130,12 +131,15 @@ def waterfall(split: Split) -> alt.LayerChart:
         x2="end:Q",
         color=alt.Color("kind:N", scale=scale),
     )
-    words = base.mark_text(align="left", dx=4).encode(
-        x=alt.X("right:Q"), text=alt.Text("ms:Q", format="+,.1f")
-    )
+    words = base.mark_text(align="left", dx=4).encode(x=alt.X("right:Q"), text="words:N")
     words = words.transform_calculate(right="max(datum.start, datum.end)")
     chart = alt.layer(bars, words)
     return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_ROW * len(lines)))
+
+
+def _milliseconds(line: Mapping[str, Any]) -> str:
+    """A whole as it is, a part with its sign."""
+    return f"{line['ms']:,.1f}" if line["kind"] == "total" else f"{line['ms']:+,.1f}"
 
 
 def scatter(both: pd.DataFrame, a: str, b: str, metric: str) -> alt.LayerChart:

@@ -49,7 +49,8 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "samples", f"{len(plan.samples):,}"
     yield "models", ", ".join(plan.models)
     yield "question", plan.prompt or "each record's own"
-    yield "repeats", f"{plan.repeat:,}, after {plan.warmup:,} warm-up runs per model"
+    yield "repeats", f"{plan.repeat:,}"
+    yield "warm-up runs per model", f"{plan.warmup:,}"
     yield "order", _order(plan)
     yield "cache", _CACHE[plan.cache]
     yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
@@ -117,7 +118,7 @@ def _certificates(found: Findings, label: str) -> str:
         return "no answer"
     if set(kinds) == {UNVERIFIED}:
         return UNVERIFIED
-    return "; ".join(f"{kind} ({n:,} results)" for kind, n in kinds.items())
+    return "; ".join(f"{kind} (n {n:,})" for kind, n in kinds.items())
 
 
 def _environment(found: Findings) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import pytest
 from engine.demo import answers
 from engine.demo.answers import ASKED, QUESTIONS, VOICES, Voice, read_attributes, reference
 from engine.demo.attributes import ATTRIBUTES
-from engine.demo.evaluate import score
+from engine.demo.evaluate import SCORED
+from engine.demo.reading import score
 from engine.demo.scenes import draw_truth
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
 
@@ -107,7 +108,7 @@ def test_score_counts_only_where_an_attribute_applies() -> None:
         {"curve": "right", "lead vehicle": "none"},
     ]
     claims = [{"curve": "left", "motion": "steady", "motion, asked": "approaching"}, {}]
-    table = score(truths, claims)
+    table = score(truths, claims, SCORED)
     assert table["curve"] == {"accuracy": 0.5, "majority": 0.5, "n": 2, "claimed": 0.5}
     assert table["motion"]["n"] == 1 and table["motion"]["accuracy"] == 1.0
     assert table["motion, asked"]["accuracy"] == 0.0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
@@ -24,7 +26,21 @@ def demo_scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def app(tiny_models: Path, demo_scenes: Path, monkeypatch: pytest.MonkeyPatch) -> Open:
+def _visited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest forgets before each run that app.py has called st.navigation; a server does not."""
+    start = PagesManager.__init__
+
+    def remember(self: PagesManager, *arguments: Any, **named: Any) -> None:
+        start(self, *arguments, **named)
+        PagesManager.uses_pages_directory = False
+
+    monkeypatch.setattr(PagesManager, "__init__", remember)
+
+
+@pytest.fixture
+def app(
+    tiny_models: Path, demo_scenes: Path, _visited: None, monkeypatch: pytest.MonkeyPatch
+) -> Open:
     """Opens the app as a link with these parameters would."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(background, "warm_up", lambda: None)
@@ -35,11 +51,13 @@ def app(tiny_models: Path, demo_scenes: Path, monkeypatch: pytest.MonkeyPatch) -
 
     def opened(page: str | None = None, **parameters: str | list[str]) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        for name, value in parameters.items():
-            at.query_params[f"compare_{name}"] = value
-        at.run()
         if page:
-            at.switch_page(page).run()
+            at.run()  # app.py comes first
+            at.switch_page(page)
+        prefix = Path(page).stem if page else "compare"
+        for name, value in parameters.items():
+            at.query_params[f"{prefix}_{name}"] = value
+        at.run()
         assert not at.exception
         return at
 

@@ -51,7 +51,7 @@ def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
 def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
-                  "abc123 (1 results)", "unverified", "off: every stage was computed",
+                  "abc123 (n 1)", "unverified", "off: every stage was computed",
                   "greedy, backend eager", "5 x 3 x 8 x 8", "3.8 KiB", "preprocess -\\> vision",
                   "torch"):  # fmt: skip
         assert words in told, words

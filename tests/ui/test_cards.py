@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine import certificates
 from engine.run_job import RunView
 from tests.ui.results import CACHED, result
+from tests.ui.verify.made import PLACE, certificate
 from ui import cards
 
 
@@ -68,11 +71,33 @@ def test_one_token_has_no_time_per_token() -> None:
     assert figures["TPOT"] == "–" and figures["tok/s"] == "–"
 
 
+@pytest.fixture
+def _no_certificates(cache_dir: Path) -> None:
+    """The runs' folder is the test's own, and empty."""
+
+
+@pytest.mark.usefixtures("_no_certificates")
 def test_badges_name_both_times_of_a_cached_stage() -> None:
-    ((words, _, _),) = cards.badges(result(vision=CACHED))
+    _, (words, _, _) = cards.badges(result(vision=CACHED))
     assert words == "vision from cache: 2.00 ms, took 40.0 ms"
 
 
+@pytest.mark.usefixtures("_no_certificates")
 def test_cold_and_hooked_runs_are_marked() -> None:
-    assert cards.badges(result()) == []
-    assert [b[0] for b in cards.badges(result(cold=True, mode="hooked"))] == ["cold run", "hooked"]
+    assert [b[0] for b in cards.badges(result())] == ["unverified"]
+    marked = [b[0] for b in cards.badges(result(cold=True, mode="hooked"))]
+    assert marked == ["unverified", "cold run", "hooked"]
+
+
+@pytest.mark.usefixtures("_no_certificates")
+def test_a_result_says_which_certificate_covers_it() -> None:
+    run = result()
+    run = dataclasses.replace(
+        run, model=dataclasses.replace(run.model, digest="d" * 32), environment=PLACE
+    )
+    assert cards.badges(run)[0][:2] == ("unverified", "gray")
+    kept = certificate()
+    certificates.keep(kept)
+    assert cards.badges(run)[0][:2] == (f"verified {kept['hash'][:12]}", "green")
+    other = dataclasses.replace(run, environment=PLACE | {"device": "cuda:0"})
+    assert cards.badges(other)[0][0] == "unverified"

@@ -80,22 +80,22 @@ def _missing(found: Dataset | None, models: Sequence[str]) -> str:
 
 def _dataset() -> Dataset | None:
     try:
-        return datasets.read(datasets.pick("bench_root"))
+        return datasets.read(datasets.pick("benchmark_root"))
     except BadInput as error:
-        cards.problem(str(error), "bench_dataset")
+        cards.problem(str(error), "benchmark_dataset")
         return None
 
 
 def _models(entries: Sequence[ModelEntry]) -> tuple[str, ...]:
     by_name = {entry.name: entry for entry in entries}
     reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    links.say_unknown("bench_models", [entry.label for entry in entries], "model")
+    links.say_unknown("benchmark_models", [entry.label for entry in entries], "model")
     chosen = st.multiselect(
         "Models",
         list(by_name),
         default=[entry.name for entry in entries if reasons[entry.name] is None][:3],
         format_func=lambda name: by_name[name].label if name in by_name else name,
-        key="bench_models",
+        key="benchmark_models",
         bind="query-params",
         placeholder="Choose the models that answer",
     )
@@ -112,7 +112,7 @@ def _samples(found: Dataset | None) -> tuple[str, ...]:
         default="all",
         required=True,
         format_func=WHICH.__getitem__,
-        key="bench_which",
+        key="benchmark_which",
         bind="query-params",
     )
     if which == "ids":
@@ -124,7 +124,7 @@ def _samples(found: Dataset | None) -> tuple[str, ...]:
             1,
             most,
             min(SOME, most),
-            key="bench_samples",
+            key="benchmark_samples",
             bind="query-params",
             help="In the dataset's order. Neighbours overlap in time: an interval needs several "
             "sequences.",
@@ -136,7 +136,7 @@ def _samples(found: Dataset | None) -> tuple[str, ...]:
 def _typed(found: Dataset | None) -> tuple[str, ...]:
     text = st.text_area(
         "Ids, one on each line",
-        key="bench_ids",
+        key="benchmark_ids",
         bind="query-params",
         help="Whole ids, their beginnings, or clips as sequence/number.",
     )
@@ -163,7 +163,7 @@ def _prompt() -> str | None:
         default="own",
         required=True,
         format_func=ASKS.__getitem__,
-        key="bench_asks",
+        key="benchmark_asks",
         bind="query-params",
         help=OWN_HELP,
     )
@@ -173,7 +173,7 @@ def _prompt() -> str | None:
         "Question for all",
         DEFAULT_QUESTION,
         max_chars=MAX_QUESTION_CHARS,
-        key="bench_question",
+        key="benchmark_question",
         bind="query-params",
         label_visibility="collapsed",
     )
@@ -186,12 +186,12 @@ def _numbers() -> tuple[int, int, Order]:
         "Repeats",
         1,
         MAX_REPEAT,
-        key="bench_repeat",
+        key="benchmark_repeat",
         bind="query-params",
         help="Runs of each sample by each model.",
     )
     warmup = right.number_input(
-        "Warm-up", 0, MAX_WARMUP, 1, key="bench_warmup", bind="query-params", help=WARMUP_HELP
+        "Warm-up", 0, MAX_WARMUP, 1, key="benchmark_warmup", bind="query-params", help=WARMUP_HELP
     )
     order = st.segmented_control(
         "Order",
@@ -199,7 +199,7 @@ def _numbers() -> tuple[int, int, Order]:
         default=ORDERS[0],
         required=True,
         format_func=lambda name: ORDER_WORDS[name],
-        key="bench_order",
+        key="benchmark_order",
         bind="query-params",
         help=ORDER_HELP,
     )
@@ -213,7 +213,7 @@ def _length() -> DecodeConfig:
         default="natural",
         required=True,
         format_func=LENGTHS.__getitem__,
-        key="bench_length",
+        key="benchmark_length",
         bind="query-params",
         help=LENGTH_HELP,
     )
@@ -225,7 +225,7 @@ def _length() -> DecodeConfig:
             MAX_NEW_TOKENS,
             DecodeConfig.max_new_tokens,
             step=16,
-            key="bench_tokens",
+            key="benchmark_tokens",
             bind="query-params",
         )
     )
@@ -233,12 +233,12 @@ def _length() -> DecodeConfig:
 
 
 def _pipeline() -> tuple[str, CachePolicy, Mode]:
-    with st.expander("Frames, cache, mode", key="bench_pipeline"):
+    with st.expander("Frames, cache, mode", key="benchmark_pipeline"):
         frames = st.selectbox(
             "Which 8 frames",
             FRAME_RULES,
             format_func=lambda rule: FRAME_WORDS.get(rule, rule),
-            key="bench_frames",
+            key="benchmark_frames",
             bind="query-params",
         )
         cache = st.segmented_control(
@@ -247,7 +247,7 @@ def _pipeline() -> tuple[str, CachePolicy, Mode]:
             default="off",
             required=True,
             format_func=lambda name: CACHE_WORDS[name],
-            key="bench_cache",
+            key="benchmark_cache",
             bind="query-params",
             help=MEASURED,
         )
@@ -257,7 +257,7 @@ def _pipeline() -> tuple[str, CachePolicy, Mode]:
             default="decoupled",
             required=True,
             format_func=MODE_WORDS.__getitem__,
-            key="bench_mode",
+            key="benchmark_mode",
             bind="query-params",
             help=MODE_HELP,
         )

@@ -28,7 +28,7 @@ def unfinished() -> list[RunInfo]:
     try:
         found = store.listing(settings.load().runs_dir)
     except StoreError as error:
-        cards.problem(str(error), "bench_runs")
+        cards.problem(str(error), "benchmark_runs")
         return []
     return [info for info in found if info.state == "stopped"]
 
@@ -58,12 +58,14 @@ def listed(busy: set[Path], resume: Callable[[Path, bool], None]) -> None:
     if not found:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
-    force = st.toggle("Go on although something has changed", key="bench_force", help=FORCE_HELP)
-    shown = found if st.session_state.get("bench_all") else found[:FEW]
+    force = st.toggle(
+        "Go on although something has changed", key="benchmark_force", help=FORCE_HELP
+    )
+    shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
         _line(info, force, resume)
     if len(found) > FEW:
-        st.toggle(f"Show all {len(found):,}", key="bench_all")
+        st.toggle(f"Show all {len(found):,}", key="benchmark_all")
 
 
 def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None]) -> None:
@@ -71,7 +73,7 @@ def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None]) -> N
         cards.small(words(info), f"run_{info.id}")
         st.button(
             "Resume",
-            key=f"bench_resume_{info.folder.name}",
+            key=f"benchmark_resume_{info.folder.name}",
             on_click=resume,
             args=(info.folder, force),
         )

@@ -28,7 +28,7 @@ def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
     _status(view)
     if view.error:
         show = cards.problem if view.state == "failed" else cards.notice
-        show(view.error, "bench_job")
+        show(view.error, "benchmark_job")
     if view.progress is None:
         return
     _models(view.progress, labels)
@@ -44,7 +44,7 @@ def _status(view: BenchmarkView) -> None:
     share = min(1.0, found.done / found.planned) if found.planned else 0.0
     st.progress(share, text=escape(headline(view)))
     with st.container(horizontal=True, gap="medium"):
-        for name, value, help_text in numbers(found):
+        for name, value, help_text in numbers(view):
             st.metric(name, value, help=help_text, width="content")
 
 
@@ -68,10 +68,12 @@ def headline(view: BenchmarkView) -> str:
     return f"{found.done:,} of {count(found.planned, 'result')} · {doing(view)}"
 
 
-def numbers(found: Progress) -> list[tuple[str, str, str]]:
+def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     """(name, value, explanation) of the figures above the chart."""
+    found = view.progress
+    assert found is not None
     rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
-    left = "–" if found.left_s is None or found.done >= found.planned else duration(found.left_s)
+    left = "–" if found.left_s is None or view.ended else duration(found.left_s)
     shown = [
         ("Results", f"{found.done:,} / {found.planned:,}", "Measured results; warm-up is apart."),
         ("Rate", rate, "Measured results a second in this sitting, pauses left out."),

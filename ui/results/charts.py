@@ -18,10 +18,12 @@ from engine.types import STAGES
 from ui.text import figure, ms
 from ui.theme import STAGE_COLOURS, family_colour
 
-MOST_POINTS = 1500  # of one label or one scatter; more are thinned evenly
+MOST_POINTS = 1500  # of a scatter; more are thinned evenly
+DOTS = 500  # of one label's distribution
 POINT = "sample"  # the scatter's selection
 _BAND, _AROUND = 52, 56
 _GREY = "#868D97"
+SOURCES = {"cached": "read from the cache", "hook": "by a hook", "derived": "derived"}
 
 
 def title(metric: Metric) -> str:
@@ -47,7 +49,7 @@ def distribution(
     y = alt.Y("label:N", sort=list(labels), title=None, axis=alt.Axis(labelLimit=320, ticks=False))
     x = alt.X("value:Q", title=title(metric), scale=alt.Scale(zero=False))
     colour = colours(labels, families)
-    dots = pd.concat([thinned(some) for _, some in lines.groupby("label", sort=False)])
+    dots = pd.concat([thinned(some, DOTS) for _, some in lines.groupby("label", sort=False)])
     dots = dots.assign(place=[index % 17 - 8 for index in range(len(dots))])
     tip = [
         alt.Tooltip("label:N", title="Model"),

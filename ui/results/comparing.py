@@ -91,6 +91,7 @@ def _made_of(found: Opened, name: LensName, a: str, b: str) -> None:
     st.text(speedup.sentence(split))
     # The engine types its charts more narrowly than Streamlit's parameter.
     chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
+    chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)
     st.altair_chart(chart, alt=split_words(split), width="stretch")
     with st.expander("The parts as figures", key="results_parts"):
         blocks.draw([split_table(split)], "results_parts")

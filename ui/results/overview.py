@@ -12,6 +12,7 @@ import streamlit as st
 from engine.lens import LENSES, LensName
 from engine.metrics import BY_NAME, METRICS
 from engine.report import document
+from engine.report.blocks import Table, number
 from engine.report.findings import UNVERIFIED, Findings
 from engine.summary import Figure
 from engine.types import STAGES
@@ -144,15 +145,35 @@ def _distribution(found: Opened, name: LensName) -> None:
         alt=charts.distribution_words(lines, kind),
         width="stretch",
     )
-    thin = lines.groupby("label").size().max() > charts.MOST_POINTS
+    thin = lines.groupby("label").size().max() > charts.DOTS
     st.caption(
         "A dot per result, the box from the first to the third quarter, the line at the median."
-        + (f" At most {charts.MOST_POINTS:,} dots per model are drawn." if thin else "")
+        + (f" At most {charts.DOTS:,} dots per model are drawn." if thin else "")
     )
 
 
 def _tables(found: Opened, figures: tuple[Figure, ...]) -> None:
     st.subheader("Figures", anchor=False)
-    for label in found.labels:
-        if any(figure.label == label for figure in figures):
-            blocks.draw([document.figure_table(label, figures)], f"results_figures_{label}")
+    labels = [label for label in found.labels if any(one.label == label for one in figures)]
+    blocks.draw([side_by_side(labels, figures)], "results_medians")
+    with st.expander("Spread, percentiles, extremes", key="results_figures"):
+        blocks.draw([document.figure_table(label, figures) for label in labels], "results_figures")
+
+
+def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
+    """A row per metric and source, a column per label: median, MAD and n."""
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for one in figures:
+        words = f"{number(one.median)} (MAD {number(one.mad)}, n {one.n:,})"
+        cells.setdefault((one.metric, one.source), {})[one.label] = words
+    order = [metric.name for metric in METRICS]
+    rows = tuple(
+        (
+            charts.title(BY_NAME[metric]),
+            charts.SOURCES.get(source, source),
+            *(cells[metric, source].get(label, "–") for label in labels),
+        )
+        for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
+    )
+    caption = "Medians with their spread; times of different sources are never mixed."
+    return Table(caption, ("metric", "source", *labels), rows, 2)

@@ -25,7 +25,7 @@ from ui.results import charts, samples
 from ui.results.opened import Opened
 from ui.results.sources import Source
 from ui.text import escape as literal
-from ui.text import figure, ms
+from ui.text import ms
 from ui.theme import FAMILY_COLOURS
 
 PER_ROW = 3
@@ -166,7 +166,7 @@ def _numbers(one: Result) -> None:
             st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in (
-            ("New tokens", figure(line["new_tokens"])),
+            ("New tokens", f"{_known(line['new_tokens']) or 0:,.0f}"),
             ("TTFT", ms(_known(line["ttft_ms"]))),
             ("TPOT", ms(_known(line["tpot_ms"]))),
             ("Total", ms(_known(line["total_ms"]))),
@@ -293,8 +293,10 @@ def _difference(results: Sequence[Result]) -> None:
 def difference(first: str, second: str) -> str:
     """HTML of both texts as one, each piece escaped; what one alone has is marked."""
     tags = {"both": "span", "first": "del", "second": "ins"}
-    pieces = "".join(
-        f"<{tags[piece.kind]}>{escape(piece.text)}</{tags[piece.kind]}>"
-        for piece in overlap.difference(first, second)
-    )
+    pieces = ""
+    for piece in overlap.difference(first, second):
+        # What begins one text may follow words of the other here.
+        gap = " " if pieces and not piece.text[:1].isspace() else ""
+        tag = tags[piece.kind]
+        pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"
     return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -250,12 +250,12 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
 
 def _columns(shown: pd.DataFrame) -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    found: dict[str, Any] = {"sample": st.column_config.TextColumn("sample", width="small")}
+    found: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
     for name in shown.columns:
         if name.endswith(": total (ms)"):
-            found[name] = number(format="%.1f", width="small")
+            found[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
         elif name.endswith(": answer"):
-            found[name] = st.column_config.TextColumn(name, width="large")
+            found[name] = st.column_config.TextColumn(width="medium")
         elif name != "sequence":
             found[name] = number(format="%.3f", width="small")
     return found

@@ -51,7 +51,7 @@ class Board:
 
     def _lay_out_cards(self, report: Report) -> None:
         for start in range(0, len(report.models), CARDS):
-            columns = st.columns(CARDS if len(report.models) > 1 else 1)
+            columns = st.columns(min(CARDS, len(report.models)))
             row = report.models[start : start + CARDS]
             for model, column in zip(row, columns, strict=False):
                 with column, st.container(border=True, key=f"proof_card_{start}_{model.name}"):
@@ -107,6 +107,8 @@ class Board:
         self._marks[model, check] = right.empty()
         if is_open:
             self._lay_out_evidence(report, model, check)
+        else:
+            st.empty()  # every row keeps its two places: what is opened moves no other element
 
     def _lay_out_evidence(self, report: Report, model: str, check: str) -> None:
         with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
@@ -179,7 +181,8 @@ def _marks(report: Report, model: str, check: str) -> str:
     absent = "" if report.passed_by(model) else "pending"
     if whole or check in ONCE:
         shown = whole[0] if whole else None
-        return markup.cells([_mark(shown, absent)], 1)
+        about = "" if len(report.samples) == 1 else markup.about("all samples")
+        return markup.cells([_mark(shown, absent) + about], 1)
     worst = [next(iter(report.found(model, check, one)), None) for one in report.samples]
     if len(worst) <= COLUMNS:
         return markup.cells([_mark(row, absent) for row in worst], max(1, len(worst)))

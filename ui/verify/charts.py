@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from engine.types import STAGES
-from ui.text import ms
+from ui.text import count, ms
 from ui.theme import STAGE_COLOURS, UNACCOUNTED
 
 TOTAL = "total"
@@ -26,6 +26,7 @@ KINDS = {
 }
 _GREY = "#868D97"
 _BOUND = "#C8453B"
+_INTERVAL = "median, 95 %"
 _ROW = 34  # pixels of a kind of run
 _AROUND = 50  # of the axis
 
@@ -77,7 +78,12 @@ def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
         {"kind": one.kind, "ms": value, "run": name} for one in found for name, value in _runs(one)
     )
     y = alt.Y("kind:N", sort=[one.kind for one in found], title=None)
-    x = alt.X("ms:Q", title=f"{part} (ms)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    x = alt.X(
+        "ms:Q",
+        title=f"{part} (ms)",
+        scale=alt.Scale(zero=False, padding=8),
+        axis=alt.Axis(tickCount=5),
+    )
     colour = STAGE_COLOURS.get(part, _GREY)
     tip = [alt.Tooltip("run:N", title="Run"), alt.Tooltip("ms:Q", title="ms", format=",.3f")]
     base: alt.Chart = alt.Chart().encode(y=y, x=x, tooltip=tip)
@@ -133,41 +139,53 @@ class Ratios:
         )
 
 
-def ratio_chart(ratios: Ratios, colour: str) -> alt.LayerChart:
-    """A tick per pair, below it the median's interval; the bound is the dashed line."""
-    pairs, interval = f"{len(ratios.values)} pairs", "median, 95 %"
-    y = alt.Y("row:N", sort=[pairs, interval], title=None)
-    x = alt.X("ratio:Q", title=ratios.title, scale=alt.Scale(zero=False))
-    dots = pd.DataFrame(
-        {"row": pairs, "ratio": value, "pair": index}
-        for index, value in enumerate(ratios.values, 1)
+def pairs_chart(ratios: Ratios, colour: str) -> alt.LayerChart:
+    """A tick per pair; the grey line is equal times."""
+    row = count(len(ratios.values), "pair")
+    frame = pd.DataFrame(
+        {"row": row, "ratio": value, "pair": index} for index, value in enumerate(ratios.values, 1)
     )
     tip = [alt.Tooltip("pair:O", title="Pair"), alt.Tooltip("ratio:Q", format=".4f")]
-    ticks: alt.Chart = alt.Chart(dots).mark_tick(thickness=2, size=22, color=colour, opacity=0.6)
-    span = pd.DataFrame(
-        [{"row": interval, "low": ratios.low, "high": ratios.high, "ratio": ratios.median}]
-    )
-    tips = [alt.Tooltip(f"{name}:Q", format=".4f") for name in ("ratio", "low", "high")]
-    bar: alt.Chart = alt.Chart(span).mark_bar(height=8, color=colour, opacity=0.55)
-    middle: alt.Chart = alt.Chart(span).mark_point(filled=True, size=70, color=colour, opacity=1)
+    ticks: Any = alt.Chart(frame).mark_tick(thickness=2, size=22, color=colour, opacity=0.6)
     layers = [
-        *_rules(ratios),
-        ticks.encode(y=y, x=x, tooltip=tip),
-        bar.encode(y=y, x=alt.X("low:Q", title=ratios.title), x2="high:Q", tooltip=tips),
-        middle.encode(y=y, x=x, tooltip=tips),
+        _equal(ratios),
+        ticks.encode(y=alt.Y("row:N", title=None), x=_axis("ratio:Q", ratios), tooltip=tip),
     ]
-    return alt.LayerChart(layer=layers, height=2 * _ROW + _AROUND + 16)
+    return alt.LayerChart(layer=layers, height=_ROW + _AROUND + 10)
 
 
-def _rules(ratios: Ratios) -> list[alt.Chart]:
-    equal = pd.DataFrame([{"ratio": 1.0}])
-    edges = pd.DataFrame([{"ratio": edge, "name": "bound"} for edge in ratios.edges])
-    one: Any = alt.Chart(equal).mark_rule(color=_GREY).encode(x="ratio:Q")
-    rule: Any = alt.Chart(edges).mark_rule(color=_BOUND, strokeDash=[6, 4], strokeWidth=2)
-    text: Any = alt.Chart(edges).mark_text(color=_BOUND, align="left", dx=4, fontSize=12)
-    at_top = alt.value(8)
+def interval_chart(ratios: Ratios, colour: str) -> alt.LayerChart:
+    """The median and its interval against the bound, the dashed line."""
+    rows = [_INTERVAL, "bound"]
+    y = alt.Y("row:N", sort=rows, title=None)
+    found = {"row": _INTERVAL, "low": ratios.low, "high": ratios.high, "ratio": ratios.median}
+    frame = pd.DataFrame([found])
+    tip = [alt.Tooltip(f"{name}:Q", format=".4f") for name in ("ratio", "low", "high")]
+    bar: Any = alt.Chart(frame).mark_bar(height=9, color=colour, opacity=0.55)
+    middle: Any = alt.Chart(frame).mark_point(filled=True, size=75, color=colour, opacity=1)
+    layers = [
+        _equal(ratios),
+        bar.encode(y=y, x=_axis("low:Q", ratios), x2="high:Q", tooltip=tip),
+        middle.encode(y=y, x=_axis("ratio:Q", ratios), tooltip=tip),
+        *_bounds(ratios, y),
+    ]
+    return alt.LayerChart(layer=layers, height=2 * _ROW + _AROUND + 10)
+
+
+def _axis(field: str, ratios: Ratios) -> alt.X:
+    scale = alt.Scale(zero=False, padding=16)
+    return alt.X(field, title=ratios.title, scale=scale, axis=alt.Axis(tickCount=8))
+
+
+def _equal(ratios: Ratios) -> Any:
+    rule: Any = alt.Chart(pd.DataFrame([{"ratio": 1.0}])).mark_rule(color=_GREY)
+    return rule.encode(x=_axis("ratio:Q", ratios))
+
+
+def _bounds(ratios: Ratios, y: alt.Y) -> list[Any]:
+    edges = [{"ratio": edge, "row": "bound", "name": f"{edge:.4g}"} for edge in ratios.edges]
+    base: Any = alt.Chart(pd.DataFrame(edges)).encode(x=_axis("ratio:Q", ratios))
     return [
-        cast(alt.Chart, one),
-        rule.encode(x="ratio:Q"),
-        text.encode(x="ratio:Q", y=at_top, text="name:N"),
+        base.mark_rule(color=_BOUND, strokeDash=[6, 4], strokeWidth=2),
+        base.mark_text(color=_BOUND, align="left", dx=5, fontSize=12).encode(y=y, text="name:N"),
     ]

@@ -95,16 +95,18 @@ def _dataset() -> Dataset | None:
 
 
 def _samples(found: Dataset | None) -> int:
-    held = len(found.samples) if found else 1
+    if found is None:  # a link's number must outlive the making of the demo scenes
+        st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
+        return 0
+    held = len(found.samples)
     chosen = st.number_input(
-        f"Samples (of {held:,})" if found else "Samples",
+        f"Samples (of {held:,})",
         1,
         held,
         min(SAMPLES, held),
         key="verify_samples",
         bind="query-params",
         help=SAMPLES_HELP,
-        disabled=found is None,
     )
     return int(chosen)
 

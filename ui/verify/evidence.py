@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from ui.text import count, ms
+from ui.text import count, escape, ms
 from ui.theme import STAGE_COLOURS
 from ui.verify import markup
 from ui.verify.report import Row
@@ -28,6 +28,7 @@ WAYS = {
 # check -> how its figure and its bound are to be read
 MUST = {
     "sight": "must be more than",
+    "stage3": "must be within ±",
     **dict.fromkeys(
         ("equal_hooked", "equal_decoupled", "equal_features", "equal_sampled"), "must be all"
     ),
@@ -60,7 +61,8 @@ def in_figures(row: Row) -> str:
     figure, bound = (_figure(value, share) for value in (row.figure, row.bound))
     if row.bound is None:
         return f"Figure: {figure} {row.unit}."
-    return f"Figure: {figure} {row.unit}; {MUST.get(row.check, 'must be at most')} {bound}."
+    must = "must be" if row.bound == 0 else MUST.get(row.check, "must be at most")
+    return f"Figure: {figure} {row.unit}; {must} {bound}.".replace("± ", "±")
 
 
 def _figure(value: float | None, share: bool) -> str:
@@ -74,7 +76,7 @@ def _raw(row: Row) -> None:
 
 
 def _answer(row: Row) -> None:
-    st.caption(f"It was shown {row.evidence['shown']} and said:".replace("*", ""))
+    st.caption(f"It was shown {escape(row.evidence['shown'])} and said:")
     st.text(row.evidence["text"])
 
 
@@ -170,7 +172,8 @@ def _encoded_once(row: Row) -> None:
 
 
 def _faults(row: Row) -> None:
-    st.html(markup.bullets("Faults", [str(fault) for fault in row.evidence["faults"]]) or "<div/>")
+    if faults := [str(fault) for fault in row.evidence["faults"]]:
+        st.html(markup.bullets("Faults", faults))
 
 
 def _clock(row: Row) -> None:
@@ -233,12 +236,14 @@ def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: 
         both_sides=both_sides,
         title=title,
     )
+    st.caption("All pairs, a mark each; the two runs of a pair come one after the other.")
+    chart = charts.pairs_chart(found, STAGE_COLOURS["vision"])
+    st.altair_chart(chart, alt=found.words, width="stretch")
     st.caption(
-        "Upright marks: one pair each, its two runs one after the other. Below: the median of the "
-        "ratios and the interval it lies in, by the bootstrap. The check passes when the whole "
-        "interval is within the bound."
+        "Their median and the 95 % interval around it, by the bootstrap, on a finer axis. The "
+        "check passes when the whole interval is on the right side of the bound."
     )
-    chart = charts.ratio_chart(found, STAGE_COLOURS["vision"])
+    chart = charts.interval_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
 
 

@@ -16,7 +16,9 @@ from engine.verify.verdict import VerifyRequest
 from engine.verify_job import VerifyJob, VerifyView
 
 ID = "verify_job"  # in the session and in the URL
-REDRAW_S = 0.1
+REDRAW_S = 0.2  # each look takes the processor from what is being timed
+AGAIN_S = 0.1
+_FRESH = "verify_fresh"
 GRACE_S = 0.5
 
 
@@ -41,7 +43,9 @@ def cancel() -> None:
 def shown() -> VerifyJob | None:
     """The verification of the link or of this session; else one that anybody has running."""
     found = _job(_id())
-    return found if found is not None else running()
+    if found is None and (found := running()) is not None:
+        _keep(found.id)  # its result stays when it has ended
+    return found
 
 
 def running() -> VerifyJob | None:
@@ -56,7 +60,7 @@ def lost() -> bool:
 
 
 def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
-    """Redraw ten times a second until it has ended; True if there was anything to wait for.
+    """Redraw five times a second until it has ended; True if there was anything to wait for.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the work goes on.
     """
@@ -73,6 +77,26 @@ def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
 def show(job: VerifyJob) -> None:
     """From now on this one."""
     _remember(job.id)
+
+
+def fresh() -> bool:
+    """Whether another verification than before is shown: then this run of the page ends at once.
+
+    Streamlit clears what is no longer drawn only when a script ends, which following a job puts
+    off for as long as that takes; the page is drawn again right away.
+    """
+    if not st.session_state.pop(_FRESH, False):
+        return False
+    _again()
+    return True
+
+
+@st.fragment(run_every=AGAIN_S)
+def _again() -> None:
+    if st.session_state.get(_FRESH) is None:
+        st.session_state[_FRESH] = False
+    else:
+        st.rerun()
 
 
 def _job(job_id: str) -> VerifyJob | None:
@@ -92,5 +116,10 @@ def _id() -> str:
 
 
 def _remember(job_id: str) -> None:
+    st.session_state[_FRESH] = True
+    _keep(job_id)
+
+
+def _keep(job_id: str) -> None:
     st.session_state[ID] = job_id
     st.query_params[ID] = job_id

@@ -12,11 +12,12 @@ from typing import Any
 import streamlit as st
 
 from engine import certificates, standing
+from engine.errors import BadInput
 from engine.models.checkpoint import ModelEntry
 from ui import cards
 from ui.text import count
 from ui.verify import markup
-from ui.verify.report import made
+from ui.verify.report import made, of_certificate
 
 HASH = "verify_certificate"  # in the URL
 FEW = 8
@@ -98,7 +99,19 @@ def listed(entries: Sequence[ModelEntry]) -> None:
         for name, column in zip(names, st.columns(_WIDTHS), strict=False):
             column.caption(name)
         for certificate in shown:
-            _line(certificate, entries)
+            if _whole(certificate):
+                _line(certificate, entries)
+
+
+def _whole(certificate: Mapping[str, Any]) -> bool:
+    """Whether it holds what a line says; one that does not can be read nowhere else either."""
+    try:
+        of_certificate(certificate)
+    except BadInput as error:
+        name = str(certificate["hash"])[: certificates.SHOWN]
+        cards.notice(f"{name}: {error}", f"odd_{name}")
+        return False
+    return True
 
 
 def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:

@@ -62,8 +62,13 @@ def line(text: str, kind: str) -> str:
     return f'<div class="proof-{kind}">{escape(text)}</div>'
 
 
-def grid(head: Sequence[str], rows: Iterable[Sequence[object]], about: str) -> str:
-    """A table of words and numbers; `about` says what it is to those who do not see it."""
+def about(text: str) -> str:
+    """Small words beside a mark."""
+    return f'<span class="proof-about">{escape(text)}</span>'
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
+    """A table of words and numbers; `caption` says what it is to those who do not see it."""
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{escape(str(first))}</th>'
@@ -72,7 +77,7 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[object]], about: str) -> s
         for first, *rest in rows
     )
     return (
-        f'<table class="proof-grid" aria-label="{escape(about, quote=True)}">'
+        f'<table class="proof-grid" aria-label="{escape(caption, quote=True)}">'
         f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
     )
 
@@ -98,10 +103,10 @@ def tokens(name: str, pieces: Sequence[str], ids: Sequence[int], at: int | None)
 
 def _token(piece: str, token: int, index: int, at: int | None) -> str:
     shown = visible(piece) if not piece.strip() else piece.replace("\n", "⏎")
-    about = escape(f"token {index + 1}, id {token}", quote=True)
+    hover = escape(f"token {index + 1}, id {token}", quote=True)
     if index == at:
         note = '<span class="proof-note">◂ first difference</span>'
-        return f'<span class="proof-first" title="{about}">{escape(shown)}{note}</span>'
+        return f'<span class="proof-first" title="{hover}">{escape(shown)}{note}</span>'
     pale = at is not None and index > at
     kind = "proof-token proof-pale" if pale else "proof-token"
-    return f'<span class="{kind}" title="{about}">{escape(shown)}</span>'
+    return f'<span class="{kind}" title="{hover}">{escape(shown)}</span>'

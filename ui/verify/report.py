@@ -15,7 +15,7 @@ from typing import Any
 
 from engine import certificates
 from engine.errors import BadInput
-from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
+from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, verified
 from engine.verify_job import VerifyView
 
 WORST_FIRST = ("failed", "unresolved", "tie", "passed")
@@ -119,7 +119,7 @@ def of_view(view: VerifyView) -> Report:
         return of_certificate(view.certificate)
     request = view.request
     return Report(
-        models=tuple(Model(name, False if view.ended else None) for name in request.models),
+        models=tuple(Model(name, _so_far(view, name)) for name in request.models),
         samples=tuple(sample.id for sample in request.samples),
         prompt=request.prompt,
         max_new_tokens=request.max_new_tokens,
@@ -130,10 +130,20 @@ def of_view(view: VerifyView) -> Report:
     )
 
 
+def _so_far(view: VerifyView, name: str) -> bool | None:
+    """A model's verdict while others are looked at; without a certificate nobody is verified."""
+    names = view.request.models
+    if view.ended:
+        return False
+    current = names.index(view.doing[0]) if view.doing[0] in names else 0
+    return verified(view.verdicts, name) if names.index(name) < current else None
+
+
 def of_certificate(certificate: Mapping[str, Any]) -> Report:
     """What a certificate says, or BadInput if it is not in the form of one."""
     try:
         request = certificate["request"]
+        _ = (request["dataset"], certificate["engine"], certificate["libraries"].items())
         rows = tuple(_row(row) for row in certificate["verdicts"])
         return Report(
             models=tuple(_model(model, rows) for model in certificate["models"]),
@@ -172,6 +182,7 @@ def _number(value: Any) -> float | None:
 def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
     """A certificate that calls a model verified in spite of a failed row is not believed."""
     name, environment = str(found["name"]), found["environment"]
+    _ = (found["digest"], environment.items())
     spoilt = any(row.model == name and _spoils(row) for row in rows)
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""

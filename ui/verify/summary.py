@@ -12,7 +12,7 @@ from typing import Literal
 
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
 from ui.text import count
-from ui.verify.report import ONCE, Model, Report, short_names
+from ui.verify.report import ONCE, Model, Report, Row
 
 State = Literal["verified", "refused", "checking", "waiting"]
 WORDS: dict[State, str] = {
@@ -24,18 +24,20 @@ WORDS: dict[State, str] = {
 # checks -> what they prove when all of them passed on all samples
 CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
-        "Hooked, decoupled and from features it gives the tokens of its own generate(), one by one."
+        "Hooked, decoupled or from given features, it gives the tokens of its own generate()."
     ),
     ("equal_sampled",): "So it does when tokens are drawn at random from one seed.",
     ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
-    ("clock", "accounted"): "The stages' times cover the whole run, by a clock that two agree on.",
+    ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
     ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
     ("observer",): "The probe does not slow generate() down.",
     ("left_as_found",): "The model is left as it was found.",
     ("keys", "damage"): "The feature cache tells inputs apart and notices a damaged entry.",
     ("sight",): "What it is shown changes what it says.",
 }
-SHOWN = 4  # sentences about failed or open checks; the table has all
+
+
+NAMED = 5  # checks that were not done, by name
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,10 @@ def _headline(report: Report, model: Model, state: State) -> str:
     if state == "verified":
         tied = f", {count(ties, 'numeric tie')} apart" if ties else ""
         on = count(len(report.samples), "sample")
-        return f"Verified: its decoupled inference is its own inference on {on}{tied}."
+        return f"Verified: decoupled, its inference is its own generate() on {on}{tied}."
     if state == "refused":
         return f"Not verified: {_why_refused(report, model.name, failed)}"
     if state == "waiting":
-        if report.passed_by(model.name):
-            return f"{count(len(rows), 'check')} done: the verdict comes at the end."
         return "Its turn has not come."
     return f"{count(len(rows), 'check')} done, none failed so far."
 
@@ -91,7 +91,9 @@ def _why_refused(report: Report, name: str, failed: int) -> str:
     if failed:
         return f"{failed} of {count(len(rows), 'check')} failed."
     if left := _not_done(report, name):
-        return f"{count(len(left), 'check')} of {len(CHECKS)} were not done on every sample."
+        return f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample."
+    if report.certificate is None:
+        return "the verification did not end, so that no certificate proves it."
     return "a check stayed open that must not."
 
 
@@ -123,21 +125,28 @@ def _where(report: Report, check: str) -> Sequence[str]:
 
 def _bad(report: Report, name: str) -> Iterator[str]:
     """Failed checks, then open ones, with their sentences."""
-    names = short_names(report.samples)
     for outcome, word in (("failed", "Failed"), ("unresolved", "Open")):
-        rows = [row for row in report.of(name) if row.outcome == outcome]
-        for row in rows[:SHOWN]:
-            where = f" ({names.get(row.sample, row.sample)})" if row.sample else ""
-            yield f"{word}: {row.title}{where}: {row.sentence}"
-        if more := len(rows) - SHOWN:
-            yield from [f"{word}: {more} more, see the table."] if more > 0 else []
+        for check in report.checks:
+            rows = [row for row in report.of(name, check) if row.outcome == outcome]
+            if rows:
+                yield f"{word}: {_in_one(report, rows)}"
+
+
+def _in_one(report: Report, rows: Sequence[Row]) -> str:
+    """One check's bad rows: on how many samples, and what the first one says."""
+    first, of = rows[0], len(report.samples)
+    where = f", on {len(rows)} of {of} samples" if first.sample and of > 1 else ""
+    begin = "first: " if len(rows) > 1 else ""
+    return f"{first.title}{where}. {begin.capitalize()}{first.sentence}"
 
 
 def _missing(report: Report, name: str, state: State) -> Iterator[str]:
     if state in ("waiting", "checking") or not report.passed_by(name):
         return
     left = [CHECKS[check][0] for check in _not_done(report, name)]
-    if left:
+    if len(left) > NAMED:
+        yield f"{len(left)} checks were not done on every sample: see the table."
+    elif left:
         yield f"Not done on every sample: {', '.join(left)}."
 
 

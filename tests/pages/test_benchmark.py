@@ -1,0 +1,230 @@
+"""The Benchmark page through AppTest: runs over tiny checkpoints, started, cancelled, resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Event
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import jobs, settings, store
+from engine.benchmark_job import BenchmarkJob
+from engine.jobs import Job
+from engine.plan import Plan
+from engine.types import DecodeConfig
+from tests.pages.conftest import Open
+
+PAGE = "pages/benchmark.py"
+TWO = {"which": "The first", "samples": "2", "tokens": "3", "models": ["Tiny llava"]}
+
+
+@dataclass(eq=False)
+class Holding(Job):
+    """Has the device until it is let go."""
+
+    going: Event = field(default_factory=Event)
+
+    @property
+    def title(self) -> str:
+        return "Holding"
+
+    def run(self) -> None:
+        self.state = "running"
+        while not self.going.wait(0.01) and not self.cancelled():
+            pass
+        self.state = "done"
+
+
+@pytest.fixture
+def held() -> Iterator[Holding]:
+    job = Holding()
+    jobs.manager().submit(job)
+    yield job
+    job.going.set()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_at_work() -> Iterator[None]:
+    yield
+    live = [job for job in jobs.manager().all() if isinstance(job, BenchmarkJob)]
+    for job in live:
+        job.cancel()
+        wait(job)
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def bar(at: AppTest) -> str:
+    return "".join(element.proto.text for element in at.get("progress")).replace("\\", "")
+
+
+def job(at: AppTest) -> BenchmarkJob:
+    found = jobs.manager().get(at.session_state["benchmark_job"])
+    assert isinstance(found, BenchmarkJob)
+    return found
+
+
+def wait(found: BenchmarkJob) -> BenchmarkJob:
+    for _ in range(6000):
+        if found.ended:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("the run does not end")
+
+
+def start(at: AppTest) -> AppTest:
+    at.button(key="benchmark_start").click().run()
+    assert not at.exception
+    return at
+
+
+def metrics(at: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in at.metric}
+
+
+def test_the_page_says_what_to_do_and_how_much_it_would_be(app: Open) -> None:
+    at = app(PAGE, repeat="3")
+    assert "Start makes 126 results: 3 models × 14 samples × 3 repeats" in texts(at)
+    assert "press Start (Ctrl+Enter)" in texts(at)
+    assert at.code[0].value.startswith("python -m engine bench")
+    assert at.button(key="benchmark_cancel").disabled
+
+
+def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
+    at = start(app(PAGE, **TWO))
+    found = wait(job(at))
+    at.run()
+    assert found.state == "done" and "2 of 2 results · Finished" in bar(at)
+    assert metrics(at)["Results"] == "2 / 2" and metrics(at)["Failed"] == "0"
+    assert metrics(at)["Time left"] == "–"
+    assert at.table[0].value["done"].tolist() == ["2"]
+    assert at.get("vega_lite_chart")
+    links = [link.proto for link in at.get("page_link")]
+    assert found.folder is not None and found.folder.name in links[0].query_string
+    assert links[0].label == "Open the results"
+    plan = store.read(found.folder).header.plan
+    assert plan.cache == "off" and plan.warmup == 1 and plan.decode == DecodeConfig(3)
+
+
+def test_the_widgets_make_the_plan(app: Open) -> None:
+    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
+    at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
+    at.segmented_control(key="benchmark_asks").set_value("one").run()
+    at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
+    plan = wait(job(start(at))).plan
+    assert plan == Plan(
+        models=("tiny-eventgpt", "tiny-llava"),
+        samples=plan.samples,
+        prompt="Is **this** plain?",
+        repeat=2,
+        warmup=0,
+        order="interleaved",
+        cache="refresh",
+        decode=DecodeConfig(3, min_new_tokens=3),
+    )
+    assert len(plan.samples) == 2
+
+
+def test_samples_by_id_and_an_id_that_is_not_there(app: Open) -> None:
+    at = app(PAGE, which="By id", models=["Tiny llava"])
+    assert "Choose samples in the sidebar." in texts(at)
+    assert at.button(key="benchmark_start").disabled
+    at.text_area(key="benchmark_ids").set_value("scene_200052/000000\nnowhere\nneither").run()
+    assert "'nowhere' is not in" in texts(at) and "1 more line" in texts(at)
+    assert at.button(key="benchmark_start").disabled
+
+
+def test_a_run_that_waits_says_its_place_and_is_cancelled(app: Open, held: Holding) -> None:
+    at = start(app(PAGE, **TWO))
+    assert "Waiting: 1 job before this one" in bar(at)
+    assert at.button(key="benchmark_start").disabled
+    at.button(key="benchmark_cancel").click().run()
+    assert job(at).state == "cancelled"
+    assert "was cancelled before it started" in texts(at)
+    assert not at.button(key="benchmark_start").disabled
+
+
+def test_another_session_and_another_visit_see_the_same_run(app: Open, held: Holding) -> None:
+    first = start(app(PAGE, **TWO))
+    second = app(PAGE)
+    assert job(second) is job(first)
+    assert second.query_params["benchmark_job"] == job(first).id
+    first.switch_page("pages/models.py").run()
+    first.switch_page(PAGE).run()
+    assert "Waiting" in bar(first)
+    assert first.query_params["benchmark_job"] == job(first).id
+
+
+def test_two_runs_are_both_in_view(app: Open, held: Holding) -> None:
+    at = start(app(PAGE, **TWO))
+    one = job(at)
+    other = BenchmarkJob(plan=one.plan, root=one.root)
+    jobs.manager().submit(other)
+    at.run()
+    assert "Waiting: 2 jobs before this one" in texts(at)
+    at.button(key=f"benchmark_show_{other.id}").click().run()
+    assert job(at) is other and "Waiting: 2 jobs before this one" in bar(at)
+
+
+def stopped_run(app: Open) -> str:
+    """A run with one result of two, as a crash leaves it."""
+    found = wait(job(start(app(PAGE, **TWO))))
+    assert found.folder is not None
+    lines = (found.folder / store.RESULTS).read_bytes().splitlines(keepends=True)
+    (found.folder / store.RESULTS).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
+    (found.folder / store.SUMMARY).unlink()
+    return found.folder.name
+
+
+def test_a_run_that_was_interrupted_is_offered_and_resumed(app: Open) -> None:
+    name = stopped_run(app)
+    at = app(PAGE)
+    assert "1 result of 2 left" in texts(at)
+    at.button(key=f"benchmark_resume_{name}").click().run()
+    found = wait(job(at))
+    at.run()
+    assert found.state == "done" and metrics(at)["Results"] == "2 / 2"
+    assert "left" not in texts(at)
+
+
+def test_a_changed_run_is_refused_unless_told(app: Open) -> None:
+    name = stopped_run(app)
+    header = settings.load().runs_dir / name / "run.json"
+    header.write_text(header.read_text().replace('"code": "', '"code": "0'))
+    at = app(PAGE)
+    at.button(key=f"benchmark_resume_{name}").click().run()
+    wait(job(at))
+    at.run()
+    assert job(at).state == "failed" and "cannot go on" in texts(at)
+    at.toggle(key="benchmark_force").set_value(True).run()
+    at.button(key=f"benchmark_resume_{name}").click().run()
+    assert wait(job(at)).state == "done"
+
+
+def test_failures_come_with_their_reasons_as_plain_text(app: Open) -> None:
+    demo = settings.load().demo_dir
+    at = app(PAGE, **{**TWO, "warmup": "0"})
+    for picture in [*demo.rglob("*.mp4"), *demo.rglob("*.png"), *demo.rglob("*.jpg")]:
+        picture.write_bytes(b"no picture")
+    found = wait(job(start(at)))
+    at.run()
+    assert found.view().progress.failed == 2 and metrics(at)["Failed"] == "2"
+    assert at.table[0].value["total (ms)"].tolist() == ["–"]
+    reasons = [text.value for text in at.text if text.value.startswith("Tiny llava, sample")]
+    assert len(reasons) == 2
+
+
+def test_a_link_to_a_run_of_another_server_says_so(app: Open) -> None:
+    at = app(PAGE, job="nobody")
+    assert "no longer at work in this server" in texts(at)
+
+
+def test_a_link_that_cannot_be_used_costs_its_values_only(app: Open) -> None:
+    at = app(PAGE, repeat="many", models=["Nobody"])
+    assert at.number_input(key="benchmark_repeat").value == 1
+    assert len(at.multiselect(key="benchmark_models").value) == 3

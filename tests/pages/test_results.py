@@ -1,0 +1,295 @@
+"""The Results page through AppTest, over run folders made by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import marks, settings, store
+from engine.plan import Task
+from engine.store import Run
+from tests import fabricate
+from tests.pages.conftest import Open
+
+PAGE = "pages/results.py"
+Make = Callable[..., Run]
+
+
+@pytest.fixture
+def make(app: Open) -> Make:
+    """A run folder by this name in the settings' runs folder."""
+
+    def made(name: str, rows: list[dict[str, object]], finished: bool = True) -> Run:
+        return fabricate.run(settings.load().runs_dir / name, rows, finished)
+
+    return made
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def captions(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.caption)
+
+
+def html(at: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in at.get("html")))
+
+
+def view(at: AppTest, name: str) -> AppTest:
+    at.segmented_control(key="results_view").set_value(name).run()
+    assert not at.exception
+    return at
+
+
+def listed(at: AppTest) -> list[str]:
+    return [box.key.removeprefix("results_pick_") for box in at.checkbox]
+
+
+def shown(at: AppTest) -> list[str]:
+    return at.dataframe[0].value["sample"].tolist()
+
+
+def test_without_runs_the_page_says_how_to_make_one(app: Open) -> None:
+    at = app(PAGE)
+    assert "There is no run yet" in texts(at)
+    assert at.code[0].value.startswith("python -m engine bench")
+    assert [link.proto.label for link in at.get("page_link")] == ["Go to Benchmark"]
+
+
+def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
+    make("one", fabricate.pair(2))
+    make("two", [fabricate.row("im")], finished=False)
+    (settings.load().runs_dir / "bad").mkdir()
+    (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
+    at = app(PAGE)
+    assert set(listed(at)) == {"one", "two", "bad"} and "Choose a run" in texts(at)
+    assert at.checkbox(key="results_pick_bad").disabled and "not a run of StageScope" in texts(at)
+    at.selectbox(key="results_find_model").set_value("im").run()
+    assert listed(at) == ["two"]
+    at.selectbox(key="results_find_model").set_value(None).run()
+    at.selectbox(key="results_find_state").set_value("finished").run()
+    assert listed(at) == ["one"]
+    at.text_input(key="results_find").set_value("nowhere").run()
+    assert listed(at) == [] and "No run fits" in captions(at)
+    at.text_input(key="results_find").set_value("").run()
+    at.checkbox(key="results_pick_one").check().run()
+    assert at.query_params["results_runs"] == "one" and not at.exception
+    at.checkbox(key="results_pick_one").uncheck().run()
+    assert "Choose a run" in texts(at)
+
+
+def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:
+    rows = fabricate.pair(3)
+    rows.append(fabricate.row("ev", "s0", repeat=1, phase="warmup", prefill=500.0))
+    rows.append(fabricate.row("ev", "s9", cached_ms=77.0))
+    rows.append(fabricate.failed("vl", "s9", "It **broke** <b>here</b>."))
+    make("one", rows)
+    at = app(PAGE, runs="one")
+    found = html(at)
+    assert "It **broke** <b>here</b>." in found
+    assert "It **broke** &lt;b&gt;here" in "".join(e.proto.body for e in at.get("html"))
+    assert "warm-up" in found and "read from the cache" in found
+    assert len(at.get("vega_lite_chart")) == 2
+    assert "unverified" in " ".join(element.value for element in at.markdown)
+
+
+def test_a_certificate_is_named(app: Open, make: Make) -> None:
+    make("one", [fabricate.row(verified="ab12" * 16), fabricate.row(sample="s1")])
+    at = app(PAGE, runs="one")
+    words = " ".join(element.value for element in at.markdown)
+    assert "verified ab12" in words and "unverified" in words
+
+
+def test_nothing_answered_gives_no_figure(app: Open, make: Make) -> None:
+    make("one", [fabricate.failed(), fabricate.failed("vl")])
+    at = app(PAGE, runs="one")
+    assert "Nothing was answered" in texts(at) and not at.get("vega_lite_chart")
+
+
+def test_the_lens_changes_the_figures(app: Open, make: Make) -> None:
+    rows = [fabricate.row("ev", "s0", gaps=[2.0]), fabricate.row("vl", "s0", gaps=[2.0] * 12)]
+    make("one", rows)
+    at = app(PAGE, runs="one")
+    assert "13.0 (MAD 0, n 1)" in html(at)
+    at.segmented_control(key="results_lens").set_value("first").run()
+    assert "The first min(N) tokens" in texts(at) and "13.0 (MAD 0, n 1)" not in html(at)
+    at.segmented_control(key="results_lens").set_value("forced").run()
+    assert "--length forced:64" in texts(at)
+
+
+def test_a_comparison_in_words_its_waterfall_and_a_scatter(app: Open, make: Make) -> None:
+    make("one", fabricate.pair(8))
+    at = app(PAGE, runs="one", view="Comparison")
+    assert "95 % interval" in texts(at) and "over 8 samples of 8 sequences: less." in texts(at)
+    assert "x as fast as vl in the mean of 8 samples" in texts(at) and len(at.get("vega_lite_chart")) == 2
+    assert "0 lie above the line" in texts(at)
+    at.toggle(key="results_every").set_value(True).run()
+    assert "decode: token steps (ms)" in html(at)
+    at.selectbox(key="results_b").set_value("ev").run()
+    assert "Both sides are the same" in texts(at)
+
+
+def test_too_few_sequences_give_no_conclusion(app: Open, make: Make) -> None:
+    make("one", fabricate.pair(3))
+    at = app(PAGE, runs="one", view="Comparison")
+    assert "no conclusion" in texts(at)
+
+
+def test_one_model_cannot_be_compared(app: Open, make: Make) -> None:
+    make("one", [fabricate.row()])
+    at = app(PAGE, runs="one", view="Comparison")
+    assert "needs two models" in texts(at)
+
+
+def test_two_runs_of_one_model_are_told_apart(app: Open, make: Make) -> None:
+    one, two = make("one", [fabricate.row()]), make("two", [fabricate.row(prefill=20.0)])
+    at = app(PAGE, runs=["one", "two"])
+    assert f"ev · {one.id}" in html(at) and f"ev · {two.id}" in html(at)
+
+
+def samples(app: Open, **more: str) -> AppTest:
+    return app(PAGE, runs="one", view="Samples", **more)
+
+
+def test_samples_are_filtered_by_words_model_and_outcome(app: Open, make: Make) -> None:
+    rows = [*fabricate.pair(2), fabricate.row("ev", "s2", text="A LORRY [ahead](x)")]
+    make("one", [*rows, fabricate.failed("vl", "s2")])
+    at = samples(app)
+    assert shown(at) == ["s0", "s1", "s2"]
+    at.text_input(key="results_text").set_value("lorry").run()
+    assert shown(at) == ["s2"]
+    at.selectbox(key="results_label").set_value("vl").run()
+    assert "No sample fits" in captions(at)
+    at.text_input(key="results_text").set_value("").run()
+    at.selectbox(key="results_outcome").set_value("failed").run()
+    assert shown(at) == ["s2"]
+    at.selectbox(key="results_outcome").set_value("answered").run()
+    assert shown(at) == ["s0", "s1"]
+
+
+def test_samples_are_ranked_by_disagreement_and_ratio(app: Open, make: Make) -> None:
+    rows = fabricate.pair(3)
+    rows[3]["text"] = "Nothing alike."
+    rows[4]["total_ms"] = 1000.0
+    make("one", rows)
+    at = samples(app, order="Least agreement first")
+    assert shown(at)[0] == "s1"
+    at.selectbox(key="results_order").set_value("ratio").run()
+    assert shown(at)[0] == "s2" and "ev / vl" in at.dataframe[0].value
+
+
+def test_a_long_list_comes_page_by_page(app: Open, make: Make) -> None:
+    make("one", [fabricate.row("ev", f"s{i}") for i in range(120)])
+    at = samples(app)
+    assert len(shown(at)) == 50 and "1 to 50 of 120 samples" in captions(at)
+    at.button(key="results_on").click().run()
+    at.button(key="results_on").click().run()
+    assert shown(at)[0] == "s100" and at.button(key="results_on").disabled
+    at = samples(app, sample="s70")
+    assert "s70" in shown(at)
+    at.query_params["results_page"] = "99999"
+    at.run()
+    assert shown(at)[0] == "s100"
+
+
+def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, make: Make) -> None:
+    one = fabricate.row("ev", text="A **road** <i>and</i> a car.", reference="A road.")
+    make("one", [one, fabricate.row("vl", text="A road and a bus.")])
+    at = samples(app, sample="s0")
+    assert "A **road** <i>and</i> a car." in texts(at) and "Reference answer: A road." in texts(at)
+    raw = "".join(element.proto.body for element in at.get("html"))
+    assert "<del> **road** &lt;i&gt;and&lt;/i&gt;</del><ins> road and</ins>" in raw
+    assert "word F1" in texts(at) and "No pictures to show" in texts(at)
+    assert len(at.get("vega_lite_chart")) == 1
+    assert {m.label: m.value for m in at.metric}["Total"] == "30.0 ms"
+
+
+def test_a_failed_answer_shows_its_reason_and_no_number(app: Open, make: Make) -> None:
+    make("one", [fabricate.failed(error="No <b>file</b>."), fabricate.row("ev", "s1")])
+    at = samples(app, sample="s0")
+    assert "No <b>file</b>." in texts(at) and not at.metric
+
+
+def test_notes_and_thumbs_are_kept_with_the_run(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(2))
+    at = samples(app, sample="s1")
+    at.text_input(key="results_note_one_ev_s1_0").set_value("  odd ").run()
+    found = marks.read(run.folder)
+    assert found[Task("ev", "s1", 0, "measured")].note == "odd"
+    again = samples(app, sample="s1")
+    assert again.text_input(key="results_note_one_ev_s1_0").value == "odd"
+    again.selectbox(key="results_outcome").set_value("note").run()
+    assert shown(again) == ["s1"]
+
+
+def test_repeats_can_be_looked_at_one_by_one(app: Open, make: Make) -> None:
+    make("one", [fabricate.row(repeat=n, text=f"Answer {n}.") for n in range(2)])
+    at = samples(app, sample="s0")
+    assert "Answer 0." in texts(at)
+    at.selectbox(key="results_repeat").set_value(1).run()
+    assert "Answer 1." in texts(at)
+
+
+def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(2))
+    at = app(PAGE, runs="one", view="What ran")
+    assert "digest-of-data" in html(at) and "preprocess -> vision" in html(at)
+    at = view(at, "reports")
+    assert len(at.get("download_button")) == 5
+    assert at.code[0].value == f"python -m engine report {run.folder.name} --format html --out report.html"
+
+
+def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:
+    make("one", [fabricate.row()])
+    make("two", [fabricate.row(reference="A road.")])
+    assert "nothing to agree with" in texts(app(PAGE, runs="one", view="Agreement with references"))
+    assert "Word F1" in html(app(PAGE, runs="two", view="Agreement with references"))
+
+
+def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(2))
+    with (run.folder / store.RESULTS).open("ab") as stream:
+        stream.write(b"no json\n")
+    at = app(PAGE, runs="one")
+    assert "1 lines of results.jsonl cannot be read" in texts(at) and at.get("vega_lite_chart")
+
+
+def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, make: Make) -> None:
+    run = make("one", [fabricate.row()], finished=False)
+    at = samples(app)
+    assert shown(at) == ["s0"]
+    with (run.folder / store.RESULTS).open("a") as stream:
+        stream.write(json.dumps(fabricate.row(sample="s1")) + "\n")
+    at.run()
+    assert shown(at) == ["s0", "s1"]
+
+
+def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_path: Path) -> None:
+    folder = settings.load().runs_dir / "one"
+    with store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
+        writer.append(fabricate.row())
+        at = samples(app)
+        writer.append(fabricate.row(sample="s1"))
+        at.run()
+        assert shown(at) == ["s0"] and "more results by now" in texts(at)
+        at.button(key="results_again").click().run()
+        assert shown(at) == ["s0", "s1"]
+
+
+def test_a_run_without_a_result_yet(app: Open, make: Make) -> None:
+    make("one", [], finished=False)
+    assert "no result yet" in texts(app(PAGE, runs="one"))
+
+
+def test_a_link_to_nothing_says_so(app: Open, make: Make) -> None:
+    make("one", fabricate.pair(1))
+    at = app(PAGE, runs=["../../etc", "one"], view="Samples", sample="nobody")
+    assert "names the run '../../etc'" in texts(at)
+    assert shown(at) == ["s0"] and not at.metric

@@ -1,0 +1,222 @@
+"""The Verify page through AppTest, over tiny checkpoints in the real registry."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import certificates, jobs, settings
+from engine.jobs import Job
+from engine.verify.verdict import CHECKS, VerifyRequest
+from engine.verify_job import VerifyJob
+from tests.conftest import make_sample
+from tests.pages.conftest import Open
+from tests.ui.verify.made import A, certificate, verdicts
+from ui.verify import charts
+
+PAGE = "pages/verify.py"
+ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "3"}
+
+
+def at_verify(app: Open, **parameters: str | list[str]) -> AppTest:
+    return app(PAGE, **parameters)
+
+
+def press_verify(at: AppTest) -> AppTest:
+    at.button(key="verify_run").click().run()
+    at.run()  # a browser comes back by itself
+    assert not at.exception
+    return at
+
+
+def job(at: AppTest) -> VerifyJob:
+    found = jobs.manager().get(at.session_state["verify_job"])
+    assert isinstance(found, VerifyJob)
+    return found
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def html(at: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in at.get("html")))
+
+
+def captions(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.caption)
+
+
+def row(at: AppTest, model: str, check: str) -> AppTest:
+    at.button(key=f"verify_row_{model}~{check}").click().run()
+    assert not at.exception
+    return at
+
+
+@pytest.fixture
+def kept(app: Open) -> str:
+    """The hash of a certificate with a mismatch, kept before the page is opened."""
+    found = certificate(verdicts(changed={("equal_decoupled", A): "failed"}))
+    certificates.keep(found)
+    return str(found["hash"])
+
+
+def test_the_first_visit_says_what_to_do(app: Open) -> None:
+    at = at_verify(app)
+    assert "Press Verify" in texts(at) and "None yet" in captions(at)
+    assert not at.button(key="verify_run").disabled
+    assert at.button(key="verify_cancel").disabled
+    assert at.number_input(key="verify_samples").value == 3
+    assert len(at.multiselect(key="verify_models").value) == 3
+
+
+def test_a_verification_fills_a_row_per_check_and_leaves_a_certificate(app: Open) -> None:
+    at = press_verify(at_verify(app, **ONE))
+    done = job(at)
+    assert done.state == "done" and done.certificate is not None
+    assert done.request.models == ("tiny-llava",) and done.request.runs == 1
+    assert {verdict.check for verdict in done.verdicts} == set(CHECKS)
+    shown = html(at)
+    assert all(question in shown for _, question in CHECKS.values())
+    assert shown.count("proof-passed") >= 9  # what is proved does not depend on the machine's load
+    assert done.certificate["hash"][:12] in captions(at)
+    assert at.button(key=f"verify_open_{done.certificate['hash']}")
+
+
+def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:
+    at = press_verify(at_verify(app, **ONE))
+    for check in CHECKS:
+        row(at, "tiny-llava", check)
+        assert f"tiny-llava~{check}" in at.query_params["verify_open"]
+    sentences = [verdict.sentence for verdict in job(at).verdicts]
+    assert all(sentence in texts(at) for sentence in sentences)
+    assert len(at.get("vega_lite_chart")) == len(charts.PARTS) + 2 * 2
+    assert "cannot draw" not in captions(at)
+    row(at, "tiny-llava", "accounted")
+    assert len(at.get("vega_lite_chart")) == 2 * 2
+
+
+def test_the_result_is_found_again_after_a_look_at_another_page(app: Open) -> None:
+    at = press_verify(at_verify(app, **ONE))
+    at.switch_page("pages/models.py").run()
+    at.switch_page(PAGE).run()
+    assert at.query_params["verify_job"] == job(at).id
+    assert "Ended after" in captions(at)
+
+
+def test_a_running_verification_is_found_by_another_session(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = VerifyJob(request=VerifyRequest(("tiny-llava",), (make_sample(tmp_path),)), dataset="")
+    found: list[Job] = [other]
+    monkeypatch.setattr(jobs.manager(), "all", lambda: found)
+    monkeypatch.setattr(jobs.manager(), "get", lambda name: other if name == other.id else None)
+    looks = iter(range(3))
+    look = other.view
+
+    def view() -> object:
+        if next(looks, None) is None:
+            other.cancel()
+            other.state = "cancelled"
+        return look()
+
+    monkeypatch.setattr(other, "view", view)
+    at = at_verify(app)
+    assert "Cancelled after" in captions(at) and at.query_params["verify_job"] == other.id
+
+
+def test_a_link_to_a_verification_of_another_server_says_so(app: Open) -> None:
+    at = at_verify(app, job="gone")
+    assert "no longer in memory" in texts(at)
+
+
+def test_models_that_cannot_load_say_why_and_are_a_row(app: Open) -> None:
+    models = settings.load().models_file
+    broken = models.parent / "broken_verify.toml"
+    text = models.read_text(encoding="utf-8")
+    broken.write_text(text.replace('"./llava"', '"./nowhere"'), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STAGESCOPE_MODELS", str(broken))
+        at = press_verify(at_verify(app, **ONE))
+        assert "nowhere" in texts(at)
+        assert "Not verified" in html(at) and "proof-failed" in html(at)
+        assert [verdict.check for verdict in job(at).verdicts] == ["answer"]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"), [("   ", "The question is empty"), ("Is <image> here?", "<image>")]
+)
+def test_a_question_that_cannot_be_used_is_a_sentence(app: Open, question: str, words: str) -> None:
+    at = at_verify(app, **ONE)
+    at.text_area(key="verify_question").set_value(question)
+    at.button(key="verify_run").click().run()
+    assert words in texts(at) and not at.session_state["verify_job"]
+
+
+@pytest.mark.parametrize("value", ["0", "99999", "many"])
+def test_absurd_numbers_in_a_link_fall_back(app: Open, value: str) -> None:
+    at = at_verify(app, samples=value, runs=value, tokens=value)
+    assert at.number_input(key="verify_samples").value == 3
+    assert at.number_input(key="verify_runs").value == VerifyRequest.runs
+
+
+def test_no_model_disables_the_button(app: Open) -> None:
+    at = at_verify(app)
+    at.multiselect(key="verify_models").set_value([]).run()
+    assert at.button(key="verify_run").disabled
+
+
+def test_a_root_without_a_dataset_is_a_sentence(app: Open) -> None:
+    at = at_verify(app, root="/nowhere/at/all")
+    assert "/nowhere/at/all" in texts(at) and at.button(key="verify_run").disabled
+
+
+@pytest.mark.parametrize("length", [12, 64])
+def test_a_certificate_opens_by_its_link(app: Open, kept: str, length: int) -> None:
+    at = at_verify(app, certificate=kept[:length], open=["one~equal_decoupled"])
+    assert f"SHA-256 {kept}" in texts(at) and "no longer in models.toml" in texts(at)
+    assert "1 of 31 checks failed" in html(at)
+    assert "equal_decoupled says so." in texts(at)
+    at.button(key="verify_close").click().run()
+    assert "Press Verify" in texts(at)
+
+
+def test_the_list_says_what_stands_and_opens_one(app: Open, kept: str) -> None:
+    at = at_verify(app)
+    assert kept[:12] in html(at) and "0 of 1 model" in html(at) and "stale: one is" in html(at)
+    at.button(key=f"verify_open_{kept}").click().run()
+    assert at.query_params["verify_certificate"] == kept
+    assert f"SHA-256 {kept}" in texts(at)
+
+
+@pytest.mark.parametrize("name", ["0" * 64, "../../etc/passwd", "abc", "%2e%2e%2f" * 9])
+def test_a_link_to_no_certificate_is_a_sentence(app: Open, kept: str, name: str) -> None:
+    at = at_verify(app, certificate=name)
+    assert "No certificate" in texts(at) and "Press Verify" in texts(at)
+
+
+def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
+    app: Open, kept: str
+) -> None:
+    odd = certificate() | {"verdicts": [{"check": "answer"}]}
+    odd["hash"] = certificates.content_hash(odd)
+    certificates.keep(odd)
+    at = at_verify(app)
+    assert f"{odd['hash'][:12]}: This certificate lacks" in texts(at) and kept[:12] in html(at)
+    assert "lacks or garbles" in texts(at_verify(app, certificate=odd["hash"]))
+
+
+def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
+    found = certificate()
+    for line in found["verdicts"]:
+        line["evidence"] = {"<b>odd</b>": ["&"]}
+    found["hash"] = certificates.content_hash(found)
+    certificates.keep(found)
+    opened = [f"one~{check}" for check in CHECKS]
+    at = at_verify(app, certificate=found["hash"], open=opened)
+    assert captions(at).count("cannot draw") == len(CHECKS)
+    assert all("<b>odd</b>" in code.value for code in at.code)
+    assert not any("<b>odd</b>" in element.proto.body for element in at.get("html"))
