@@ -13,7 +13,7 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from ui import cards, front, links, runs
-from ui.imported import adding, beside
+from ui.imported import adding, beside, own
 from ui.imported import view as recorded
 from ui.imported.sources import SetSource, VisitSource
 from ui.results import chosen, comparing, opened, origin, overview, sample, samples
@@ -46,6 +46,8 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparing.show),
     "samples": ("Samples", show_samples),
+    "drafts": ("Acceptance", own.show_drafts),
+    "audit": ("Audit", own.show_audit),
     "agreement": ("Agreement with references", origin.agree),
     "origin": ("What ran", origin.show),
     "reports": ("Reports", origin.reports),
@@ -93,14 +95,14 @@ def show(picked: Sequence[Source]) -> None:
     view(found)
 
 
-def show_imported(picked: Sequence[SetSource | VisitSource], own: Sequence[Source]) -> None:
+def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Source]) -> None:
     """Published files, by themselves or beside the chosen runs."""
     found = recorded.open_(picked)
     if found is None:
         return
     recorded.head(found)
     side = "recorded"
-    if own:
+    if mine:
         chosen_side = st.segmented_control(
             "What to look at",
             list(SIDES),
@@ -112,14 +114,14 @@ def show_imported(picked: Sequence[SetSource | VisitSource], own: Sequence[Sourc
         )
         side = chosen_side or "both"
     if side == "runs":
-        show(own)
+        show(mine)
         return
     found = recorded.values(found)
     if side == "recorded":
         recorded.show(found)
         return
     try:
-        beside.show(opened.open_(own), found)
+        beside.show(opened.open_(mine), found)
     except StageScopeError as error:
         cards.problem(str(error), "results_open")
 
@@ -132,7 +134,7 @@ def main() -> None:
     st.title("Results", anchor=False)
     adding.panel(expanded=not picked)
     files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
-    own = [one for one in picked or () if isinstance(one, RunSource)]
+    mine = [one for one in picked or () if isinstance(one, RunSource)]
     if picked is None:
         cards.hint(NONE_YET)
         st.code(COMMAND, language=None)
@@ -141,9 +143,9 @@ def main() -> None:
     elif not picked:
         cards.hint(CHOOSE)
     elif files:
-        show_imported(files, own)
+        show_imported(files, mine)
     else:
-        show(own)
+        show(mine)
 
 
 front.through_app()

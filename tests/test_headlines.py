@@ -72,3 +72,23 @@ def test_fewer_tokens_are_told_from_faster_tokens() -> None:
     assert parts["fewer tokens"] == pytest.approx(1000.0)
     assert parts["time per token"] == pytest.approx(0.0, abs=1e-6)
     assert waterfall(read(made.texts())) is None and waterfall(read(made.failed())) is None
+
+
+def test_recorded_values_give_recorded_verdicts() -> None:
+    file = read(made.legacy())
+    corrected, recorded = headlines([file])[0], headlines([file], corrected=False)[0]
+    assert corrected.evidence[0].ratio(True) == corrected.evidence[0].corrected
+    assert recorded.evidence[0].ratio(False) == recorded.evidence[0].recorded
+    assert corrected.evidence[0].corrected != recorded.evidence[0].recorded
+    assert corrected.verdict != recorded.verdict
+
+
+def test_a_recorded_waterfall_holds_the_warm_up_and_the_prompt() -> None:
+    file = read(made.legacy())
+    recorded, corrected = waterfall(file, corrected=False), waterfall(file)
+    assert recorded and corrected and recorded.tokens_ratio and corrected.tokens_ratio
+    assert recorded.tokens_ratio > 20 * corrected.tokens_ratio
+    assert recorded.fast_ms > corrected.fast_ms
+    for fall in (recorded, corrected):
+        saved = math.fsum(part.ms for part in fall.parts)
+        assert saved == pytest.approx(fall.slow_ms - fall.fast_ms)

@@ -128,7 +128,10 @@ def test_a_comparison_in_words_its_waterfall_and_a_scatter(app: Open, make: Make
     make("one", fabricate.pair(8))
     at = app(PAGE, runs="one", view="Comparison")
     assert "95 % interval" in texts(at) and "over 8 samples of 8 sequences: less." in texts(at)
-    assert "x as fast as vl in the mean of 8 samples" in texts(at) and len(at.get("vega_lite_chart")) == 2
+    assert (
+        "x as fast as vl in the mean of 8 samples" in texts(at)
+        and len(at.get("vega_lite_chart")) == 2
+    )
     assert "0 lie above the line" in texts(at)
     at.toggle(key="results_every").set_value(True).run()
     assert "decode: token steps (ms)" in html(at)
@@ -243,7 +246,10 @@ def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
     assert "digest-of-data" in html(at) and "preprocess -> vision" in html(at)
     at = view(at, "reports")
     assert len(at.get("download_button")) == 5
-    assert at.code[0].value == f"python -m engine report {run.folder.name} --format html --out report.html"
+    assert (
+        at.code[0].value
+        == f"python -m engine report {run.folder.name} --format html --out report.html"
+    )
 
 
 def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:

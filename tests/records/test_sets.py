@@ -116,3 +116,28 @@ def test_every_group_makes_rows(name: str) -> None:
     found = rows(file)
     assert len(found) == len(file.records)
     json.dumps(found, allow_nan=False)
+
+
+def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
+    sets.save("good", [("a.json", b"not even JSON"), ("b.json", b"{}")])
+    bad = sets.save("bad", [])
+    (bad / sets.LIST).write_text("[]")
+    first, second = sets.listing()
+    assert (first.name, first.files) == ("bad", 0) and "is damaged" in first.problem
+    assert (second.name, second.files, second.problem) == ("good", 2, "")
+    assert second.imported.endswith("+00:00")
+
+
+def test_the_stamp_of_a_set_changes_with_its_files() -> None:
+    folder = sets.save("one", [("a.json", b"{}")])
+    before = sets.stamp("one")
+    assert len(before) == 2 and sets.stamp("none") == ()
+    (folder / "000.json").write_bytes(b"{ }")
+    assert sets.stamp("one") != before
+
+
+def test_loading_says_how_far_it_is() -> None:
+    sets.save("one", [("a.json", b"{}"), ("b.json", b"{}")])
+    told: list[tuple[int, int, str]] = []
+    sets.load("one", lambda *args: told.append(args))
+    assert told == [(0, 2, "a.json"), (1, 2, "b.json")]

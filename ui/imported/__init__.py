@@ -13,6 +13,7 @@
     painted.py   a draft's text with its accepted and rejected tokens
     claims.py    the three published claims beside what the files say
     beside.py    own runs and recorded files in one chart and one table
+    own.py       own runs under the same rules, and their models' answers as drafts
     reports.py   the report to download
     charts.py    waterfall, acceptance, claims
 

@@ -35,10 +35,10 @@ def panel(expanded: bool) -> None:
         if right is not None:
             with right:
                 _folder()
-        if told := st.session_state.pop(_PROBLEM, ""):
-            cards.problem(told, "imported_add")
-        if told := st.session_state.pop(_DONE, ""):
-            cards.small(told, "imported_done")
+    if told := st.session_state.pop(_DONE, ""):
+        cards.small(told, "imported_done")
+    if told := st.session_state.pop(_PROBLEM, ""):
+        cards.problem(told, "imported_add")
 
 
 def _drop() -> None:

@@ -35,6 +35,11 @@ def show(found: Opened) -> None:
     for index, sentence in enumerate(files.unread(found)):
         cards.notice(sentence, f"imported_unread_{index}")
     st.subheader("Findings", anchor=False)
+    listed(found)
+
+
+def listed(found: Opened) -> None:
+    """The findings alone, rule by rule, errors first."""
     cards.small(MEANINGS, "imported_meanings")
     chosen = _chosen(found)
     if not chosen:

@@ -80,10 +80,15 @@ def _shelf() -> Shelf:
     return Shelf()
 
 
+def kept(key: Hashable, make: Callable[[], Found]) -> Found:
+    """What make() gives, made once for this key."""
+    return _shelf().get(key, make)
+
+
 def open_(chosen: Sequence[Source]) -> Opened:
     """The chosen sets, at least one; RecordsError if one is gone or damaged."""
     key = tuple((one.key, one.stamp()) for one in chosen)
-    items = _shelf().get(key, lambda: _read(chosen))
+    items = kept(key, lambda: _read(chosen))
     return Opened(key, tuple(chosen), items)
 
 
@@ -121,4 +126,4 @@ def _named(read: Sequence[tuple[str, ResultFile]]) -> list[ResultFile]:
 def claims(found: Opened) -> tuple[Headline, ...]:
     """The three claims over all files, on the values that are shown."""
     key = ("claims", found.key, found.corrected)
-    return _shelf().get(key, lambda: headlines(found.files, found.corrected))
+    return kept(key, lambda: headlines(found.files, found.corrected))
