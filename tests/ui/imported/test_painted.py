@@ -8,7 +8,10 @@ from ui.imported import painted
 
 def picture(*words: str) -> Painting:
     states = ("accepted", "matched", "rejected", "beyond")
-    pieces = [Piece(word, i, i + 1, state) for i, (word, state) in enumerate(zip(words, states, strict=False))]
+    pieces = [
+        Piece(word, i, i + 1, state)
+        for i, (word, state) in enumerate(zip(words, states, strict=False))
+    ]
     return Painting(tuple(pieces), True)
 
 
