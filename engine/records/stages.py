@@ -59,18 +59,16 @@ def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
     records = file.of(model, corrected)
     of = _MIDDLES[middle]
     spent = {str(s): [_spent(file, record, s) for record in records] for s in STAGES}
-    totals = [
-        None if "cold" in record.marks else _time(file, record, "total") for record in records
-    ]
+    totals = [_time(file, record, "total") for record in records]
     parts = {stage: of(some) for stage, values in spent.items() if (some := _known(values))}
     total, tokens = _known(totals), _known([record.tokens for record in records])
     if total:
         rest = [
             whole - math.fsum(_known(stages))
-            for whole, *stages in zip(totals, *spent.values(), strict=True)
-            if whole is not None
+            for record, whole, *stages in zip(records, totals, *spent.values(), strict=True)
+            if whole is not None and "cold" not in record.marks
         ]
-        parts[UNACCOUNTED] = max(0.0, of(rest))
+        parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
     return Bar(
         model=model,
         n=len(records),

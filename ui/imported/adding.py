@@ -27,7 +27,8 @@ _FOLDER, _NAME = "results_import_folder", "results_import_name"
 
 def panel(expanded: bool) -> None:
     """The place to bring files to; open while there is nothing else to look at."""
-    with st.expander("Import published result files", expanded=expanded, key="results_import"):
+    key = "results_import" if expanded else "results_import_more"  # closes once there is something
+    with st.expander("Import published result files", expanded=expanded, key=key):
         cards.small(WHAT, "imported_what")
         left, right = st.columns(2) if on_loopback() else (st.container(), None)
         with left:

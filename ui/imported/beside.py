@@ -8,7 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.lens import LENSES
-from engine.records import stages
+from engine.records import ResultFile, stages
 from engine.records.stages import Bar
 from engine.report.blocks import Table, number
 from engine.summary import find
@@ -110,8 +110,18 @@ def _own(runs: OpenedRuns) -> list[Line]:
 
 def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
     return [
-        (f"{files.label(item.file, bar.model, found.corrected)} · {item.name}", ELSEWHERE, bar)
+        (f"{name} · {item.name.removesuffix('.json')}", ELSEWHERE, bar)
         for item in found.usable
         if item.name in chosen
-        for bar in stages.bars(item.file, found.corrected, "median")
+        for name, bar in _short(found, item.file)
+    ]
+
+
+def _short(found: Opened, file: ResultFile) -> list[tuple[str, Bar]]:
+    """Each bar under the model's name alone where no other one has it."""
+    drawn = stages.bars(file, found.corrected, "median")
+    names = [files.name(file, bar.model, found.corrected) for bar in drawn]
+    return [
+        (name if names.count(name) == 1 else f"{name} ({bar.model})", bar)
+        for name, bar in zip(names, drawn, strict=True)
     ]

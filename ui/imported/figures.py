@@ -117,9 +117,10 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     st.subheader("What the difference is made of", anchor=False)
     st.text(sentence(fall))
     st.altair_chart(charts.waterfall(fall), alt=charts.waterfall_words(fall), width="stretch")
+    warm = " Samples with a warm-up are left out." if corrected else ""
     cards.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        "per token. Faster often means said less.",
+        f"per token. Faster often means said less.{warm}",
         "imported_fall",
     )
 

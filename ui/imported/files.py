@@ -49,13 +49,18 @@ def _models(file: ResultFile) -> str:
 
 
 def label(file: ResultFile, model: str, corrected: bool) -> str:
-    """Whom a model is shown as: the name by the evidence, as recorded the claimed one."""
+    """Whom a model is shown as, with the file's own word for it where that differs."""
+    shown = name(file, model, corrected)
+    return shown if shown.lower() == model.lower() else f"{shown} ({model})"
+
+
+def name(file: ResultFile, model: str, corrected: bool) -> str:
+    """The name by the evidence where it contradicts the label; as recorded the claimed one."""
     identity = file.identities.get(model)
     if identity is None:
         return model
     wrong = corrected and identity.agrees is False and identity.family
-    name = NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
-    return name if name.lower() == model.lower() else f"{name} ({model})"
+    return NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
 
 
 def severities(item: Audited) -> list[int]:

@@ -130,7 +130,7 @@ def _evidence(key: str, item: Audited, finding: Finding) -> None:
     """The figures of a finding, then its records or the places of the file that it speaks of."""
     if finding.figures:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
-        table = Table("Figures, in the file's own units", ("figure", "value"), rows)
+        table = Table("Figures", ("in the file's own units", "value"), rows)
         blocks.draw([table], f"imported_figures_{key}")
     both = records.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
