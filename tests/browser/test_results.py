@@ -74,9 +74,9 @@ def test_a_finished_run_is_read_down_to_one_answer(visitor: Visitor, browser: Br
     note = page.locator('[class*="st-key-results_note_"] input').first
     note.fill("an **odd** one")
     note.press("Enter")
-    thumb = page.locator('[class*="st-key-results_thumb_"]').first.get_by_role("button").first
+    thumb = page.get_by_role("radio", name="Thumbs up").first
     thumb.click()
-    page.wait_for_timeout(300)
+    expect(thumb).to_be_checked()
 
     other = browser.new_page()
     other.set_default_timeout(PATIENCE_MS)
@@ -84,6 +84,7 @@ def test_a_finished_run_is_read_down_to_one_answer(visitor: Visitor, browser: Br
     expect(other.locator('[class*="st-key-results_note_"] input').first).to_have_value(
         "an **odd** one"
     )
+    expect(other.get_by_role("radio", name="Thumbs up").first).to_be_checked()
     expect(other.locator(".words-between")).to_be_visible()
     other.close()
     assert visitor.outside == []

@@ -10,7 +10,7 @@ import pytest
 
 from engine import certificates
 from engine.run_job import RunView
-from tests.ui.results import CACHED, result
+from tests.ui.answers import CACHED, result
 from tests.ui.verify.made import PLACE, certificate
 from ui import cards
 

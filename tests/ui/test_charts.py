@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.types import STAGES, RunResult
-from tests.ui.results import CACHED, result
+from tests.ui.answers import CACHED, result
 from ui import charts
 from ui.charts import Row
 from ui.theme import PARTS, STAGE_COLOURS, UNACCOUNTED

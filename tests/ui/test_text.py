@@ -54,3 +54,31 @@ def test_names_of_samples_are_told_apart() -> None:
     names = text.names_of(samples)
     assert len(set(names.values())) == 3
     assert names[three] == "night · 357e6028" and two in names[two]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert text.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        (float("nan"), "–"),
+        (0.0, "0"),
+        (0.1234, "0.123"),
+        (12.34, "12.3"),
+        (1234.5, "1,234"),
+    ],
+)
+def test_figures(value: float | None, words: str) -> None:
+    assert text.figure(value) == words
+
+
+def test_when_a_run_began() -> None:
+    assert text.when("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04 UTC"
+    assert text.when("long ago") == "long ago"

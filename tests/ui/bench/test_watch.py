@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.benchmark_job import BenchmarkView
+from engine.progress import Live, Progress
+from ui.bench import watch
+
+
+def progress(**more: Any) -> Progress:
+    live = (Live("a", 2, 1, {"load": 1.234, "total": 100.4}), Live("b", 0, 0, {}))
+    given: dict[str, Any] = {
+        "planned": 10, "done": 2, "failed": 1, "per_s": 0.5, "left_s": 130.0, "paused_ms": 0.0,
+        "current": "a, measured, sample s1", "models": live, "failures": (), "notes": (),
+    }  # fmt: skip
+    return Progress(**given | more)
+
+
+def view(**more: Any) -> BenchmarkView:
+    given: dict[str, Any] = {
+        "id": "x", "title": "The run of a", "state": "running", "position": 0, "queued_ms": 0.0,
+        "folder": Path("/runs/x"), "stage": "vision", "progress": progress(), "error": "",
+    }  # fmt: skip
+    return BenchmarkView(**given | more)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (view(), "a, measured, sample s1, vision"),
+        (view(state="queued", position=2, progress=None), "Waiting: 2 jobs before this one"),
+        (view(state="queued", progress=None), "Starting"),
+        (view(state="loading", progress=None), "Checking the dataset and the checkpoints …"),
+        (view(state="done"), "Finished"),
+        (view(state="cancelled"), "Cancelled"),
+    ],
+)
+def test_what_is_done_now(found: BenchmarkView, words: str) -> None:
+    assert watch.doing(found) == words
+
+
+def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
+    shown = {name: value for name, value, _ in watch.numbers(view())}
+    assert shown == {
+        "Results": "2 / 10", "Rate": "0.5 /s", "Time left": "2 min 10 s", "Failed": "1",
+    }  # fmt: skip
+    none = {n: v for n, v, _ in watch.numbers(view(progress=progress(per_s=None, left_s=None)))}
+    assert none["Rate"] == none["Time left"] == "–"
+    ended = {n: v for n, v, _ in watch.numbers(view(state="cancelled"))}
+    assert ended["Time left"] == "–"
+
+
+def test_a_pause_is_said_when_there_was_one() -> None:
+    paused = watch.numbers(view(progress=progress(paused_ms=61_000.0)))
+    assert ("Paused", "1 min 1 s") in [(name, value) for name, value, _ in paused]
+
+
+def test_a_model_without_results_has_no_figure() -> None:
+    first, second = watch.table(progress(), {"a": "**A**"})
+    assert first["model"] == r"\*\*A\*\*" and first["load (ms)"] == "1.23"
+    assert second["model"] == "b" and second["total (ms)"] == "–"

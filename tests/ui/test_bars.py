@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from ui import bars
+from ui.theme import PARTS
+
+TWO = {"A": {"load": 2.0, "decode": 3.0}, "B": {"vision": 4.0}}
+
+
+def test_stages_lie_end_to_end_in_the_fixed_order() -> None:
+    frame = bars.segments(TWO)
+    a = frame[frame["model"] == "A"]
+    assert a["stage"].tolist() == list(PARTS)
+    assert a["start"].tolist() == [0, 2, 2, 2, 5] and a["end"].tolist() == [2, 2, 2, 5, 5]
+
+
+def test_the_chart_keeps_order_colours_and_units() -> None:
+    spec = bars.chart(TWO).to_dict()["encoding"]
+    assert spec["y"]["sort"] == ["A", "B"] and spec["color"]["scale"]["domain"] == list(PARTS)
+    assert "(ms)" in spec["x"]["title"]
+
+
+def test_what_was_not_measured_is_not_told_as_0() -> None:
+    assert bars.words(TWO).endswith("A: load 2.00 ms, decode 3.00 ms. B: vision 4.00 ms.")
+
+
+def test_no_model_is_an_empty_chart() -> None:
+    assert bars.segments({}).empty and bars.chart({}).to_dict()
