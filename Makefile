@@ -1,5 +1,5 @@
 # make run: the app on http://127.0.0.1:8501    make test: lint, types and every test
-# make unit: the quick tests, without the pages, the browser and the trained checkpoints
+# make unit: the quick tests, without the pages, the browser, benchmarks and trained checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
 .PHONY: run test unit lint types bench checkpoints clean
@@ -11,7 +11,8 @@ test: lint types
 	$(BIN)/python -m pytest
 
 unit: .venv/dev.stamp
-	$(BIN)/python -m pytest --ignore tests/browser --ignore tests/pages --ignore tests/demo/test_checkpoints.py
+	$(BIN)/python -m pytest --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
+		--ignore tests/demo/test_checkpoints.py
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -11,7 +11,7 @@ import platform
 import statistics
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,16 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        **{name: _version(name) for name in packages},
     }
+
+
+def _version(name: str) -> str | None:
+    """None for what is not installed: not every benchmark needs every package."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -45,8 +53,13 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
 
 def keep(name: str, figures: dict[str, Any]) -> None:
     """Writes benchmarks/results/NAME.json and prints it."""
+    write(RESULTS / f"{name}.json", figures)
+
+
+def write(path: Path, figures: dict[str, Any]) -> None:
+    """Writes the figures with the day and the machine, and prints them."""
     when = datetime.now(timezone.utc).date().isoformat()
     text = json.dumps({"measured": when, "machine": machine(), **figures}, indent=1)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
     print(text)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -69,6 +69,11 @@ class BytesOnly(diskcache.Disk):
             raise CacheError("the feature cache holds a value that StageScope did not write")
         return (Path(self._directory) / filename).read_bytes()
 
+    def remove(self, file_path: str) -> None:
+        """A name that diskcache would not have made stays: it may lead out of the folder."""
+        if _VALUE_FILE.fullmatch(file_path):
+            super().remove(file_path)
+
 
 @dataclass(frozen=True, eq=False)
 class Stored:
@@ -77,6 +82,27 @@ class Stored:
     rows: torch.Tensor
     encode_ms: float
     cold: bool
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """The cache as it stands.  Hits and misses are this process's.
+
+    `checkpoints` maps a checkpoint's digest (ModelInfo.digest) to its entries and their bytes.
+    """
+
+    folder: Path
+    entries: int
+    bytes: int
+    limit_bytes: int
+    hits: int
+    misses: int
+    checkpoints: Mapping[str, tuple[int, int]]
+
+    @property
+    def hit_rate(self) -> float | None:
+        reads = self.hits + self.misses
+        return self.hits / reads if reads else None
 
 
 def key(spec: FeatureSpec) -> str:
@@ -91,6 +117,8 @@ class FeatureCache:
     def __init__(self, folder: Path, limit_mb: int) -> None:
         self.folder = folder
         self.limit_mb = limit_mb
+        self.hits = 0
+        self.misses = 0
         self._cache: diskcache.Cache | None = None
 
     def read(self, spec: FeatureSpec) -> Stored | None:
@@ -99,12 +127,15 @@ class FeatureCache:
             name = key(spec)
             value = self._open().get(name)
             if value is None:
+                self.misses += 1
                 return None
             stored = _unpack(value, spec)
             if stored is None:
                 self._open().delete(name)
         if stored is None:
+            self.misses += 1
             raise CacheError("An entry of the feature cache was damaged and has been removed.")
+        self.hits += 1
         return stored
 
     def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
@@ -113,7 +144,7 @@ class FeatureCache:
         note |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
         data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, note)
         with self._guard("write"):
-            self._open().set(key(spec), _checksum(data) + data)
+            self._open().set(key(spec), _checksum(data) + data, tag=spec.checkpoint)
 
     def prepare(self) -> None:
         """Opens the folder now, so that no run's clock pays for it."""
@@ -126,10 +157,32 @@ class FeatureCache:
             cache = self._open()
             return len(cache), cache.volume()
 
-    def clear(self) -> int:
-        """Removes all entries; how many there were."""
+    def state(self) -> CacheState:
+        """What the cache holds, per checkpoint, and how often it helped; CacheError."""
+        with self._guard("read"):
+            cache = self._open()
+            held = self._per_checkpoint(cache)
+            return CacheState(
+                folder=self.folder,
+                entries=len(cache),
+                bytes=cache.volume(),
+                limit_bytes=cache.size_limit,
+                hits=self.hits,
+                misses=self.misses,
+                checkpoints=held,
+            )
+
+    @staticmethod
+    def _per_checkpoint(cache: diskcache.Cache) -> dict[str, tuple[int, int]]:
+        """diskcache has no call for this; its own table has the columns."""
+        rows = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag").fetchall()
+        return {tag: (int(count), int(size)) for tag, count, size in rows if isinstance(tag, str)}
+
+    def clear(self, checkpoint: str | None = None) -> int:
+        """Removes the entries of one checkpoint (ModelInfo.digest), or all; how many there were."""
         with self._guard("write"):
-            return int(self._open().clear())
+            cache = self._open()
+            return int(cache.clear() if checkpoint is None else cache.evict(checkpoint))
 
     def close(self) -> None:
         if self._cache is not None:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,15 @@ def engine_digest() -> str:
 
 
 def libraries() -> dict[str, str]:
-    """The versions of the packages whose results are passed on."""
-    return {name: version(name) for name in _LIBRARIES}
+    """The versions of the packages whose results are passed on; "" for what is not installed."""
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
 
 
 def make(
@@ -92,7 +99,7 @@ def _plain(value: Any) -> Any:
 def model_entry(
     name: str, digest: str, dtype: str, environment: Mapping[str, str], verdicts: Sequence[Verdict]
 ) -> dict[str, Any]:
-    """One model of a certificate.  digest is "" for a model that did not load."""
+    """One model of a certificate; dtype is its precision, digest "" if it did not load."""
     return {
         "name": name,
         "digest": digest,
@@ -145,10 +152,20 @@ def read(path: Path) -> dict[str, Any] | None:
 def _read(path: Path, changed: int, size: int) -> dict[str, Any] | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(found, dict) and found["hash"] == content_hash(found)
-    except (OSError, ValueError, KeyError, RecursionError):
+        whole = found["hash"] == content_hash(found) and _has_the_form(found)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return found if whole and found.get("format") == FORMAT else None
+    return found if whole else None
+
+
+def _has_the_form(found: Mapping[str, Any]) -> bool:
+    """Whether all that is looked at here is there; KeyError and the like where it is not."""
+    texts = [found["made"], found["engine"], found["request"]["prompt"]]
+    for model in found["models"]:
+        texts += [model["name"], model["digest"], model["dtype"], *model["environment"].values()]
+        texts += [str(model["verified"] in (True, False))]
+    texts += [row["check"] for row in found["verdicts"]]
+    return found["format"] == FORMAT and all(isinstance(text, str) for text in texts)
 
 
 def kept() -> list[dict[str, Any]]:
@@ -176,7 +193,7 @@ def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | N
 
 def of(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result's model as it ran, or None."""
-    return hash_for(result.model.digest, result.model.dtype, result.environment)
+    return hash_for(result.model.digest, result.model.precision, result.environment)
 
 
 def _proved(certificate: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The device that models run on: which one, how much memory is free, what it is called.
+"""The device that models run on: which one, what it is called, how much memory it has.
 
 Boundary: imports torch only when a device other than the CPU may be meant.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import psutil
 
 from engine import settings
 from engine.errors import SettingsError
@@ -49,14 +48,57 @@ def _absent(wanted: str) -> SettingsError:
     )
 
 
-def free_bytes() -> int:
-    """Memory for weights: the accelerator's if torch already runs on one, else the system's."""
+@dataclass(frozen=True)
+class Memory:
+    """A device's memory in bytes: what there is, and what nobody uses."""
+
+    device: str
+    label: str
+    total: int
+    free: int
+
+
+def memories() -> tuple[Memory, ...]:
+    """The system's memory, and that of every CUDA device torch already runs on."""
+    total, free = _system()
+    found = [Memory("cpu", "system memory", total, free)]
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
-        wanted = settings.load().device
-        if wanted == "auto" or wanted.startswith("cuda"):
-            return int(torch.cuda.mem_get_info(choose())[0])
-    return int(psutil.virtual_memory().available)
+        for index in range(torch.cuda.device_count()):
+            left, whole = torch.cuda.mem_get_info(index)
+            name = torch.cuda.get_device_name(index)
+            found.append(Memory(f"cuda:{index}", name, int(whole), int(left)))
+    return tuple(found)
+
+
+def memory_of(device: torch.device) -> Memory:
+    """The memory of one device; the system's for the CPU, and for those that share it (MPS)."""
+    found = {one.device: one for one in memories()}
+    return found.get(f"{device.type}:{device.index or 0}", found["cpu"])
+
+
+def memory() -> Memory:
+    """Where models' weights go: the accelerator if torch already runs on one, else the system."""
+    wanted, found = settings.load().device, memories()
+    if found[1:] and (wanted == "auto" or wanted.startswith("cuda")):
+        return memory_of(choose())
+    return found[0]
+
+
+def free_bytes() -> int:
+    """Memory for weights that nobody uses."""
+    return memory().free
+
+
+def _system() -> tuple[int, int]:
+    """Total and available bytes; without psutil what POSIX tells, which counts no caches."""
+    try:
+        import psutil
+    except ImportError:
+        page = os.sysconf("SC_PAGE_SIZE")
+        return page * os.sysconf("SC_PHYS_PAGES"), page * os.sysconf("SC_AVPHYS_PAGES")
+    found = psutil.virtual_memory()
+    return int(found.total), int(found.available)
 
 
 def environment(device: torch.device) -> dict[str, str]:

@@ -8,6 +8,8 @@ StageScopeError
 │   ├── UnknownModel        a name that models.toml does not hold
 │   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
+├── DownloadFailed          the hub could not be reached, or refused
+├── OutOfMemory             the device's memory did not suffice for a run
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
 ├── StoreError              a run folder cannot be read, written or resumed
 └── Cancelled               the user stopped the run
@@ -46,6 +48,14 @@ class ContextTooLong(BadInput):
 
 class ModelUnavailable(StageScopeError):
     """The checkpoint cannot be loaded on this machine."""
+
+
+class DownloadFailed(StageScopeError):
+    """A checkpoint could not be had from the hub."""
+
+
+class OutOfMemory(StageScopeError):
+    """A run needed more memory than its device had left."""
 
 
 class CacheError(StageScopeError):

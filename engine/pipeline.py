@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
-from engine import decode, device, media
-from engine.cache import FeatureCache
+from engine import decode, device, media, memory
 from engine.errors import CacheError, Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.timing import Timeline, VisionProbe, profiler_range
@@ -29,6 +28,9 @@ from engine.types import (
     Stop,
     TensorSpec,
 )
+
+if TYPE_CHECKING:
+    from engine.cache import FeatureCache
 
 
 class Watcher(Protocol):
@@ -48,15 +50,25 @@ class Nobody:
         return False
 
 
-@torch.inference_mode()
 def run(
-    adapter: Adapter, request: RunRequest, cache: FeatureCache, watcher: Watcher | None = None
+    adapter: Adapter,
+    request: RunRequest,
+    cache: FeatureCache | None,
+    watcher: Watcher | None = None,
 ) -> RunResult:
-    """The four stages, one after another, on the adapter's device.
+    """The four stages, one after another, on the adapter's device; without a cache if it is None.
 
-    BadInput for what the user can mend, Cancelled between stages; a run cancelled between two
-    tokens is a result with the tokens so far.
+    BadInput for what the user can mend, OutOfMemory with figures and all of it freed, Cancelled
+    between stages; a run cancelled between two tokens is a result with the tokens so far.
     """
+    with memory.guard(adapter.info.name, adapter.device):
+        return _answer(adapter, request, cache, watcher)
+
+
+@torch.inference_mode()
+def _answer(
+    adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
+) -> RunResult:
     _prepare(cache)
     with seeded(request.decode.seed, adapter.device):
         run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
@@ -70,9 +82,11 @@ def run(
         return run_.result()
 
 
-def _prepare(cache: FeatureCache) -> None:
+def _prepare(cache: FeatureCache | None) -> None:
     """What only a process's first run would pay for: readers imported, the cache opened."""
     media.prepare()
+    if cache is None:
+        return
     with contextlib.suppress(CacheError):  # the run meets the same trouble and notes it
         cache.prepare()
 
@@ -81,7 +95,7 @@ class _Run:
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
-        self, adapter: Adapter, request: RunRequest, cache: FeatureCache, watcher: Watcher
+        self, adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
         self.notes = list(adapter.notes)
@@ -128,6 +142,8 @@ class _Run:
         return rows
 
     def _read(self, prepared: Prepared) -> torch.Tensor | None:
+        if self.cache is None:
+            return None
         start = self.timeline.now()
         try:
             stored = self.cache.read(self.adapter.feature_spec(prepared))
@@ -145,10 +161,11 @@ class _Run:
 
     def _keep(self, prepared: Prepared, rows: torch.Tensor) -> None:
         """Writing waits until the answer is there: it belongs to no stage."""
-        if self.request.cache == "off":
+        cache = self.cache
+        if cache is None or self.request.cache == "off":
             return
         spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
-        self.to_store = lambda: self.cache.write(spec, rows, ms, self.cold)
+        self.to_store = lambda: cache.write(spec, rows, ms, self.cold)
 
     # stage 4
     def decode(self, prepared: Prepared, rows: torch.Tensor) -> None:

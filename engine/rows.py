@@ -10,7 +10,7 @@ from typing import Any
 
 from engine import certificates
 from engine.models.checkpoint import ModelEntry
-from engine.types import STAGES, RunRequest, RunResult, Span
+from engine.types import STAGES, ModelInfo, RunRequest, RunResult, Span
 
 
 def row(result: RunResult) -> dict[str, Any]:
@@ -23,6 +23,8 @@ def row(result: RunResult) -> dict[str, Any]:
         "revision": model.revision,
         "digest": model.digest,
         "dtype": model.dtype,
+        "quantization": model.quantization,
+        "identity": identity(model),
         "sample": request.sample.id,
         "prompt": request.prompt,
         "text": answer.text,
@@ -51,6 +53,23 @@ def row(result: RunResult) -> dict[str, Any]:
         "environment": dict(result.environment),
         "verified": certificates.of(result),
         "error": None,
+    }
+
+
+def identity(model: ModelInfo) -> dict[str, Any]:
+    """The model's card: what of it is not in the row itself."""
+    return {
+        "source": model.source,
+        "headers": model.headers,
+        "device": model.device,
+        "parameters": model.parameters,
+        "stored_dtype": model.stored_dtype,
+        "tower": vars(model.tower) if model.tower else None,
+        "visual_tokens": model.visual_tokens,
+        "images": model.images,
+        "context_limit": model.context_limit,
+        "missing": None if model.missing is None else list(model.missing),
+        "extra": None if model.extra is None else list(model.extra),
     }
 
 

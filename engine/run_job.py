@@ -55,6 +55,7 @@ class RunJob(Job):
     _stage: StageName | Literal[""] = ""
     _tokens: list[tuple[int, float]] = field(default_factory=list)
     _adapter: Adapter | None = None
+    _last_text: str = ""
 
     @property
     def title(self) -> str:
@@ -90,7 +91,8 @@ class RunJob(Job):
         )
 
     def _text(self, ids: list[int]) -> str:
-        return self._adapter.text(ids) if self._adapter and ids else ""
+        adapter = self._adapter  # the worker may let go of it meanwhile
+        return adapter.text(ids) if adapter and ids else self._last_text
 
     def run(self) -> None:
         """Loads the model if need be and answers."""
@@ -100,9 +102,13 @@ class RunJob(Job):
         entry = registry.entry(self.request.model)
         if reason := registry.cannot_run(entry, self.request.sample):
             raise BadInput(reason)
-        self._adapter = registry.load(entry)
+        adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
         self.state = "running"
-        result = pipeline.run(self._adapter, self.request, jobs.feature_cache(), self)
+        try:
+            result = pipeline.run(adapter, self.request, jobs.feature_cache(), self)
+        finally:  # a job outlives its run: it must not keep an unloaded model in memory
+            self._last_text = self._text([token for token, _ in self._tokens])
+            self._adapter = None
         if result.generation.stop == "cancelled" and (unseen := self.unseen()):
             result = replace(result, notes=(*result.notes, str(unseen)))
         self.result = result

@@ -14,7 +14,7 @@ from typing import Any
 
 from engine import certificates, device, settings
 from engine.errors import ModelUnavailable, SettingsError
-from engine.models import checkpoint
+from engine.models import checkpoint, weights
 from engine.models.checkpoint import ModelEntry
 
 
@@ -27,7 +27,7 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
         if certificates.stale(certificate):
             continue
         for model in certificate["models"]:
-            same = model["digest"] == digest and model["dtype"] == entry.dtype
+            same = model["digest"] == digest and model["dtype"] == entry.precision
             if same and model["verified"] and here(model["environment"]):
                 return certificate
     return None
@@ -37,7 +37,7 @@ def digest_now(entry: ModelEntry) -> str | None:
     """The digest of the entry's files, or None if they are absent or not hashed as they are."""
     try:
         folder = checkpoint.locate(entry)
-        return checkpoint.known_digest(folder, entry.name, settings.load().hashes_file)
+        return weights.digest_if_known(folder, entry.name, settings.load().hashes_file)
     except (ModelUnavailable, OSError):
         return None
 
@@ -84,8 +84,8 @@ def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
         return ""  # it did not load, and the certificate says no more
     if entry is None:
         return f"{name} is no longer in models.toml."
-    if entry.dtype != model["dtype"]:
-        return f"{name} ran in {model['dtype']} then and runs in {entry.dtype} now."
+    if entry.precision != model["dtype"]:
+        return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
     if digest_now(entry) != model["digest"]:
         return f"The checkpoint of {name} has changed since, or has not been looked at as it is."
     return "" if here(model["environment"]) else f"{name} runs on another device now."

@@ -173,6 +173,7 @@ class FeatureSpec:
     device: str
     code: str
     media: str
+    quantization: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +217,29 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Tower:
+    """The shape of a CLIP vision tower: its width, depth and heads, and the pixels it takes."""
+
+    hidden: int
+    layers: int
+    heads: int
+    image_size: int
+    patch_size: int
+
+    @property
+    def patches(self) -> int:
+        return (self.image_size // self.patch_size) ** 2
+
+
+@dataclass(frozen=True)
 class ModelInfo:
-    """Who answered: an entry of models.toml and what its checkpoint turned out to be."""
+    """A model's card: an entry of models.toml and what its checkpoint turned out to be.
+
+    `headers` is the digest of the weights' names, shapes and sizes, `digest` that of every byte
+    ("" if nobody has read them yet).  None stands for what is not known before the model is
+    loaded; `missing` holds names of weights (a model that lacks one is never run), `extra` those
+    that it has no place for.
+    """
 
     name: str
     family: str
@@ -227,6 +249,22 @@ class ModelInfo:
     demo: bool
     digest: str = ""
     device: str = ""
+    quantization: str | None = None
+    source: str = ""
+    headers: str = ""
+    parameters: int | None = None
+    stored_dtype: str | None = None
+    tower: Tower | None = None
+    visual_tokens: int | None = None
+    images: int | None = None  # of which visual_tokens are made
+    context_limit: int | None = None
+    missing: tuple[str, ...] | None = None
+    extra: tuple[str, ...] | None = None
+
+    @property
+    def precision(self) -> str:
+        """What computes: "float16", or "float16 4bit" for a quantized model."""
+        return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class VerifyJob(Job):
             certificates.model_entry(
                 one.name,
                 one.info.digest if one.info else "",
-                one.info.dtype if one.info else "",
+                one.info.precision if one.info else "",
                 one.environment,
                 one.verdicts,
             )

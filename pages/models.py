@@ -1,66 +1,104 @@
-"""Models: the entries of models.toml, and why one cannot be used here.
+"""Models: who they are, whether they can be used here, what is in memory, and the feature cache.
 
-Boundary: reads the registry; loads nothing.
+Boundary: puts the parts of ui/models on the page.  Loading, unloading and hashing are jobs of the
+engine's queue: the page shows how they stand, and nothing is lost when it is drawn again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import streamlit as st
 
-from engine import standing
-from engine.errors import StageScopeError
+from engine import settings, standing
+from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.types import ModelInfo
 from ui import cards, front, runs
+from ui.models import actions, features, identity, memory
+from ui.models.markup import facts
 from ui.verify import kept
 
-SEES = {"events": "event images", "video": "8 frames of a video", "image": "one frame"}
-
-
 COLUMNS = 3
+_COMMAND = re.compile(r"`([^`]+)`")  # as the engine's sentences write one
 
 
 def show(entry: ModelEntry) -> None:
-    """One entry: its names, its form, and whether it can be used."""
+    """One entry: its state, what can be done with it, and who it is."""
     reason = registry.unavailable(entry)
     with cards.frame(entry):
         cards.heading(entry)
+        proof = standing.covering(entry) if reason is None else None
+        badges(entry, reason, proof)
+        if reason is not None:
+            cards.notice(reason, f"reason_{entry.name}")
+            for command in _COMMAND.findall(reason):
+                st.code(command, language=None)
+        card = known(entry)
+        hashable = card is not None and not card.digest
+        actions.show(entry, loadable=reason is None, hashable=hashable)
+        rows = identity.of_card(entry, card) if card else identity.of_entry(entry)
+        with contextlib.suppress(ModelUnavailable):  # the reason says so already
+            rows.append(("Memory needed", str(registry.needed(entry))))
+        st.html(facts(rows, entry.label))
         if reason is None:
-            ready(entry)
+            query = {kept.HASH: proof["hash"]} if proof else {"verify_models": entry.label}
+            label = "Show the certificate →" if proof else "Verify this model →"
+            st.page_link("pages/verify.py", label=label, query_params=query)
+
+
+def known(entry: ModelEntry) -> ModelInfo | None:
+    """Its card, also of a model that is too large; None where the files do not make one."""
+    try:
+        return registry.card(entry)
+    except ModelUnavailable:
+        return None
+
+
+def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | None) -> None:
+    """Whether it is loaded or can be, and whether a certificate covers it as it would run now."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if entry in registry.resident():
+            st.badge(f"loaded on {registry.card(entry).device}", color="green")
+        elif reason is None:
+            st.badge("ready to load", color="gray")
         else:
             st.badge("not available", color="orange")
-            cards.notice(reason, f"reason_{entry.name}")
-        revision = f", revision {entry.revision}" if entry.revision else ""
-        cards.small(f"Sees {SEES[entry.kind]}; runs in {entry.dtype}.", f"form_{entry.name}")
-        cards.small(f"{entry.name}: {entry.checkpoint}{revision}", f"checkpoint_{entry.name}")
-
-
-def ready(entry: ModelEntry) -> None:
-    """Whether a certificate covers the entry as it would run now, and the way to it."""
-    found = standing.covering(entry)
-    words, colour, help_text = cards.standing(found["hash"] if found else None)
-    query = {kept.HASH: found["hash"]} if found else {"verify_models": entry.label}
-    label = "Show the certificate →" if found else "Verify this model →"
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.badge("ready", color="green")
+            return
+        words, colour, help_text = cards.standing(proof["hash"] if proof else None)
         st.badge(words, color=colour, help=help_text)
-        st.page_link("pages/verify.py", label=label, query_params=query)
 
 
-def main() -> None:
-    runs.keep_alive()
-    st.title("Models", anchor=False)
-    st.caption("The entries of models.toml, in its order. Nothing is downloaded by the app.")
-    try:
-        entries = registry.entries()
-    except StageScopeError as error:
-        cards.problem(str(error), "models_file")
-        st.stop()
+def show_all(entries: Sequence[ModelEntry]) -> None:
+    """The cards, in the order of models.toml."""
     for start in range(0, len(entries), COLUMNS):
         row = entries[start : start + COLUMNS]
         for entry, column in zip(row, st.columns(COLUMNS), strict=False):
             with column:
                 show(entry)
+
+
+def main() -> None:
+    runs.keep_alive()
+    st.title("Models", anchor=False)
+    try:
+        entries = registry.entries()
+    except StageScopeError as error:
+        cards.problem(str(error), "models_file")
+        st.stop()
+    cards.small(
+        f"The entries of {settings.load().models_file}, in its order. The app downloads nothing.",
+        "models_file",
+    )
+    st.subheader("Memory", anchor=False)
+    memory.show(entries)
+    st.subheader("Checkpoints", anchor=False)
+    show_all(entries)
+    features.show(entries)
 
 
 front.through_app()

@@ -168,3 +168,41 @@ def test_clear_and_count(cache: FeatureCache) -> None:
     count, size = cache.entries()
     assert count == 1 and size > 300 * 40 * 4
     assert cache.clear() == 1 and cache.entries()[0] == 0
+
+
+def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:
+    assert cache.state().hit_rate is None
+    other = replace(SPEC, checkpoint="c1")
+    cache.write(SPEC, torch.ones(20, 20), 1.0, cold=False)
+    cache.write(replace(SPEC, media="m1"), torch.ones(20, 20), 1.0, cold=False)
+    cache.write(other, torch.ones(40, 20), 1.0, cold=False)
+    assert cache.read(SPEC) and cache.read(other) and cache.read(SPEC)
+    assert cache.read(replace(SPEC, media="m2")) is None
+    state = cache.state()
+    assert (state.entries, state.hits, state.misses, state.hit_rate) == (3, 3, 1, 0.75)
+    assert state.folder == cache.folder and state.limit_bytes == 64 * 2**20
+    assert {name: count for name, (count, _) in state.checkpoints.items()} == {"c0": 2, "c1": 1}
+    assert state.checkpoints["c0"][1] > 2 * 1600 and state.bytes >= state.checkpoints["c0"][1]
+
+
+def test_clearing_one_checkpoint_leaves_the_others(cache: FeatureCache) -> None:
+    other = replace(SPEC, checkpoint="c1")
+    for spec in (SPEC, replace(SPEC, media="m1"), other):
+        cache.write(spec, torch.ones(2, 2), 1.0, cold=False)
+    assert cache.clear("c0") == 2 and cache.clear("c0") == 0
+    assert cache.read(SPEC) is None and cache.read(other) is not None
+    assert len(value_files(cache)) == 1
+    assert cache.clear() == 1 and cache.state().checkpoints == {}
+
+
+def test_clearing_removes_no_file_outside_the_folder(cache: FeatureCache, tmp_path: Path) -> None:
+    """A hostile database that names one."""
+    precious = tmp_path / "precious.txt"
+    precious.write_text("kept")
+    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.close()
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        database.execute("UPDATE Cache SET filename = '../precious.txt'")
+    database.close()
+    assert FeatureCache(cache.folder, 64).clear() == 1
+    assert precious.read_text() == "kept"

@@ -88,6 +88,15 @@ def test_what_is_no_number_is_null() -> None:
     assert row["figure"] is None and row["evidence"] == {"a": [1]}
 
 
+@pytest.mark.parametrize("lost", ["made", "models", "verdicts", "request", "engine"])
+def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
+    made = certificate()
+    for odd in ({k: v for k, v in made.items() if k != lost}, made | {lost: 7}):
+        sealed = odd | {"hash": certificates.content_hash(odd)}
+        assert certificates.read(certificates.keep(sealed)) is None
+    assert certificates.kept() == [] and certificates.hash_for("d1", "float32", HERE) is None
+
+
 @pytest.mark.parametrize("damage", ["verdict", "garbage", "hash", "format", "list"])
 def test_what_was_tampered_with_is_no_certificate(damage: str) -> None:
     made = certificate(good=False)

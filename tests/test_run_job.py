@@ -54,17 +54,6 @@ def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample)
     assert queue.get(submitted[0].id) is submitted[0] and queue.get("odd") is None
 
 
-def test_positions_count_those_in_front(queue: jobs.Jobs, sample: Sample) -> None:
-    first = submit(queue, request(sample, decode=LONG))
-    wait(first, lambda view: view.new_tokens > 0)
-    second, third = (submit(queue, request(sample)) for _ in range(2))
-    assert [job.view().position for job in (first, second, third)] == [0, 1, 2]
-    first.cancel()
-    done = wait(third, ended)
-    assert done.state == "done"
-    assert done.queued_ms > first.view().queued_ms >= 0
-
-
 def test_text_grows_while_it_runs(queue: jobs.Jobs, sample: Sample) -> None:
     job = submit(queue, request(sample, decode=LONG))
     view = wait(job, lambda view: view.new_tokens >= 20)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine import certificates, settings, standing
-from engine.models import checkpoint, registry
+from engine.models import checkpoint, registry, weights
 from engine.models.checkpoint import ModelEntry
 from tests.ui.verify.made import PLACE, certificate, verdicts
 
@@ -21,7 +21,7 @@ HERE = PLACE | {"hardware": platform.machine()}
 def entry(tiny_models: Path) -> ModelEntry:
     """A tiny model whose files have been hashed, as loading does."""
     found = registry.entry("tiny-llava")
-    checkpoint.digest(checkpoint.locate(found), found.name, settings.load().hashes_file)
+    weights.digest(checkpoint.locate(found), found.name, settings.load().hashes_file)
     return found
 
 
@@ -35,7 +35,7 @@ def test_a_digest_is_known_only_after_the_files_were_hashed(tiny_models: Path) -
     entry = registry.entry("tiny-eventgpt")
     assert standing.digest_now(entry) is None
     folder = checkpoint.locate(entry)
-    hashed = checkpoint.digest(folder, entry.name, settings.load().hashes_file)
+    hashed = weights.digest(folder, entry.name, settings.load().hashes_file)
     assert standing.digest_now(entry) == hashed
 
 

@@ -39,6 +39,22 @@ def demo_scenes(root: Path) -> Future[Path]:
 
 
 @st.cache_resource(show_spinner=False)
+def cache_code() -> Future[None]:
+    """The feature cache's code, and with it the models' libraries: imported from here on."""
+    importing: Future[None] = Future()
+
+    def load() -> None:
+        try:
+            importlib.import_module("engine.cache")
+            importing.set_result(None)
+        except ImportError as error:
+            importing.set_exception(error)
+
+    threading.Thread(target=load, name="feature-cache", daemon=True).start()
+    return importing
+
+
+@st.cache_resource(show_spinner=False)
 def warm_up() -> None:
     """Load the demo models, and what charts import, once the demo scenes are there."""
 

@@ -34,9 +34,9 @@ def rate(value: float | None) -> str:
     return "–" if value is None else f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"
 
 
-def count(number: int, noun: str) -> str:
-    """ "1 frame", "8 frames"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def count(number: int, noun: str, several: str = "") -> str:
+    """ "1 frame", "8 frames"; `several` where an s does not make a plural."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"
 
 
 def name_of(sample: Sample) -> str:

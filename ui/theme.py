@@ -55,6 +55,23 @@ _STYLE = """
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
 [class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: 0.8rem; }
+[class*="st-key-card"] [data-testid="stCode"] code { font-size: 0.8rem; }
+[class*="st-key-features_table"] { max-width: 46rem; }
+[class*="st-key-features_table"] [data-testid="stText"] { font-size: 0.84rem; }
+[class*="st-key-features_table"] button { min-height: 1.8rem; padding: 0 0.7rem; }
+dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); gap: 0.22rem 0.7rem;
+  margin: 0 !important; padding: 0; font-size: 0.84rem; line-height: 1.35; }
+.model-facts dt { opacity: 0.75; font-weight: 400; }
+.model-facts dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
+.model-bar { display: flex; height: 0.9rem; overflow: hidden; border-radius: 0.25rem;
+  background: #868D9722; border: 1px solid #868D9777; }
+.model-bar span { min-width: 3px; }
+.model-keys { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; margin-top: 0.35rem;
+  font-size: 0.84rem; }
+.model-key b { font-weight: 600; font-variant-numeric: tabular-nums; }
+.model-dot { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.4rem;
+  border-radius: 0.15rem; vertical-align: -0.05rem; background: #868D9722;
+  border: 1px solid #868D9777; }
 [class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
 [class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
 .figures-wide { overflow-x: auto; margin: 0.2rem 0 0.8rem; }

@@ -1,24 +1,31 @@
 """samples and models: what a dataset holds, what models.toml holds, and what can run here.
 
+`models NAME` prints one model's card: where from, digest, sizes, memory.
+
 Boundary: lists; loads nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine import rows
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
+from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Sample
+from engine.types import ModelInfo, Sample
 
 
 def add(commands: Any) -> None:
     samples = commands.add_parser("samples", help="what a dataset holds and what can run on it")
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    models = commands.add_parser("models", help="the entries of models.toml")
+    models = commands.add_parser("models", help="the entries of models.toml, or one's card")
+    models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
+    models.add_argument("--full", action="store_true", help="hash every byte of its files too")
     for sub, run in ((samples, _samples), (models, _models)):
         add_json(sub)
         sub.set_defaults(run=run)
@@ -56,6 +63,10 @@ def _sample_line(row: dict[str, Any]) -> str:
 
 
 def _models(options: argparse.Namespace) -> int:
+    if options.model is not None:
+        return _card(registry.entry(options.model), options)
+    if options.full:
+        raise BadInput("--full hashes one model's files: name the model.")
     table = [_model_row(entry) for entry in registry.entries()]
     lines = [f"{r['name']}  {r['family']}  {r['dtype']}  {r['reason'] or 'ready'}" for r in table]
     out(table, "\n".join(lines), options)
@@ -70,7 +81,44 @@ def _model_row(entry: ModelEntry) -> dict[str, Any]:
         "checkpoint": entry.checkpoint,
         "revision": entry.revision,
         "dtype": entry.dtype,
+        "quantization": entry.quantization,
         "demo": entry.demo,
         "available": reason is None,
         "reason": reason,
     }
+
+
+def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
+    """One model; ModelUnavailable, and exit code 2, if it is not here."""
+    card = registry.card(entry)
+    if options.full:
+        card = replace(card, digest=registry.full_digest(entry))
+    need = registry.needed(entry)
+    reason = registry.unavailable(entry)
+    row = _model_row(entry) | rows.identity(card) | {"quantization": card.quantization}
+    row |= {"revision": card.revision, "digest": card.digest or None}
+    row |= {"needed_bytes": vars(need) | {"total": need.total}}
+    lines = [f"{name}: {value}" for name, value in _said(card)]
+    out(row, "\n".join([*lines, f"memory: {need}", f"state: {reason or 'ready'}"]), options)
+    return 0
+
+
+def _said(card: ModelInfo) -> list[tuple[str, str]]:
+    """The card for reading, one line each."""
+    tower = card.tower
+    seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
+    seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
+    count = "not known before it is loaded" if card.parameters is None else f"{card.parameters:,}"
+    return [
+        ("name", card.name),
+        ("family", card.family),
+        ("from", card.source),
+        ("revision", card.revision or "none"),
+        ("digest of names and sizes", card.headers),
+        ("digest of every byte", card.digest or "not computed: --full"),
+        ("parameters", count),
+        ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'not said'})"),
+        ("vision tower", seen),
+        ("visual tokens", f"{card.visual_tokens:,} (of pictures: {card.images})"),
+        ("context", f"{card.context_limit:,} tokens"),
+    ]

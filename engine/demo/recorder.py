@@ -1,14 +1,13 @@
 """One recording of the demo world as a dataset holds it: events, event images, frames, MP4.
 
-The boundary: a scene in, media out. Where the files go is dataset.py's business, what is learned
-from them corpus.py's.
+The boundary: a scene in, media out; PyAV is imported for MP4s alone. Where the files go is
+dataset.py's business, what is learned from them corpus.py's.
 """
 
 from __future__ import annotations
 
 import io
 
-import av
 import numpy as np
 import numpy.typing as npt
 from PIL import Image
@@ -20,6 +19,8 @@ MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "as
 
 def encode_mp4(frames: Frames, fps: int) -> bytes:
     """H.264 in an MP4, with the encoding parameters of the real recordings."""
+    import av
+
     buffer = io.BytesIO()
     with av.open(buffer, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
         stream = container.add_stream("libx264", rate=fps, options=MP4_OPTIONS)
@@ -34,6 +35,8 @@ def encode_mp4(frames: Frames, fps: int) -> bytes:
 
 def decode_mp4(data: bytes) -> Frames:
     """All frames of an MP4."""
+    import av
+
     with av.open(io.BytesIO(data), "r") as container:
         pictures = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     return np.stack(pictures).astype(np.uint8)

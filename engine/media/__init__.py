@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
@@ -85,4 +85,12 @@ def _digest(kind: str, rule: str, found: Found) -> str:
 @lru_cache(maxsize=1)
 def _reader() -> bytes:
     """This package's version and those of the decoders whose pixels it passes on."""
-    return f"{READER} av {version('av')} pillow {version('pillow')}".encode()
+    return f"{READER} av {_version('av')} pillow {_version('pillow')}".encode()
+
+
+def _version(package: str) -> str:
+    """None is as good as a version: what is not installed has decoded nothing."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

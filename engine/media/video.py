@@ -137,8 +137,12 @@ def _open(data: bytes, name: str) -> Iterator[InputContainer]:
 
     What FFmpeg refuses while the clip is open leaves as a MediaError.
     """
-    import av
-
+    try:
+        import av
+    except ImportError as error:
+        raise MediaError(
+            f"{name} could not be decoded (PyAV is not installed): `pip install av`."
+        ) from error
     if len(data) < MIN_BYTES:
         raise MediaError(
             f"{name} has {len(data):,} bytes: an MP4 below {MIN_BYTES:,} bytes is broken, copy it "

@@ -16,23 +16,15 @@ from typing import Any, ClassVar
 
 import torch
 import transformers
-from transformers import AutoTokenizer, GenerationConfig
+from transformers import GenerationConfig
 from transformers.generation import BaseStreamer, StoppingCriteriaList
-from transformers.utils import logging as transformers_logging
 
-from engine import device as devices
-from engine import settings
 from engine.decode import Decoder
 from engine.errors import ContextTooLong, ModelUnavailable
-from engine.models import checkpoint
 from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared
-
-transformers_logging.disable_progress_bar()
-# A broken folder makes transformers raise whatever its parts raise: validation errors of its own,
-# UnpicklingError, KeyError ...  All mean the same to a user, and the cause is chained.
-CANNOT_LOAD = (Exception,)
 
 
 class Adapter(ABC):
@@ -66,7 +58,7 @@ class Adapter(ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         """The model of this folder on the device of the settings, or ModelUnavailable."""
 
     @abstractmethod
@@ -154,92 +146,12 @@ class Adapter(ABC):
             device=self.device.type,
             code=self._code,
             media=prepared.digest,
+            quantization=self.info.quantization,
         )
 
     def text(self, ids: Sequence[int]) -> str:
         """New token ids as text, special tokens left out."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
-
-
-def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
-    """The entry with the digest of its files and the device it will run on."""
-    revision = folder.name if entry.folder is None else entry.revision
-    return ModelInfo(
-        name=entry.name,
-        family=entry.family,
-        checkpoint=entry.checkpoint,
-        revision=revision,
-        dtype=entry.dtype,
-        demo=entry.demo,
-        digest=checkpoint.digest(folder, entry.name, settings.load().hashes_file),
-        device=str(devices.choose()),
-    )
-
-
-def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> Any:
-    """The model with every weight from the folder, or ModelUnavailable; never a random weight."""
-    torch.set_num_threads(settings.load().threads)
-    try:
-        _refuse_larger_than_its_weights(model_class, info, folder)
-        model, report = model_class.from_pretrained(
-            folder,
-            dtype=getattr(torch, info.dtype),
-            local_files_only=True,
-            output_loading_info=True,
-        )
-        refuse_incomplete(info.name, folder, report)
-        return model.to(info.device)
-    except ModelUnavailable:
-        raise
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise ModelUnavailable(
-            f"{info.name} does not fit into the memory of {info.device} ({_first_line(error)}): "
-            "close other programs, or choose a smaller dtype or model."
-        ) from error
-    except CANNOT_LOAD as error:
-        raise ModelUnavailable(
-            f"{info.name}: the weights in {folder} cannot be loaded ({_first_line(error)}): "
-            "copy or download the checkpoint again."
-        ) from error
-
-
-def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
-    """A config.json of another model would be filled up with random weights, and with memory."""
-    config = model_class.config_class.from_pretrained(folder, local_files_only=True)
-    with torch.device("meta"):
-        described = sum(weight.numel() for weight in model_class(config).parameters())
-    held = checkpoint.weight_count(folder, info.name)
-    if described > held * 1.5:
-        raise ModelUnavailable(
-            f"{info.name}: {folder / 'config.json'} describes {described:,} weights and the files "
-            f"hold {held:,}: copy both from one checkpoint."
-        )
-
-
-def refuse_incomplete(name: str, folder: Path, report: dict[str, Any]) -> None:
-    """ModelUnavailable if loading left a parameter without a weight of its own."""
-    absent = sorted(report["missing_keys"])
-    wrong = sorted(str(key) for key in report["mismatched_keys"])
-    if absent or wrong:
-        what, keys = ("lacks", absent) if absent else ("has a wrong shape for", wrong)
-        raise ModelUnavailable(
-            f"{name}: the checkpoint in {folder} {what} {len(keys)} weights ({keys[0]}, ...): "
-            "it is not run with random ones; copy or download it again."
-        )
-
-
-def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
-    """The checkpoint's tokenizer, or ModelUnavailable."""
-    try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "tokenizer", error) from error
-
-
-def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{info.name}: the {what} in {folder} cannot be read ({_first_line(error)}): copy it again."
-    )
 
 
 def code_digest() -> str:
@@ -272,8 +184,3 @@ def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200]

@@ -15,16 +15,19 @@ from transformers import CLIPImageProcessorPil, LlamaTokenizer
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models.base import (
+from engine.models.base import Adapter
+from engine.models.checkpoint import ModelEntry
+from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.models.files import read_json
+from engine.models.loading import (
     CANNOT_LOAD,
-    Adapter,
     info_of,
     load_tokenizer,
     load_weights,
+    refuse_larger_tokenizer,
     unreadable,
 )
-from engine.models.checkpoint import ModelEntry
-from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.models.shape import Form
 from engine.types import ModelInfo, Prepared
 
 SYSTEM = (
@@ -42,12 +45,12 @@ class EventGPTAdapter(Adapter):
     prompt = SYSTEM + " USER: <ev_start><event><ev_end>\n{question} ASSISTANT:"
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
-        info = info_of(entry, folder)
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+        info = info_of(entry, folder, form)
         tokenizer = _tokenizer(info, folder)
-        model = load_weights(EventGPT, info, folder)
+        model, info = load_weights(EventGPT, info, folder)
         processor, notes = _processor(info, folder, model.config.tower_config().image_size)
-        _add_markers(info, model, tokenizer)
+        _add_markers(info, folder, model, tokenizer)
         return cls(info, model, tokenizer, processor, notes)
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
@@ -96,15 +99,22 @@ class EventGPTAdapter(Adapter):
 
 
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:
-    """The checkpoint's; a bare sentencepiece model is read as the published code reads it."""
-    if (folder / "tokenizer.json").is_file():
-        return load_tokenizer(info, folder)
+    """The checkpoint's; a sentencepiece model is read as the published code reads it.
+
+    That is with `legacy`, unless its tokenizer_config.json says otherwise: a space is then put in
+    front of what follows a special token.
+    """
     if not (folder / "tokenizer.model").is_file():
+        if (folder / "tokenizer.json").is_file():
+            return load_tokenizer(info, folder)
         raise ModelUnavailable(
             f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
         )
+    stated = folder / "tokenizer_config.json"
+    fields = read_json(stated, info.name) if stated.is_file() else {}
+    legacy = fields.get("legacy") is not False
     try:
-        return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=True)
+        return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=legacy)
     except CANNOT_LOAD as error:
         raise unreadable(info, folder, "tokenizer", error) from error
 
@@ -121,7 +131,7 @@ def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str
         raise unreadable(info, folder, "image processor", error) from error
 
 
-def _add_markers(info: ModelInfo, model: Any, tokenizer: Any) -> None:
+def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
     """The markers that the checkpoint's flags ask for, and rows for them where they lack.
 
     New rows are the mean of the others, as in the published code: the most unremarkable value, so
@@ -132,11 +142,7 @@ def _add_markers(info: ModelInfo, model: Any, tokenizer: Any) -> None:
     markers += ["<ev_start>", "<ev_end>"] if config.mm_use_im_start_end else []
     added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
     old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
-    if wanted - added > old:
-        raise ModelUnavailable(
-            f"{info.name}: its tokenizer has {wanted - added:,} tokens and its embedding "
-            f"{old:,} rows: copy both from one checkpoint."
-        )
+    refuse_larger_tokenizer(info, folder, wanted - added, old)
     if wanted > old:
         _grow(model, old, wanted)
 

@@ -13,15 +13,17 @@ import torch
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models.base import (
+from engine.models.base import Adapter
+from engine.models.checkpoint import ModelEntry
+from engine.models.loading import (
     CANNOT_LOAD,
-    Adapter,
     info_of,
     load_tokenizer,
     load_weights,
+    refuse_larger_tokenizer,
     unreadable,
 )
-from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Form
 from engine.types import ModelInfo, Prepared
 
 
@@ -33,11 +35,13 @@ class PlaceholderAdapter(Adapter):
     placeholder: ClassVar[str]
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
-        info = info_of(entry, folder)
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+        info = info_of(entry, folder, form)
         tokenizer = load_tokenizer(info, folder)
         processor = cls._load_processor(info, folder)
-        model = load_weights(cls.model_class, info, folder)
+        model, info = load_weights(cls.model_class, info, folder)
+        rows = model.get_input_embeddings().num_embeddings
+        refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
         adapter = cls(info, model, tokenizer, processor, ())
         adapter._check_placeholder()
         return adapter

@@ -13,11 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import device, settings
+from engine import device, memory, settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.models import checkpoint
+from engine.models import checkpoint, identity, need, quantization, shape
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.types import MediaKind, Sample
+from engine.models.files import read_json
+from engine.models.need import NEW_TOKENS, Need
+from engine.models.residents import Residents
+from engine.models.shape import Form
+from engine.types import MediaKind, ModelInfo, Sample
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
@@ -25,20 +29,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """Where a family's adapter is, what it is shown, and its model_type in config.json."""
+    """Where a family's adapter is, what it is shown, its model_type and form in config.json."""
 
     adapter: str
     kind: MediaKind
     model_type: str
+    form: Form
 
 
 FAMILIES: dict[str, Family] = {
-    "eventgpt": Family("engine.models.eventgpt:EventGPTAdapter", "events", "EventChat_llama"),
-    "video_llava": Family("engine.models.video_llava:VideoLlavaAdapter", "video", "video_llava"),
-    "llava": Family("engine.models.llava:LlavaAdapter", "image", "llava"),
+    "eventgpt": Family(
+        "engine.models.eventgpt:EventGPTAdapter",
+        "events",
+        "EventChat_llama",
+        Form("", shape.CLIP_L_336, 5, shape.pooled),
+    ),
+    "video_llava": Family(
+        "engine.models.video_llava:VideoLlavaAdapter",
+        "video",
+        "video_llava",
+        Form("text_config", shape.CLIP_L_224, 8, shape.all_rows),
+    ),
+    "llava": Family(
+        "engine.models.llava:LlavaAdapter",
+        "image",
+        "llava",
+        Form("text_config", shape.CLIP_L_336, 1, shape.patch_rows),
+    ),
 }
-_FIELDS = {"name", "label", "family", "checkpoint", "revision", "dtype", "demo"}
-_resident: dict[ModelEntry, Adapter] = {}
+# What a name says, by its letters: a model answers under no other family's name.
+_TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
+_FIELDS = {
+    "name",
+    "label",
+    "family",
+    "checkpoint",
+    "revision",
+    "dtype",
+    "demo",
+    "quantization",
+}
+_residents = Residents()
 _lock = threading.Lock()
 
 
@@ -63,6 +94,8 @@ def _entry(row: Any, path: Path) -> ModelEntry:
     _one_of(path, name, "field", set(row), _FIELDS)
     _one_of(path, name, "family", {family}, set(FAMILIES))
     _one_of(path, name, "dtype", {dtype}, set(DTYPE_BYTES))
+    wanted = {str(row["quantization"])} if "quantization" in row else set()
+    _one_of(path, name, "quantization", wanted, set(quantization.KINDS))
     where = str(row["checkpoint"])
     folder = settings.expand(where, path.parent)
     hub = checkpoint.is_hub_name(where) and not folder.exists()
@@ -76,6 +109,7 @@ def _entry(row: Any, path: Path) -> ModelEntry:
         revision=str(row["revision"]) if "revision" in row else None,
         dtype=dtype,
         demo=row.get("demo") is True,
+        quantization=row.get("quantization"),
     )
 
 
@@ -97,14 +131,13 @@ def entry(name: str) -> ModelEntry:
     raise UnknownModel(f"{name!r} is not a known model: {hint}")
 
 
-def unavailable(item: ModelEntry) -> str | None:
-    """Why this model cannot be loaded here and what to do, or None."""
-    if item in _resident:
-        return None
+def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
+    """Why this model cannot be loaded for answers so long and what to do, or None."""
     try:
-        folder = checkpoint.locate(item)
-        _check_family(item, folder)
-        _check_memory(item, folder)
+        if item in _residents:
+            return None
+        folder = _checked(item)
+        _refuse_too_large(item, needed(item, new_tokens, folder))
         device.check()
     except (ModelUnavailable, SettingsError) as error:
         return str(error)
@@ -116,47 +149,124 @@ def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
     return sample.missing.get(item.kind) or unavailable(item)
 
 
-def load(item: ModelEntry) -> Adapter:
-    """The adapter, with its weights on the device; at most one copy of each entry."""
+def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
+    """The adapter, with its weights on the device; at most one copy of each entry.
+
+    Unloads the least recently used models if it does not fit beside them, and leaves nothing in
+    memory when it fails.
+    """
     with _lock:
-        if item not in _resident:
-            folder = checkpoint.locate(item)
-            _check_family(item, folder)
-            _check_memory(item, folder)
-            module, name = FAMILIES[item.family].adapter.split(":")
-            _resident[item] = getattr(importlib.import_module(module), name).load(item, folder)
-        return _resident[item]
+        if (found := _residents.use(item)) is not None:
+            _residents.make_room(need.of_run(item, found.shape, new_tokens).total, item)
+            return found.adapter
+        folder = _checked(item)
+        device.check()
+        sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
+        wanted = need.needed(item, folder, sizes, new_tokens)
+        _refuse_too_large(item, wanted)
+        _refuse_in_use(item, wanted, _residents.make_room(wanted.total, item))
+        adapter = _load(item, folder)
+        _residents.add(item, adapter, sizes)
+        return adapter
 
 
-def unload(item: ModelEntry) -> None:
-    """Forgets the adapter; its memory is free once nobody runs it."""
+def _load(item: ModelEntry, folder: Path) -> Adapter:
+    family = FAMILIES[item.family]
+    module, name = family.adapter.split(":")
+    try:
+        adapter: Adapter = getattr(importlib.import_module(module), name).load(
+            item, folder, family.form
+        )
+    except Exception as error:
+        memory.forget(error)  # its frames hold what was loaded so far
+        memory.release()
+        raise
+    return adapter
+
+
+def unload(item: ModelEntry) -> bool:
+    """Forgets the adapter; its memory is free once nobody runs it.  Whether it was loaded."""
     with _lock:
-        _resident.pop(item, None)
+        return _residents.drop(item)
+
+
+def unload_all() -> int:
+    """Forgets every adapter; how many were loaded."""
+    with _lock:
+        return _residents.drop_all()
 
 
 def resident() -> tuple[ModelEntry, ...]:
-    return tuple(_resident)
+    """The models in memory, the least recently used first."""
+    return _residents.entries()
+
+
+def resident_bytes() -> dict[ModelEntry, int]:
+    """What the weights of each model in memory take, on the device they are on."""
+    return _residents.sizes()
+
+
+def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
+    """The memory that an answer so long takes, weights included, or ModelUnavailable."""
+    folder = folder or checkpoint.locate(item)
+    sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
+    return need.needed(item, folder, sizes, new_tokens)
+
+
+def card(item: ModelEntry) -> ModelInfo:
+    """Who this model is: as loaded if it is, else from its folder alone; or ModelUnavailable."""
+    if (adapter := _residents.peek(item)) is not None:
+        return adapter.info
+    return identity.card(item, _checked(item), FAMILIES[item.family].form)
+
+
+def full_digest(item: ModelEntry) -> str:
+    """The hash of every byte of the checkpoint; reads all of them the first time."""
+    return identity.full_digest(item, checkpoint.locate(item))
+
+
+def _checked(item: ModelEntry) -> Path:
+    """The checkpoint's folder, if the model in it is the one the entry names."""
+    folder = checkpoint.locate(item)
+    _check_family(item, folder)
+    quantization.check(item.name, item.quantization)
+    return folder
 
 
 def _check_family(item: ModelEntry, folder: Path) -> None:
-    found = checkpoint.read_json(folder / "config.json", item.name).get("model_type")
+    found = read_json(folder / "config.json", item.name).get("model_type")
     wanted = FAMILIES[item.family].model_type
     if found != wanted:
         raise ModelUnavailable(
             f"{item.name} is entered as {item.family}, but {folder / 'config.json'} says its "
             f"model_type is {found!r} (not {wanted!r}): correct its entry in models.toml."
         )
+    letters = "".join(c for c in f"{item.name} {item.label}".lower() if c.isalnum())
+    for telling, family in _TELLING.items():
+        if telling in letters and family != item.family:
+            raise ModelUnavailable(
+                f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
+                f"{item.family} model: give its entry in models.toml another name."
+            )
 
 
-def _weight_bytes(item: ModelEntry, folder: Path) -> int:
-    return checkpoint.weight_count(folder, item.name) * DTYPE_BYTES[item.dtype]
-
-
-def _check_memory(item: ModelEntry, folder: Path) -> None:
-    needed, free = _weight_bytes(item, folder), device.free_bytes()
-    if needed > free:
+def _refuse_in_use(item: ModelEntry, wanted: Need, free: int) -> None:
+    """What was unloaded gives its memory back only when nobody runs it any more."""
+    if wanted.total > free:
         raise ModelUnavailable(
-            f"{item.name} needs {needed / 2**30:.1f} GiB for its weights and "
-            f"{free / 2**30:.1f} GiB are free: close other programs, or choose a smaller dtype "
-            "or model."
+            f"{item.name} needs {wanted} and {memory.gib(free)} are free on "
+            f"{device.memory().device} while another model is still in use: run it again "
+            "afterwards."
+        )
+
+
+def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
+    """Refuses what would not fit even if every other model were unloaded."""
+    here = device.memory()
+    could = device.free_bytes() + _residents.could_free(item)
+    if wanted.total > could:
+        raise ModelUnavailable(
+            f"{item.name} needs {wanted} and {memory.gib(could)} are free on {here.device} "
+            f"({here.label}): close other programs, lower max_new_tokens, or choose a smaller "
+            "dtype or model."
         )

@@ -20,9 +20,11 @@ GIVEN = ("decoupled", "features")  # ways that are given features
 
 def greedy(answers: Iterable[Answer]) -> Finding:
     """Each token is the best of its step."""
-    wrong = {a.way: places for a in answers if (places := equality.not_the_best(a))}
+    found = list(answers)
+    wrong = {a.way: places for a in found if (places := equality.not_the_best(a))}
+    steps = {a.way: len(a.ids) for a in found}
     faults = [
-        f"{way}: {len(places)} tokens have not the highest logit of their step."
+        f"{way}: not the highest logit of its step at {len(places)} of {steps[way]} tokens."
         for way, places in wrong.items()
     ]
     good = "Every token of every way has the highest logit of its step."

@@ -65,11 +65,13 @@ def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
 
 
 def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
-    """The same model as if its checkpoint, its dtype or its image processor were another."""
+    """The same model as if its checkpoint, precision or image processor were another."""
     info = adapter.info
     dtype = "float64" if info.dtype != "float64" else "float32"
-    yield "checkpoint digest", _made(adapter, replace(info, digest=info.digest + "0"))
+    yield "checkpoint digest", _made(adapter, replace(info, digest=(info.digest or "") + "0"))
     yield "dtype", _made(adapter, replace(info, dtype=dtype))
+    other = "4bit" if info.quantization != "4bit" else "8bit"
+    yield "quantization", _made(adapter, replace(info, quantization=other))
     kind = type(adapter.image_processor)
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
     yield "processor backend", _made(adapter, info, backend(**adapter.image_processor.to_dict()))

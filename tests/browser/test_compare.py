@@ -110,9 +110,3 @@ def test_pictures_and_charts_have_words(visitor: Visitor) -> None:
     assert all(image.get_attribute("alt") for image in images.all())
     chart = page.locator('[data-testid="stVegaLiteChart"]')
     assert "load" in (chart.get_attribute("aria-label") or chart.inner_html())
-
-
-def test_the_models_page_opens(visitor: Visitor) -> None:
-    page = visitor.open().page
-    page.get_by_role("link", name="Models").click()
-    expect(page.get_by_text("ready", exact=True)).to_have_count(3)

@@ -15,19 +15,12 @@ from engine import decode, media
 from engine.errors import ModelUnavailable
 from engine.models import registry
 from engine.models.base import Adapter
-from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.types import DecodeConfig, Prepared, Sample
 from tests import tiny
+from tests.models.conftest import entry_for
 
 QUESTION = "What is on the road?"
-
-
-def entry_for(folder: Path, family: str = "eventgpt") -> ModelEntry:
-    kind = registry.FAMILIES[family].kind
-    return ModelEntry(
-        folder.name, folder.name, family, kind, str(folder), folder, None, "float32", True
-    )
 
 
 @pytest.fixture
@@ -153,7 +146,7 @@ def test_tokenizer_larger_than_the_embedding_is_refused(copy: Path) -> None:
     words = json.loads(path.read_text())
     words["model"]["vocab"] |= {"extra": len(words["model"]["vocab"])}
     path.write_text(json.dumps(words))
-    with pytest.raises(ModelUnavailable, match="tokenizer has 262 tokens and its embedding 261"):
+    with pytest.raises(ModelUnavailable, match="has 262 tokens and the embedding 261"):
         registry.load(entry_for(copy))
 
 

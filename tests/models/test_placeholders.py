@@ -15,7 +15,7 @@ from engine.errors import BadInput, ModelUnavailable
 from engine.models import registry
 from engine.types import Media
 from tests import tiny
-from tests.models.test_eventgpt import entry_for
+from tests.models.conftest import entry_for
 
 
 def pictures(count: int) -> Media:

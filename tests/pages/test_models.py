@@ -1,47 +1,242 @@
-"""The Models page: what can be used here, and why not."""
+"""The Models page: who the models are, why one cannot be used, loading, and the feature cache."""
 
 from __future__ import annotations
 
 import platform
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
-from engine import certificates, settings
-from engine.models import checkpoint, registry
+from engine import certificates, jobs, pipeline, settings
+from engine.model_jobs import ModelJob
+from engine.models import registry
+from engine.types import DecodeConfig, RunRequest, Sample
 from tests.pages.conftest import Open
 from tests.ui.verify.made import PLACE, certificate
+from ui import background
+from ui.models import actions
+
+NAME = "tiny-llava"
 
 
-def test_every_entry_is_listed(app: Open) -> None:
+@pytest.fixture(autouse=True)
+def nothing_loaded(tiny_models: Path) -> Iterator[None]:
+    registry.unload_all()
+    jobs.manager.cache_clear()  # cards tell of the last job of each model
+    yield
+    for job in actions.live():
+        job.cancel()
+
+
+def opened(app: Open) -> AppTest:
     at = app("pages/models.py")
-    words = " ".join(element.value for element in at.markdown)
+    background.cache_code().result()  # the page waits for it; here nothing draws it again
+    return at.run()
+
+
+def marks(at: AppTest) -> str:
+    return " ".join(element.value for element in at.markdown)
+
+
+def html(at: AppTest) -> str:
+    return " ".join(element.proto.body for element in at.get("html"))
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def keys(at: AppTest) -> set[str]:
+    return {str(button.key) for button in at.button if button.key}
+
+
+def wait() -> None:
+    """Until no job of a model is under way."""
+    end = time.monotonic() + 60
+    while actions.live():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def press(at: AppTest, key: str) -> AppTest:
+    at.button(key=key).click().run()
+    wait()
+    at.run()
+    assert not at.exception
+    return at
+
+
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str) -> None:
+    other = tmp_path / "models.toml"
+    other.write_text(rows, encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+
+
+def row(name: str, checkpoint: str, family: str = "llava") -> str:
+    return f'[[model]]\nname = "{name}"\nfamily = "{family}"\ncheckpoint = "{checkpoint}"\n'
+
+
+def test_every_entry_says_who_it_is(app: Open) -> None:
+    at = opened(app)
     for label in ("Tiny eventgpt", "Tiny video", "Tiny llava"):
-        assert label in words
-    assert words.count("ready") == 3
-    assert words.count("unverified") == 3
+        assert label in marks(at)
+    assert marks(at).count("ready to load") == 3 and marks(at).count("unverified") == 3
+    assert html(at).count("1,024 tokens") == 3 and html(at).count("KV cache") == 3
+    assert "3 layers of 16, 2 heads, 32 px in patches of 16 px" in html(at)
+    assert "system memory" in " ".join(caption.value for caption in at.caption)
 
 
 def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
-    at = app("pages/models.py")
-    entry = registry.entry("tiny-llava")
-    folder = checkpoint.locate(entry)
-    digest = checkpoint.digest(folder, entry.name, settings.load().hashes_file)
+    at = opened(app)
+    entry = registry.entry(NAME)
     here = PLACE | {"hardware": platform.machine()}
+    digest = registry.full_digest(entry)
     kept = certificate(name=entry.name, digest=digest, environment=here)
     certificates.keep(kept)
-    words = " ".join(element.value for element in at.run().markdown)
-    assert words.count(f"verified {kept['hash'][:12]}") == 1 and words.count("unverified") == 2
+    at.run()
+    assert marks(at).count(f"verified {kept['hash'][:12]}") == 1
+    assert marks(at).count("unverified") == 2
     labels = [link.proto.label for link in at.get("page_link")]
     assert sum("certificate" in label for label in labels) == 1
 
 
-def test_an_entry_that_cannot_be_loaded_says_why(
+def test_load_and_unload(app: Open) -> None:
+    at = press(opened(app), f"models_load_{NAME}")
+    assert registry.resident() == (registry.entry(NAME),)
+    assert marks(at).count("loaded on cpu") == 1 and marks(at).count("ready to load") == 2
+    assert html(at).count("<dt>Missing weights</dt><dd>none") == 1
+    assert f"models_load_{NAME}" not in keys(at)
+    at = press(at, f"models_unload_{NAME}")
+    assert registry.resident() == () and marks(at).count("ready to load") == 3
+    assert "of weights freed" in texts(at)
+
+
+def test_the_full_hash_is_computed_on_demand(app: Open) -> None:
+    at = opened(app)
+    assert html(at).count("not computed") == 3
+    at = press(at, f"models_hash_{NAME}")
+    digest = registry.card(registry.entry(NAME)).digest
+    assert digest and digest in html(at) and html(at).count("not computed") == 2
+    assert f"models_hash_{NAME}" not in keys(at) and registry.resident() == ()
+
+
+def test_a_job_behind_others_says_its_place_and_can_be_cancelled(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = opened(app)
+    queue = jobs.Jobs()
+    monkeypatch.setattr(queue, "_start", lambda: None)  # the device is busy for good
+    monkeypatch.setattr(jobs, "manager", lambda: queue)
+    queue.submit(ModelJob(entry=registry.entry("tiny-eventgpt"), action="hash"))
+    at.button(key=f"models_load_{NAME}").click().run()
+    bars = [element.proto.text for element in at.get("progress")]
+    assert bars == ["Waiting: next", "Waiting: 1 job before this one"]
+    assert f"models_load_{NAME}" not in keys(at)
+    at.button(key=f"models_cancel_{NAME}").click().run()
+    at.run()
+    assert "was cancelled before it started" in texts(at) and f"models_load_{NAME}" in keys(at)
+
+
+def test_a_load_that_fails_says_why_until_it_works(
+    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "broken"))
+    tokenizer = folder / "tokenizer.json"
+    whole = tokenizer.read_bytes()
+    tokenizer.write_bytes(b"{")
+    plant(tmp_path, monkeypatch, row("broken", "./broken"))
+    at = press(opened(app), "models_load_broken")
+    assert "tokenizer" in texts(at) and registry.resident() == ()
+    tokenizer.write_bytes(whole)
+    at = press(at, "models_load_broken")
+    assert marks(at).count("loaded on cpu") == 1 and "tokenizer" not in texts(at)
+
+
+def test_what_is_missing_or_broken_says_what_to_do(
+    app: Open, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = Path(shutil.copytree(tiny_models / "llava", tmp_path / "short"))
+    file = short / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    wrong = (tiny_models / "llava").as_posix()
+    rows = [row("short", "./short"), row("gone", "./gone"), row("hub", "nobody/has-this-7b")]
+    rows.append(row("wrong", wrong, family="video_llava"))
+    plant(tmp_path, monkeypatch, "\n".join(rows))
+    at = opened(app)
+    assert marks(at).count("not available") == 4 and not any("_load_" in key for key in keys(at))
+    for words in (
+        "not a whole safetensors file",
+        "gone is not on this machine",
+        "hub has not been downloaded",
+        "wrong is entered as video_llava",
+    ):
+        assert words in texts(at)
+    assert [code.value for code in at.code] == ["python -m engine download hub"]
+    assert "Hugging Face hub: nobody/<wbr>has-this-7b" in html(at)
+
+
+def test_a_model_too_large_shows_its_card_and_no_load(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
+    at = opened(app)
+    assert texts(at).count("and 10 bytes are free") == 3 and html(at).count("KV cache") == 3
+    assert {key for key in keys(at) if "_hash_" in key} and f"models_load_{NAME}" not in keys(at)
+
+
+def test_a_models_file_that_cannot_be_read_is_one_sentence(
     app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = settings.load().models_file.read_text(encoding="utf-8")
-    other = tmp_path / "models.toml"
-    other.write_text(text, encoding="utf-8")  # its relative folders are not beside it
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
-    at = app("pages/models.py")
-    assert sum("not on this machine" in element.value for element in at.text) == 3
+    at = opened(app)
+    plant(tmp_path, monkeypatch, "[[model]]\nname = 1")
+    assert "needs name, family and checkpoint" in texts(at.run()) and not at.exception
+
+
+def filled(sample: Sample) -> None:
+    """The features of one sample of two models in the cache, one of them read again."""
+    for name, times in ((NAME, 2), ("tiny-eventgpt", 1)):
+        for _ in range(times):
+            pipeline.run(
+                registry.load(registry.entry(name)),
+                RunRequest(sample, name, "What?", DecodeConfig(max_new_tokens=2)),
+                jobs.feature_cache(),
+            )
+
+
+def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
+    app: Open, sample: Sample
+) -> None:
+    at = opened(app)
+    assert "no reads since" in html(at) and at.button(key="models_clear_all").disabled
+    filled(sample)
+    at.run()
+    assert "33% (1 of 3 reads" in html(at) and str(settings.load().features_dir.name) in html(at)
+    digest = registry.full_digest(registry.entry(NAME))
+    at.button(key=f"models_clear_{digest}").click().run()
+    assert "of Tiny llava?" in texts(at) and jobs.feature_cache().entries()[0] == 2
+    at.button(key="models_clear_no").click().run()
+    assert "?" not in texts(at) and jobs.feature_cache().entries()[0] == 2
+    at.button(key=f"models_clear_{digest}").click().run()
+    at.button(key="models_clear_yes").click().run()
+    assert "Cleared 1 entry" in texts(at) and list(jobs.feature_cache().state().checkpoints) == [
+        registry.full_digest(registry.entry("tiny-eventgpt"))
+    ]
+    at.button(key="models_clear_all").click().run()
+    at.button(key="models_clear_yes").click().run()
+    assert jobs.feature_cache().entries()[0] == 0 and not at.exception
+
+
+def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:
+    at = opened(app)
+    folder = settings.load().features_dir
+    jobs.feature_cache().close()
+    jobs.feature_cache.cache_clear()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.write_text("no folder", encoding="utf-8")
+    at.run()
+    assert "The feature cache" in texts(at) and not at.exception
+    assert "models_clear_all" not in keys(at) and marks(at).count("ready to load") == 3

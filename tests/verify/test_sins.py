@@ -100,7 +100,7 @@ def probe_is_slow(patch: Patch) -> None:
     enter = VisionProbe.__enter__
 
     def slow(self: VisionProbe) -> VisionProbe:
-        time.sleep(LONG_S)
+        time.sleep(4 * LONG_S)
         return enter(self)
 
     patch.setattr(VisionProbe, "__enter__", slow)

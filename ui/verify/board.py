@@ -15,7 +15,7 @@ from engine.models.checkpoint import ModelEntry
 from ui import cards
 from ui.text import escape
 from ui.verify import evidence, markup
-from ui.verify.report import ONCE, Model, Report, Row, short_names
+from ui.verify.report import ONCE, WORST_FIRST, Model, Report, Row, short_names
 from ui.verify.summary import Summary, may_stay_open, summary
 
 OPEN = "verify_open"  # model~check, in the URL
@@ -163,8 +163,7 @@ def _which_sample(report: Report, model: str, check: str) -> str:
 
 
 def _worst_first(report: Report, model: str, check: str) -> list[Row]:
-    order = ("failed", "unresolved", "tie", "passed")
-    return sorted(report.of(model, check), key=lambda row: order.index(row.outcome))
+    return sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
 
 
 def _heads(report: Report) -> str:

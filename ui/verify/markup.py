@@ -15,6 +15,7 @@ MARKS = {
     "tie": ("≈", "tie"),
     "failed": ("✕", "failed"),
     "unresolved": ("?", "open"),
+    "skipped": ("○", "cannot run"),
     "": ("–", "not done"),
     "pending": ("·", ""),
 }
@@ -27,8 +28,9 @@ def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
     symbol, word = MARKS[outcome]
     times = "" if number is None else f"{number:,} "
     label = escape(help_text, quote=True)
+    kind = "absent" if outcome in ("", "skipped") else outcome
     return (
-        f'<span class="proof-mark proof-{outcome or "absent"}" title="{label}">'
+        f'<span class="proof-mark proof-{kind}" title="{label}">'
         f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{times}{word}</span>'
     )
 

@@ -18,7 +18,7 @@ from engine.errors import BadInput
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, verified
 from engine.verify_job import VerifyView
 
-WORST_FIRST = ("failed", "unresolved", "tie", "passed")
+WORST_FIRST = ("failed", "unresolved", "skipped", "tie", "passed")
 ONCE = ("observer",)  # checks about all samples together
 OTHER_VERSION = "A check of another version of StageScope."
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -89,6 +89,11 @@ class Report:
         """A model's rows, of one check or of all."""
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
+    def taken(self, model: str) -> tuple[str, ...]:
+        """The samples that a model could take."""
+        left = {row.sample for row in self.of(model) if row.outcome == "skipped"}
+        return tuple(sample for sample in self.samples if sample not in left)
+
     def title(self, check: str) -> tuple[str, str]:
         """A check's title and question."""
         if check in CHECKS:
@@ -103,7 +108,8 @@ class Report:
         for model in self.models:
             rows = self.of(model.name)
             done += len(rows)
-            total += len(rows) if self.passed_by(model.name) else each * len(self.samples) + 1
+            full = each * len(self.taken(model.name)) + len(ONCE)
+            total += len(rows) if self.passed_by(model.name) else full
         return done, max(total, done)
 
     def passed_by(self, name: str) -> bool:

@@ -77,7 +77,7 @@ def _headline(report: Report, model: Model, state: State) -> str:
     failed = sum(row.outcome == "failed" for row in rows)
     if state == "verified":
         tied = f", {count(ties, 'numeric tie')} apart" if ties else ""
-        on = count(len(report.samples), "sample")
+        on = count(len(report.taken(model.name)), "sample")
         return f"Verified: decoupled, its inference is its own generate() on {on}{tied}."
     if state == "refused":
         return f"Not verified: {_why_refused(report, model.name, failed)}"
@@ -104,7 +104,7 @@ def _proved(report: Report, name: str) -> Iterator[str]:
 
 
 def _all_passed(report: Report, name: str, check: str) -> bool:
-    rows = report.of(name, check)
+    rows = [row for row in report.of(name, check) if row.outcome != "skipped"]
     good = all(row.outcome in ("passed", "tie") for row in rows)
     return good and check not in _not_done(report, name)
 
@@ -115,17 +115,17 @@ def _not_done(report: Report, name: str) -> list[str]:
     return [
         check
         for check in CHECKS
-        if any((check, sample) not in found for sample in _where(report, check))
+        if any((check, sample) not in found for sample in _where(report, name, check))
     ]
 
 
-def _where(report: Report, check: str) -> Sequence[str]:
-    return ("",) if check in ONCE else report.samples
+def _where(report: Report, name: str, check: str) -> Sequence[str]:
+    return ("",) if check in ONCE else report.taken(name)
 
 
 def _bad(report: Report, name: str) -> Iterator[str]:
-    """Failed checks, then open ones, with their sentences."""
-    for outcome, word in (("failed", "Failed"), ("unresolved", "Open")):
+    """Failed checks, then open ones, then samples it cannot take, with their sentences."""
+    for outcome, word in (("failed", "Failed"), ("unresolved", "Open"), ("skipped", "Cannot run")):
         for check in report.checks:
             rows = [row for row in report.of(name, check) if row.outcome == outcome]
             if rows:
@@ -151,7 +151,8 @@ def _missing(report: Report, name: str, state: State) -> Iterator[str]:
 
 
 def _limits(report: Report, model: Model) -> str:
-    these = "this sample" if len(report.samples) == 1 else f"these {len(report.samples)} samples"
+    number = len(report.taken(model.name))
+    these = "this sample" if number == 1 else f"these {number} samples"
     place = f" on {model.place}" if model.place else ""
     machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
     return (

@@ -52,7 +52,7 @@ def test_the_look_at_tags_can_fail() -> None:
     assert {"script", "img"} <= tags.seen and "onerror" in tags.attributes
 
 
-@pytest.mark.parametrize("outcome", ["passed", "tie", "failed", "unresolved", ""])
+@pytest.mark.parametrize("outcome", ["passed", "tie", "failed", "unresolved", "skipped", ""])
 def test_an_outcome_is_a_word_and_a_symbol_of_its_own(outcome: str) -> None:
     symbol, word = markup.MARKS[outcome]
     assert symbol and word in markup.mark(outcome)

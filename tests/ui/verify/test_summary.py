@@ -46,6 +46,16 @@ def test_a_tie_is_said() -> None:
     assert said.state == "verified" and "1 numeric tie" in said.headline
 
 
+def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
+    kept = [verdict for verdict in verdicts() if verdict.sample != B]
+    other = [v for v in verdicts(changed={("answer", B): "skipped"}) if v.outcome == "skipped"]
+    said = of(report.of_certificate(certificate([*kept, *other])))
+    assert said.state == "verified" and "on 1 sample." in said.headline
+    assert said.proved == tuple(CLAIMS.values())
+    skipped, limits = said.not_proved
+    assert skipped.startswith("Cannot run: Answers at all") and "beyond this sample" in limits
+
+
 def test_findings_on_several_samples_are_one_sentence() -> None:
     changed = {("keys", A): "failed", ("keys", B): "failed"}
     said = of(report.of_certificate(certificate(verdicts(changed=changed))))  # type: ignore[arg-type]

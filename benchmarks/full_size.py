@@ -1,0 +1,310 @@
+"""The three families at their real size with random weights: equality, speed, memory, bandwidth.
+
+`python -m benchmarks.full_size`: per family, built on the device from its configuration, the four
+stages on one sample; the decoupled answer against the model's own generate(); TTFT, TPOT, tok/s,
+peak memory and MBU.  Random weights cost what trained ones cost and say nothing.  Needs torch,
+transformers, numpy, pillow and this repository, no network.  The figures of a run at full size are
+kept in benchmarks/results/; with --layers or --hidden the models are small, and only --out keeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import re
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks import machine
+from benchmarks.random_models import FAMILIES, build
+from engine import dataset, decode, device, media, memory, pipeline
+from engine.errors import BadInput
+from engine.models import registry
+from engine.models.base import Adapter
+from engine.prompts import DEFAULT_QUESTION
+from engine.timing import synchronizer
+from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
+
+COPIES = 10
+KV_PAIR = 2  # keys and values
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = _options(arguments)
+    chosen = device.choose(options.device)
+    with tempfile.TemporaryDirectory() as folder:
+        sample = _sample(options, Path(folder))
+        figures: dict[str, Any] = {
+            "device": _device_name(chosen),
+            "environment": device.environment(chosen),
+            "full_size": not (options.layers or options.hidden),
+            "layers": options.layers,
+            "hidden": options.hidden,
+            "sample": sample.id,
+            "copy_gb_per_s": (speed := _bandwidth(chosen)),
+            "families": {},
+        }
+        for family in options.families.split(","):
+            print(f"{family} ...", file=sys.stderr, flush=True)
+            figures["families"][family] = _family(family, options, chosen, sample, speed)
+            memory.release()
+    _keep(figures, options)
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.tokens < 2 or options.repeat < 1:
+        parser.error("--tokens must be at least 2 (one token has no TPOT) and --repeat at least 1")
+    if unknown := set(options.families.split(",")) - set(FAMILIES):
+        parser.error(f"--families knows {', '.join(FAMILIES)}, not {', '.join(sorted(unknown))}")
+    return options
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
+    parser.add_argument("--families", default=",".join(FAMILIES), help="comma-separated")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="each its own")
+    parser.add_argument("--tokens", type=int, default=64, help="new tokens of every run")
+    parser.add_argument("--repeat", type=int, default=5, help="measured runs after the cold one")
+    parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
+    parser.add_argument("--hidden", type=int, help="this width instead of the real one")
+    parser.add_argument("--dataset", type=Path, help="a dataset root (default: a rendered scene)")
+    parser.add_argument("--sample", default="", help="id in the dataset, or its beginning")
+    parser.add_argument("--out", type=Path, help="where the JSON goes")
+    return parser
+
+
+def _keep(figures: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.out is not None:
+        machine.write(options.out, figures)
+    elif figures["full_size"]:
+        name = re.sub(r"[^a-z0-9]+", "-", figures["device"].lower()).strip("-")
+        machine.keep(f"full_size-{name}", figures)
+    else:
+        print(figures)
+
+
+def _family(
+    family: str, options: argparse.Namespace, on: torch.device, sample: Sample, gb_per_s: float
+) -> dict[str, Any]:
+    """All figures of one family; its memory is free again afterwards."""
+    _forget_peak(on)
+    start = time.perf_counter()
+    adapter = build(family, options.dtype, on, options.layers, options.hidden)
+    built = time.perf_counter() - start
+    tokens = DecodeConfig(max_new_tokens=options.tokens, min_new_tokens=options.tokens)
+    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, tokens)
+    cold = pipeline.run(adapter, request, None)
+    runs = [pipeline.run(adapter, request, None) for _ in range(options.repeat)]
+    found = {
+        "dtype": adapter.info.dtype,
+        "parameters": adapter.info.parameters,
+        "weights_bytes": sum(weight.nbytes for weight in adapter.model.parameters()),
+        "visual_tower": asdict(adapter.info.tower) if adapter.info.tower else None,
+        "built_s": round(built, 2),
+        "context_tokens": cold.generation.prompt_tokens,
+        "new_tokens": cold.new_tokens,
+        "cold": _times(cold),
+        "stages_ms": {
+            name: machine.spread(_all(_ms(run, name) for run in runs))
+            for name in ("load", "preprocess", "vision", "decode.prefill", "decode.steps")
+        },
+        "ttft_ms": machine.spread(_all(run.ttft_ms for run in runs)),
+        "tpot_ms": machine.spread(_all(run.tpot_ms for run in runs)),
+        "tokens_per_s": machine.spread(_all(run.tokens_per_s for run in runs)),
+        "mbu": _mbu(adapter, runs, gb_per_s),
+    }
+    found["peak_memory"] = _peak(on)
+    found["decoupled_against_generate"] = _verify(adapter, request)
+    del adapter, runs, cold
+    gc.collect()
+    return found
+
+
+def _times(run: RunResult) -> dict[str, float | None]:
+    return {"ttft_ms": run.ttft_ms, "tpot_ms": run.tpot_ms, "total_ms": run.total_ms}
+
+
+def _ms(run: RunResult, name: str) -> float | None:
+    span = run.span(name)
+    return span.ms if span else None
+
+
+def _all(values: Iterable[float | None]) -> list[float]:
+    """The values; none may be missing, since a figure that failed is neither 0 nor left out."""
+    found: list[float] = []
+    for value in values:
+        if value is None:
+            raise RuntimeError("a run lacks a figure that every run has")
+        found.append(value)
+    return found
+
+
+# memory and bandwidth
+
+
+def _mbu(adapter: Adapter, runs: list[RunResult], gb_per_s: float) -> dict[str, float]:
+    """Model bandwidth utilisation, as gpt-fast has it: what a token reads, per second, of what
+    the device can.
+
+    A token reads the language model's weights but for the embedding, of which one row, and the
+    keys and values of the context so far: on average the prompt's and half of the answer's.
+    """
+    decoder, text = adapter.decoder, adapter.text_config
+    modules = (decoder.language_model, decoder.head)
+    read = {id(w): w.nbytes for module in modules for w in module.parameters()}
+    for visual in adapter.vision_modules():  # EventGPT's tower lies inside its language model
+        for weight in visual.parameters():
+            read.pop(id(weight), None)
+    read.pop(id(decoder.language_model.get_input_embeddings().weight), None)  # type: ignore[operator]
+    each = KV_PAIR * text.num_hidden_layers * text.num_key_value_heads * text.head_dim
+    tokens = runs[0].generation.prompt_tokens + runs[0].new_tokens / 2
+    kv_bytes = each * adapter.dtype.itemsize * tokens
+    rate = statistics.median(_all(run.tokens_per_s for run in runs))
+    weights = sum(read.values())
+    return {
+        "weight_bytes_per_token": weights,
+        "kv_bytes_per_token": round(kv_bytes),
+        "gb_per_s": round((weights + kv_bytes) * rate / 1e9, 2),
+        "of_copy": round((weights + kv_bytes) * rate / 1e9 / gb_per_s, 4),
+    }
+
+
+def _bandwidth(on: torch.device) -> float:
+    """GB/s of a copy on the device, read and write both counted; the median of several."""
+    free = {one.device: one.free for one in device.memories()}
+    room = free.get(f"{on.type}:{on.index or 0}" if on.type != "cpu" else "cpu", 2**30)
+    size = min(2**28 if on.type == "cpu" else 2**30, room // 8)
+    source = torch.ones(size, dtype=torch.uint8, device=on)
+    target, wait = torch.empty_like(source), synchronizer(on)
+    seconds = []
+    for _ in range(COPIES + 1):
+        wait()
+        start = time.perf_counter()
+        target.copy_(source)
+        wait()
+        seconds.append(time.perf_counter() - start)
+    return round(2 * size / statistics.median(seconds[1:]) / 1e9, 2)
+
+
+def _forget_peak(on: torch.device) -> None:
+    if on.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(on)
+
+
+def _peak(on: torch.device) -> dict[str, Any]:
+    """On CUDA what tensors took at most; elsewhere the process's largest size so far."""
+    if on.type == "cuda":
+        return {"bytes": torch.cuda.max_memory_allocated(on), "of": "tensors of this family"}
+    unit = 1 if sys.platform == "darwin" else 1024
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return {"bytes": largest, "of": "the process so far"}
+
+
+def _device_name(on: torch.device) -> str:
+    if on.type == "cuda":
+        return torch.cuda.get_device_name(on)
+    return f"{on.type} {machine.machine()['processor']}"
+
+
+# equality
+
+
+def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
+    """The own path against generate() on pixels: same device, dtype and backend, greedy.
+
+    `control` is whether a sample shown as blank pictures changes the first token's scores: a
+    comparison that could not fail would prove nothing.
+    """
+    shown = media.load(request.sample, adapter.kind, request.frames)
+    prepared = adapter.preprocess(shown, request.prompt)
+    config = decode.generation_config(request.decode, adapter.eos_ids)
+    with torch.inference_mode():
+        rows = adapter.encode(prepared)
+        embeds = adapter.embed(prepared, rows)
+        own, _ = decode.generate(
+            adapter.decoder, embeds, request.decode, lambda _: None, lambda: False
+        )
+        plain = adapter.generate(prepared, generation_config=config)[0].tolist()
+        plain = plain[-len(own) :]  # exactly as many are asked for; some families put ids in front
+        blank = replace(prepared, pixels=torch.zeros_like(prepared.pixels))
+        scores = [_scores(adapter, prepared, one) for one in (rows, adapter.encode(blank))]
+    unlike = (i for i, pair in enumerate(zip(own, plain, strict=True)) if len(set(pair)) > 1)
+    place = next(unlike, None)
+    return {
+        "equal": place is None,
+        "tokens": len(own),
+        "first_difference": place,
+        "at_it": None if place is None else _two_best(adapter, embeds, own[:place]),
+        "control": not torch.equal(*scores),
+    }
+
+
+def _scores(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+    return decode.prefill(adapter.decoder, adapter.embed(prepared, rows))[0]
+
+
+@torch.inference_mode()
+def _two_best(adapter: Adapter, embeds: torch.Tensor, ids: list[int]) -> dict[str, Any]:
+    """The two best scores after these tokens; closer than the dtype can tell, they are a tie."""
+    scores, cache = decode.prefill(adapter.decoder, embeds)
+    for token in ids:
+        given = torch.tensor([[token]], device=adapter.device)
+        scores = decode.step(adapter.decoder, given, cache)
+    best, second = scores[0].topk(2).values.tolist()
+    rounding = torch.finfo(adapter.dtype).eps * abs(best)
+    return {"two_best_scores": [best, second], "a_tie": best - second <= rounding}
+
+
+# what it is shown
+
+
+def _sample(options: argparse.Namespace, folder: Path) -> Sample:
+    if options.dataset is None:
+        return _rendered(folder)
+    found = dataset.read(options.dataset)
+    if options.sample:
+        return dataset.find(found, options.sample)
+    kinds = {registry.FAMILIES[family].kind for family in options.families.split(",")}
+    whole = [sample for sample in found.samples if not kinds & set(sample.missing)]
+    if not whole:
+        raise BadInput(f"{options.dataset} holds no sample for {options.families}: name others.")
+    return whole[0]
+
+
+def _rendered(folder: Path) -> Sample:
+    """A scene of the demo world as event images and frames; no video, so that no PyAV is needed."""
+    from engine.demo.recorder import png
+    from engine.demo.scenes import FPS, render
+    from engine.demo.simulator import simulate
+    from engine.media import events
+
+    scene = render(200_052)
+    pictures = events.render(simulate(scene.frames, FPS, scene.seed), 5)
+    paths: dict[str, list[Path]] = {"event": [], "frame": []}
+    for kind, images in (("event", pictures), ("frame", scene.frames)):
+        for number, image in enumerate(images):
+            path = folder / f"{kind}_{number:06d}.png"
+            path.write_bytes(png(image))
+            paths[kind].append(path)
+    return Sample(
+        f"scene_{scene.seed}",
+        "rendered",
+        event_images=tuple(paths["event"]),
+        frames=tuple(paths["frame"]),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""download: a model of models.toml from the Hugging Face hub, into its cache or a folder.
+
+Boundary: the only command that goes to the network.  The folder is printed on standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.cli.common import plain, say
+from engine.models import registry
+
+
+def add(commands: Any) -> None:
+    sub = commands.add_parser("download", help="a model's checkpoint from the Hugging Face hub")
+    sub.add_argument("model", help="a name from models.toml")
+    sub.add_argument("--to", help="a folder (default: the hub's own cache)")
+    sub.set_defaults(run=_download)
+
+
+def _download(options: argparse.Namespace) -> int:
+    from engine import download
+
+    entry = registry.entry(options.model)
+    to = settings.expand(options.to) if options.to else None
+    say(f"{entry.name}: downloading {entry.checkpoint} ...")
+    folder = download.fetch(entry, to)
+    print(plain(str(folder)))
+    if to is not None:
+        say(f"{entry.name}: set checkpoint = {Path(to).as_posix()!r} in models.toml to use it.")
+    return 0

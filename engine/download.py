@@ -1,0 +1,92 @@
+"""Getting a checkpoint from the Hugging Face hub: the one place that goes to the network.
+
+Boundary: called by the command line alone, when a user asks for it; loading never comes here.
+huggingface_hub does the work, with its progress bars, and resumes what was broken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import BadInput, DownloadFailed
+from engine.models.checkpoint import ModelEntry
+
+_TOKENIZER = "tokenizer.model"
+
+
+def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
+    """The entry's checkpoint in the hub's own cache, or in the folder `to`; where it now lies.
+
+    BadInput for an entry that is no hub name, DownloadFailed when the hub or the disk fails.
+    """
+    if entry.folder is not None:
+        raise BadInput(
+            f"{entry.name} is a folder ({entry.folder}) and not on the Hugging Face hub: "
+            "put the folder its authors publish there."
+        )
+    if to is not None and to.exists() and not to.is_dir():
+        raise BadInput(f"--to is {to}, which is a file: name a folder.")
+    return _fetch(entry, to)
+
+
+def needed(names: Sequence[str]) -> list[str]:
+    """Of a repository's files those a model is loaded from: safetensors or, if none, .bin."""
+    top = [name for name in names if "/" not in name]
+    weights = [name for name in top if name.endswith(".safetensors")] or [
+        name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")
+    ]
+    indices = [f"{name.split('-')[0]}{Path(name).suffix}.index.json" for name in weights]
+    other_index = {name for name in top if name.endswith(".index.json")} - set(indices)
+    described = [name for name in top if name.endswith(".json") and name not in other_index]
+    return sorted({*weights, *described, *(name for name in top if name == _TOKENIZER)})
+
+
+def _fetch(entry: ModelEntry, to: Path | None) -> Path:
+    import httpx2  # what huggingface_hub raises errors of
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    name, revision = entry.checkpoint, entry.revision
+    try:
+        about = HfApi().model_info(name, revision=revision, timeout=10)
+        files = needed([file.rfilename for file in about.siblings or ()])
+        return Path(snapshot_download(name, revision=revision, local_dir=to, allow_patterns=files))
+    except GatedRepoError as error:
+        raise DownloadFailed(
+            f"{entry.name}: {name} asks for consent: accept its terms on the hub's page and log in "
+            "with `hf auth login`."
+        ) from error
+    except RevisionNotFoundError as error:
+        raise DownloadFailed(
+            f"{entry.name}: {name} has no revision {revision!r}: correct it in models.toml."
+        ) from error
+    except RepositoryNotFoundError as error:
+        raise DownloadFailed(
+            f"{entry.name}: the hub has no {name}, or does not show it to you: correct its "
+            "checkpoint in models.toml, or log in with `hf auth login`."
+        ) from error
+    except HfHubHTTPError as error:
+        raise DownloadFailed(
+            f"{entry.name}: the hub refused {name} ({_first_line(error)}): try again later."
+        ) from error
+    except (httpx2.HTTPError, ConnectionError, FileNotFoundError) as error:
+        raise DownloadFailed(
+            f"{entry.name}: the Hugging Face hub cannot be reached ({_first_line(error)}): go "
+            "online and run this again; it goes on where it stopped."
+        ) from error
+    except OSError as error:
+        raise DownloadFailed(
+            f"{entry.name} cannot be written to {to or 'the hub cache'} ({_first_line(error)}): "
+            "make room and run this again; it goes on where it stopped."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:150].rstrip()

@@ -1,0 +1,193 @@
+"""A checkpoint's folder to a model in memory: every weight its own, or one sentence why not.
+
+Boundary: reads folders through transformers and torch; knows no family.  Nothing is fetched from
+the network, nothing read can run code, and no weight is ever left at a random value.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoTokenizer
+from transformers.utils import logging as transformers_logging
+
+from engine import device as devices
+from engine import memory, settings
+from engine.errors import Cancelled, ModelUnavailable
+from engine.models import identity, progress, quantization, weights
+from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Form
+from engine.types import ModelInfo
+
+transformers_logging.disable_progress_bar()
+# A broken folder makes transformers raise whatever its parts raise: validation errors of its own,
+# UnpicklingError, KeyError ...  All mean the same to a user, and the cause is chained.
+CANNOT_LOAD = (Exception,)
+
+
+def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
+    """The entry's card, with the digest of its files and the device it will run on."""
+    card = identity.card(entry, folder, form)
+    digest = weights.digest(folder, entry.name, identity.memo())
+    return replace(card, digest=digest, device=str(devices.choose()))
+
+
+def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
+    """The model with every weight from the folder, and its card as now known.
+
+    ModelUnavailable otherwise: never a random weight.
+    """
+    torch.set_num_threads(settings.load().threads)
+    try:
+        _refuse_code(info, folder)
+        _refuse_larger_than_its_weights(model_class, info, folder)
+        with _followed():
+            model, report = model_class.from_pretrained(
+                folder,
+                dtype=getattr(torch, info.dtype),
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # so that the report names them; refused below
+                weights_only=True,
+                **quantization.options(info),
+            )
+        refuse_incomplete(info.name, folder, report)
+        model = model if info.quantization else model.to(info.device)
+    except (ModelUnavailable, Cancelled):
+        raise
+    except CANNOT_LOAD as error:
+        raise _cannot_load(info, folder, error) from error
+    count = info.parameters if info.quantization else _count(model)
+    return model, replace(info, parameters=count, missing=(), extra=_extra(report))
+
+
+@contextmanager
+def _followed() -> Iterator[None]:
+    """Reports each weight that transformers puts in place, in place of its progress bar."""
+    before = transformers_logging.set_tqdm_hook(_bar)
+    try:
+        yield
+    finally:
+        transformers_logging.set_tqdm_hook(before)
+
+
+def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if options.get("desc") == "Loading weights" and args and hasattr(args[0], "__len__"):
+        return _told(args[0], len(args[0]))
+    return factory(*args, **options)
+
+
+def _told(weights: Iterable[Any], total: int) -> Iterator[Any]:
+    for done, weight in enumerate(weights):
+        progress.report("weights", done, total)
+        yield weight
+
+
+def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavailable:
+    if memory.is_out_of_memory(error):
+        left = devices.memory_of(torch.device(info.device))
+        return ModelUnavailable(
+            f"{info.name} does not fit into the memory of {info.device}, of which "
+            f"{memory.gib(left.free)} of {memory.gib(left.total)} are free ({first_line(error)}): "
+            "close other programs, or choose a smaller dtype or model."
+        )
+    return ModelUnavailable(
+        f"{info.name}: the weights in {folder} cannot be loaded ({first_line(error)}): "
+        "copy or download the checkpoint again."
+    )
+
+
+def _count(model: Any) -> int:
+    return sum(weight.numel() for weight in model.parameters())
+
+
+def _extra(report: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(str(key) for key in report["unexpected_keys"]))
+
+
+def _refuse_code(info: ModelInfo, folder: Path) -> None:
+    """A .bin file that holds anything but tensors, by its name; tensors are not read yet."""
+    for file in weights.weight_files(folder, info.name):
+        if file.suffix == ".safetensors":
+            continue
+        try:
+            torch.load(file, map_location="meta", weights_only=True, mmap=True)
+        except pickle.UnpicklingError as error:
+            raise ModelUnavailable(
+                f"{info.name}: {file} holds more than tensors ({_refused(error)}) and is not "
+                "opened, because that could run code: use a safetensors copy of the checkpoint."
+            ) from error
+        except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
+            raise ModelUnavailable(
+                f"{info.name}: {file} is not a whole file of PyTorch weights "
+                f"({first_line(error)}): copy or download it again."
+            ) from error
+
+
+def _refused(error: pickle.UnpicklingError) -> str:
+    """The name that weights_only did not admit, out of torch's page of advice."""
+    lines = [line for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line]
+    return lines[0].split("WeightsUnpickler error:")[-1].strip()[:120] if lines else "a pickle"
+
+
+def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
+    """A config.json of another model would be filled up with random weights, and with memory."""
+    config = model_class.config_class.from_pretrained(folder, local_files_only=True)
+    with torch.device("meta"):
+        described = _count(model_class(config))
+    held = weights.weight_count(folder, info.name)
+    if described > held * 1.5:
+        raise ModelUnavailable(
+            f"{info.name}: {folder / 'config.json'} describes {described:,} weights and the files "
+            f"hold {held:,}: copy both from one checkpoint."
+        )
+
+
+def refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
+    """ModelUnavailable if loading left a parameter without a weight of its own."""
+    absent = sorted(report["missing_keys"])
+    wrong = sorted(_misshapen(*one) for one in report["mismatched_keys"])
+    if absent or wrong:
+        what, keys = ("lacks", absent) if absent else ("has a wrong shape for", wrong)
+        raise ModelUnavailable(
+            f"{name}: the checkpoint in {folder} {what} {len(keys)} weights ({keys[0]}, ...): "
+            "it is not run with random ones; copy or download it again."
+        )
+
+
+def _misshapen(key: str, found: Any, wanted: Any) -> str:
+    return f"{key} is {tuple(found)} and not {tuple(wanted)}"
+
+
+def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
+    """The checkpoint's tokenizer, or ModelUnavailable."""
+    try:
+        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except CANNOT_LOAD as error:
+        raise unreadable(info, folder, "tokenizer", error) from error
+
+
+def refuse_larger_tokenizer(info: ModelInfo, folder: Path, tokens: int, rows: int) -> None:
+    """ModelUnavailable for a tokenizer whose ids have no row in the embedding."""
+    if tokens > rows:
+        raise ModelUnavailable(
+            f"{info.name}: the tokenizer in {folder} has {tokens:,} tokens and the embedding "
+            f"{rows:,} rows: copy both from one checkpoint."
+        )
+
+
+def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"{info.name}: the {what} in {folder} cannot be read ({first_line(error)}): copy it again."
+    )
+
+
+def first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip()

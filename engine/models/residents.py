@@ -1,0 +1,92 @@
+"""The adapters in memory, the least recently used first, and who leaves when room is needed.
+
+Boundary: counts bytes and drops references; it loads nothing and knows no family.  An adapter that
+somebody still runs stays in memory until that run ends.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine import device, memory
+from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Shape
+
+if TYPE_CHECKING:
+    from engine.models.base import Adapter
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """A loaded model, and the sizes its memory is computed from."""
+
+    adapter: Adapter
+    shape: Shape
+
+
+class Residents:
+    """Not safe by itself: the registry calls it under its lock."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[ModelEntry, Resident] = OrderedDict()
+
+    def __contains__(self, item: ModelEntry) -> bool:
+        return item in self._held
+
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """The least recently used first."""
+        return tuple(self._held)
+
+    def use(self, item: ModelEntry) -> Resident | None:
+        """The model, now the most recently used one."""
+        if item in self._held:
+            self._held.move_to_end(item)
+        return self._held.get(item)
+
+    def peek(self, item: ModelEntry) -> Adapter | None:
+        """The adapter, without counting as a use."""
+        found = self._held.get(item)
+        return found.adapter if found else None
+
+    def add(self, item: ModelEntry, adapter: Adapter, shape: Shape) -> None:
+        self._held[item] = Resident(adapter, shape)
+
+    def drop(self, item: ModelEntry) -> bool:
+        """Forgets the adapter and frees its memory; whether it was there."""
+        if self._held.pop(item, None) is None:
+            return False
+        memory.release()
+        return True
+
+    def drop_all(self) -> int:
+        """Forgets every adapter and frees its memory; how many there were."""
+        count = len(self._held)
+        self._held.clear()
+        memory.release()
+        return count
+
+    def sizes(self) -> dict[ModelEntry, int]:
+        """Bytes of each adapter's weights, as they are on its device."""
+        return {item: _bytes(found.adapter) for item, found in list(self._held.items())}
+
+    def could_free(self, keep: ModelEntry) -> int:
+        """Bytes of everything but `keep`."""
+        return sum(size for item, size in self.sizes().items() if item != keep)
+
+    def make_room(self, needed: int, keep: ModelEntry) -> int:
+        """Drops the least recently used until `needed` bytes are free; how many are then."""
+        while (free := device.free_bytes()) < needed:
+            other = next((item for item in self._held if item != keep), None)
+            if other is None:
+                break
+            self.drop(other)
+        return free
+
+
+def _bytes(adapter: Adapter) -> int:
+    model = adapter.model
+    return sum(
+        int(part.nbytes) for parts in (model.parameters(), model.buffers()) for part in parts
+    )

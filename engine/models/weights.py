@@ -1,0 +1,156 @@
+"""The files that hold a checkpoint's weights: which they are, how large, and their digest.
+
+Boundary: lists, counts and hashes; imports neither torch nor transformers.  What one file must be
+like is files.py's business, what is inside the tensors the adapter's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from engine.errors import ModelUnavailable
+from engine.models import files, progress
+
+FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
+# Buffers of older libraries that releases carry beside the weights.
+STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
+_SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
+
+
+def weight_files(folder: Path, name: str) -> list[Path]:
+    """The files that hold weights, safetensors first; a shard that is absent is refused by name."""
+    for single, form in FORMS:
+        index = folder / f"{single}.{form}.index.json"
+        if index.is_file():
+            return _indexed(folder, index, form, name)
+        if (folder / f"{single}.{form}").is_file():
+            return [folder / f"{single}.{form}"]
+        if stray := sorted(folder.glob(f"{single}-*-of-*.{form}")):
+            raise ModelUnavailable(
+                f"{name}: {stray[0]} is one of several shards and their index {index.name} is not "
+                "beside it: copy or download it again."
+            )
+    return []
+
+
+def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
+    table = files.read_json(index, name).get("weight_map")
+    if not isinstance(table, dict) or not table:
+        raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
+    shards = [folder / shard for shard in sorted({str(shard) for shard in table.values()})]
+    for shard in shards:
+        if shard.parent.resolve() != folder.resolve() or not shard.is_file():
+            raise ModelUnavailable(
+                f"{name} lacks {shard}, which its index lists: copy or download it again."
+            )
+    known = {shard.name for shard in shards}
+    for file in sorted(folder.glob(f"*-of-*.{form}")):
+        if _SHARD.fullmatch(file.name) and file.name not in known:
+            raise ModelUnavailable(
+                f"{name}: {index} does not list {file.name}, which lies beside it: copy the index "
+                "and all shards from one checkpoint."
+            )
+    return shards
+
+
+def weight_count(folder: Path, name: str) -> int:
+    """How many numbers the weight files hold; of .bin files, which tell nothing unread, at most."""
+    total = 0
+    for file in weight_files(folder, name):
+        if file.suffix == ".safetensors":
+            found = files.shapes(file, name).items()
+            total += sum(math.prod(shape) for key, shape in found if not STRAY.search(key))
+        else:
+            total += files.tensor_bytes(file, name) // 2  # 16-bit, as released ones are
+    return total
+
+
+def counts_exactly(folder: Path, name: str) -> bool:
+    """Whether weight_count is a count, not the most that .bin files can hold."""
+    return all(file.suffix == ".safetensors" for file in weight_files(folder, name))
+
+
+def header_digest(folder: Path, name: str) -> str:
+    """Hex text for names, shapes and sizes of all weights and the JSON beside them; quick."""
+    total = _configuration(folder)
+    for file in weight_files(folder, name):
+        total.update(f"{file.name}:{files.header_digest(file, name)}".encode())
+    return total.hexdigest()
+
+
+def digest(folder: Path, name: str, memo: Path) -> str:
+    """Hex text for what the checkpoint holds: every byte of its configuration and its weights.
+
+    A file's hash is kept in the JSON file `memo` under its path, size, times and inode, because
+    reading 14 GB takes as long as loading them.
+    """
+    total = _configuration(folder)
+    known = _read_memo(memo)
+    found = {_identity(file): file for file in weight_files(folder, name)}
+    hashes = _hashes({key: file for key, file in found.items() if key not in known})
+    hashes |= {key: known[key] for key in found if key in known}
+    for key, file in found.items():
+        total.update(f"{file.name}:{hashes[key]}".encode())
+    _write_memo(memo, known, hashes)
+    return total.hexdigest()
+
+
+def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
+    """The digest, if no file need be read for it."""
+    known = _read_memo(memo)
+    if all(_identity(file) in known for file in weight_files(folder, name)):
+        return digest(folder, name, memo)
+    return None
+
+
+def _configuration(folder: Path) -> hashlib.blake2b:
+    total = hashlib.blake2b(digest_size=16)
+    for config in sorted(folder.glob("*.json")):
+        total.update(config.name.encode() + config.read_bytes())
+    return total
+
+
+def _identity(file: Path) -> str:
+    state = file.stat()
+    times = f"{state.st_mtime_ns}:{state.st_ctime_ns}"
+    return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"
+
+
+def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
+    """The hash of each file; how many bytes of all are read is reported on the way."""
+    whole, done = sum(file.stat().st_size for file in found.values()), 0
+    hashes = {}
+    for key, file in found.items():
+        total = hashlib.blake2b(digest_size=16)
+        with file.open("rb") as stream:
+            while piece := stream.read(2**22):
+                total.update(piece)
+                done += len(piece)
+                progress.report("hash", done, whole)
+        hashes[key] = total.hexdigest()
+    return hashes
+
+
+def _read_memo(memo: Path) -> dict[str, str]:
+    try:
+        known = json.loads(memo.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}  # hashed again
+    return known if isinstance(known, dict) else {}
+
+
+def _write_memo(memo: Path, known: dict[str, str], hashes: dict[str, str]) -> None:
+    if hashes.items() <= known.items():
+        return
+    part = memo.with_suffix(f".{os.getpid()}.part")
+    with contextlib.suppress(OSError):  # hashed again the next time
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(known | hashes), encoding="utf-8")
+        part.replace(memo)

@@ -1,0 +1,38 @@
+"""What tests of checkpoint folders share: loading one through the registry, the release's form."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.models import registry
+from engine.models.base import Adapter
+from engine.models.checkpoint import ModelEntry
+from tests import published
+
+
+def entry_for(folder: Path, family: str = "eventgpt") -> ModelEntry:
+    kind = registry.FAMILIES[family].kind
+    return ModelEntry(
+        folder.name, folder.name, family, kind, str(folder), folder, None, "float32", True
+    )
+
+
+def loaded(folder: Path, family: str) -> Adapter:
+    entry = entry_for(folder, family)
+    try:
+        return registry.load(entry)
+    finally:
+        registry._residents._held.pop(entry, None)  # unload(), without its garbage collection
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return published.eventgpt(tmp_path_factory.mktemp("release") / "EventGPT")
+
+
+@pytest.fixture
+def release_copy(release: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(release, tmp_path / "EventGPT"))

@@ -1,0 +1,187 @@
+"""A broken folder is refused in one sentence that names the file; nothing stays in memory."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import ModelUnavailable
+from engine.models import registry
+from engine.models.eventgpt_model import EventGPT
+from tests import published
+from tests.models.conftest import entry_for, loaded
+
+pytestmark = pytest.mark.usefixtures("cache_dir")
+
+
+@pytest.fixture
+def copy(release_copy: Path) -> Path:
+    return release_copy
+
+
+class _Code:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (print, ("run",))
+
+
+def _bin_with_code(folder: Path) -> str:
+    file = next(folder.glob("*.bin"))
+    torch.save(torch.load(file, weights_only=True) | {"x": _Code()}, file)
+    return f"{file.name} holds more than tensors .*print"
+
+
+def _truncated_bin(folder: Path) -> str:
+    file = next(folder.glob("*.bin"))
+    file.write_bytes(file.read_bytes()[:-200])
+    return f"{file.name} is not a whole file of PyTorch weights"
+
+
+def _damaged_bin(folder: Path) -> str:
+    """A zip whose directory is whole and whose pickle is not."""
+    file = next(folder.glob("*.bin"))
+    data = bytearray(file.read_bytes())
+    place = data.index(b"data.pkl") + 80
+    data[place : place + 40] = b"\xff" * 40
+    file.write_bytes(data)
+    return f"{file.name} (is not a whole file|holds more than tensors)"
+
+
+def _pointer_bin(folder: Path) -> str:
+    file = next(folder.glob("*.bin"))
+    file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
+    return f"{file.name} is a git-lfs pointer .* `git lfs pull`"
+
+
+def _pointer_tokenizer(folder: Path) -> str:
+    (folder / "tokenizer.model").write_text("version https://git-lfs.github.com/spec/v1\n")
+    return r"tokenizer\.model is a git-lfs pointer"
+
+
+def _absent_shard(folder: Path) -> str:
+    file = next(folder.glob("*.bin"))
+    file.unlink()
+    return f"lacks .*{file.name}, which its index lists"
+
+
+def _unlisted_shard(folder: Path) -> str:
+    index = folder / "pytorch_model.bin.index.json"
+    table = json.loads(index.read_text())
+    last = max(table["weight_map"].values())
+    table["weight_map"] = {k: v for k, v in table["weight_map"].items() if v != last}
+    index.write_text(json.dumps(table))
+    return f"{index.name} does not list {last}"
+
+
+def _no_index(folder: Path) -> str:
+    (folder / "pytorch_model.bin.index.json").unlink()
+    return "pytorch_model-00001-of-00002.bin is one of several shards"
+
+
+def _truncated_safetensors(folder: Path) -> str:
+    for file in [*folder.glob("*.bin"), *folder.glob("*.index.json")]:
+        file.unlink()
+    tensors = {"a": torch.zeros(100), "b": torch.zeros(100)}
+    first, _ = published.write(folder, tensors, "safetensors")
+    first.write_bytes(first.read_bytes()[:-10])
+    return f"{first.name} is not a whole safetensors file"
+
+
+def _broken_tokenizer(folder: Path) -> str:
+    (folder / "tokenizer.model").write_bytes(b"\x00\x01 no model")
+    return "tokenizer in .* cannot be read"
+
+
+def _large_tokenizer(folder: Path) -> str:
+    published.change_config(folder, vocab_size=400)
+    tensors = {
+        key: tensor[:400] if key in ("lm_head.weight", "model.embed_tokens.weight") else tensor
+        for file in folder.glob("*.bin")
+        for key, tensor in torch.load(file, weights_only=True).items()
+    }
+    published.write(folder, tensors, "bin")
+    return r"tokenizer in .* has 4\d\d tokens and the embedding 400 rows"
+
+
+def _architecture(folder: Path) -> str:
+    published.change_config(folder, model_type="qwen2_vl")
+    return r"config\.json says its model_type is 'qwen2_vl'"
+
+
+def _odd_size(folder: Path) -> str:
+    published.change_config(folder, hidden_size="wide")
+    return r"config\.json does not describe a model \(hidden_size is 'wide'\)"
+
+
+DAMAGES = [
+    _bin_with_code,
+    _truncated_bin,
+    _damaged_bin,
+    _pointer_bin,
+    _pointer_tokenizer,
+    _absent_shard,
+    _unlisted_shard,
+    _no_index,
+    _truncated_safetensors,
+    _broken_tokenizer,
+    _large_tokenizer,
+    _architecture,
+    _odd_size,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_what_is_wrong_is_one_sentence_and_nothing_stays_in_memory(
+    copy: Path, damage: Callable[[Path], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = damage(copy)
+    gc.collect()
+    before = models_in_memory()
+    with pytest.raises(ModelUnavailable, match=said) as caught:
+        loaded(copy, "eventgpt")
+    assert "\n" not in str(caught.value) and str(copy) in str(caught.value)
+    assert models_in_memory() == before  # though the error, and its traceback, is still held
+    assert not registry.resident() or entry_for(copy) not in registry.resident()
+    assert "run" not in capsys.readouterr().out.split()
+
+
+def models_in_memory() -> int:
+    """Models that are not on the meta device, where sizes are counted."""
+    found = [one for one in gc.get_objects() if type(one) is EventGPT]
+    return sum(one.device.type != "meta" for one in found)
+
+
+def test_control_a_model_in_memory_is_counted(copy: Path) -> None:
+    gc.collect()
+    before = models_in_memory()
+    adapter = loaded(copy, "eventgpt")
+    assert models_in_memory() == before + 1 and adapter.runs == 0
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.model", "*.bin"])
+def test_no_permission_is_said_of_the_file(
+    copy: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Simulated, because whoever runs the tests may be allowed everything."""
+    closed = next(copy.glob(name))
+    plain = Path.open
+
+    def denied(path: Path, *arguments: Any, **options: Any) -> Any:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return plain(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(ModelUnavailable, match=f"{closed.name} cannot be read .*denied"):
+        loaded(copy, "eventgpt")
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(ModelUnavailable, match="is a file and not a checkpoint folder"):
+        loaded(tmp_path / "f", "llava")

@@ -1,0 +1,251 @@
+"""The released forms load: every tensor bit for bit, the prompt's ids, and no weight made up."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from sentencepiece import SentencePieceProcessor
+
+from engine import media, pipeline
+from engine.errors import ModelUnavailable
+from engine.models.base import Adapter
+from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.prompts import DEFAULT_QUESTION
+from engine.types import DecodeConfig, Prepared, RunRequest, Sample
+from tests import published
+from tests.conftest import make_sample, picture
+from tests.models.conftest import loaded
+
+pytestmark = pytest.mark.usefixtures("cache_dir")
+FORMS: list[tuple[str, Callable[[str], str], published.Form]] = [
+    (family, layout, form)
+    for family, layouts in published.LAYOUTS.items()
+    for layout in layouts
+    for form in ("safetensors", "bin")
+]
+
+
+def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
+    """The model's tensors by the names that transformers saves them under."""
+    return dict(adapter.model.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("family", "layout", "form"), FORMS, ids=[f"{f}-{n.__name__}-{k}" for f, n, k in FORMS]
+)
+def test_every_tensor_arrives_bit_for_bit(
+    family: str, layout: Callable[[str], str], form: published.Form, tmp_path: Path
+) -> None:
+    held = published.build(tmp_path, family, layout, form, shards=3)
+    adapter = loaded(tmp_path, family)
+    own = {"eventgpt": published.flat}.get(family, published.newest)
+    found = by_module(adapter)
+    assert set(found) == {own(key) for key in held}
+    for key, tensor in held.items():
+        arrived = found[own(key)][: len(tensor)]  # EventGPT's embedding has grown by <ev_patch>
+        assert torch.equal(arrived, tensor.float()), key
+    assert adapter.info.missing == ()
+    assert adapter.info.parameters == sum(tensor.numel() for tensor in held.values())
+
+
+def test_a_changed_tensor_does_not_arrive(tmp_path: Path) -> None:
+    """Control: the comparison above sees one number of one tensor."""
+    held = published.build(tmp_path, "llava", published.released, "safetensors", shards=1)
+    changed = published.weights(tmp_path)
+    changed["multi_modal_projector.linear_1.bias"][0] += 1
+    save_file(changed, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    found = by_module(loaded(tmp_path, "llava"))
+    key = "multi_modal_projector.linear_1.bias"
+    assert not torch.equal(found[published.newest(key)], held[key].float())
+
+
+@pytest.mark.parametrize("family", published.LAYOUTS)
+@pytest.mark.parametrize("form", ["safetensors", "bin"])
+def test_a_missing_or_misshapen_tensor_is_refused_by_name(
+    family: str, form: published.Form, tmp_path: Path
+) -> None:
+    layout = published.LAYOUTS[family][0]
+    held = published.build(tmp_path / "whole", family, layout, form, shards=1)
+    part = "visual_projector.2.bias" if family == "eventgpt" else "projector.linear_2.bias"
+    key = next(key for key in held if key.endswith(part))
+    for change, said in (("absent", "lacks 1 weights"), ("shape", "has a wrong shape for 1")):
+        folder = Path(shutil.copytree(tmp_path / "whole", tmp_path / change))
+        tensors = {layout(name): tensor for name, tensor in held.items() if name != key}
+        if change == "shape":
+            tensors[layout(key)] = torch.zeros(7)
+        published.write(folder, tensors, form, shards=1)
+        with pytest.raises(ModelUnavailable, match=f"{said}.*{part}") as caught:
+            loaded(folder, family)
+        assert change == "absent" or "is (7,) and not (32,)" in str(caught.value)
+
+
+def test_a_llava_behind_the_name_of_video_llava_is_refused(tmp_path: Path) -> None:
+    """By its config; by its weights, if the config lies; by its name, if models.toml does."""
+    published.build(tmp_path / "l", "llava", published.released, "safetensors")
+    with pytest.raises(ModelUnavailable, match=r"entered as video_llava, but .*'llava'"):
+        loaded(tmp_path / "l", "video_llava")
+    published.change_config(tmp_path / "l", model_type="video_llava", video_token_index=4)
+    with pytest.raises(ModelUnavailable, match=r"(describes|lacks) "):
+        loaded(tmp_path / "l", "video_llava")
+    published.change_config(tmp_path / "l", model_type="llava")
+    (tmp_path / "l").rename(tmp_path / "Video-LLaVA-7B")
+    with pytest.raises(ModelUnavailable, match=r"has the name of video_llava, but .* a llava"):
+        loaded(tmp_path / "Video-LLaVA-7B", "llava")
+
+
+def test_the_released_processor_settings_are_read(tmp_path: Path, sample: Sample) -> None:
+    """Numbers for sizes and the class names of older libraries."""
+    for family in ("llava", "video_llava"):
+        folder = tmp_path / family
+        published.build(folder, family, published.released, "safetensors")
+        path = folder / "preprocessor_config.json"
+        fields = json.loads(path.read_text())
+        fields |= {"size": {"shortest_edge": 32}, "crop_size": 32, "do_center_crop": True}
+        fields["image_processor_type"] = "CLIPImageProcessor"
+        path.write_text(json.dumps(fields))
+        adapter = loaded(folder, family)
+        shown = media.load(sample, adapter.kind, "arange")
+        assert adapter.preprocess(shown, "Why?").pixels.shape[1:] == (3, 32, 32)
+
+
+# EventGPT's folder as its authors publish it
+
+
+@pytest.fixture
+def copy(release_copy: Path) -> Path:
+    return release_copy
+
+
+def ids_of(adapter: Adapter, question: str = DEFAULT_QUESTION) -> list[int]:
+    return adapter.prompt_ids(question, 5)[0]
+
+
+def test_the_default_prompt_has_60_ids_with_the_markers_as_pieces(copy: Path) -> None:
+    adapter = loaded(copy, "eventgpt")
+    ids = ids_of(adapter)
+    assert len(ids) == 60 and ids.count(1) == 1 and ids[0] == 1
+    assert ids.count(EVENT_TOKEN_ID) == 1 and ids.index(EVENT_TOKEN_ID) == 39
+    pieces = adapter.tokenizer.convert_ids_to_tokens
+    assert pieces(ids[1:39]) == published.HEAD and pieces(ids[40:]) == published.TAIL
+    sentencepiece = SentencePieceProcessor(model_file=str(copy / "tokenizer.model"))
+    before, after = adapter.prompt.format(question=DEFAULT_QUESTION).split("<event>")
+    assert ids == [1, *sentencepiece.encode(before), EVENT_TOKEN_ID, *sentencepiece.encode(after)]
+
+
+@pytest.mark.parametrize(
+    ("stated", "start_end", "count"),
+    [
+        (None, True, 54),  # markers are special tokens, read as the published code reads them
+        ({"legacy": True}, True, 54),
+        ({"legacy": None}, True, 54),
+        ({"legacy": False}, True, 53),
+        ({"legacy": False}, False, 60),
+        ({"add_bos_token": True, "tokenizer_class": "LlamaTokenizer"}, False, 60),
+        ({"add_bos_token": False, "legacy": False, "bos_token": "<s>"}, False, 60),
+    ],
+)
+def test_the_flags_and_the_tokenizer_config_decide_the_markers(
+    copy: Path, stated: dict[str, Any] | None, start_end: bool, count: int
+) -> None:
+    if stated is not None:
+        (copy / "tokenizer_config.json").write_text(json.dumps(stated))
+    published.change_config(copy, mm_use_im_start_end=start_end)
+    adapter = loaded(copy, "eventgpt")
+    ids = ids_of(adapter)
+    assert len(ids) == count and ids.count(1) == 1 and ids.count(EVENT_TOKEN_ID) == 1
+    tokens = adapter.tokenizer.convert_ids_to_tokens([id_ for id_ in ids if id_ >= 0])
+    assert ("<ev_start>" in tokens) is ("<ev_end>" in tokens) is start_end
+    vocabulary = SentencePieceProcessor(model_file=str(copy / "tokenizer.model")).get_piece_size()
+    rows = adapter.model.get_input_embeddings().num_embeddings
+    assert rows == len(adapter.tokenizer) == vocabulary + (3 if start_end else 1)
+
+
+def test_markers_that_the_tokenizer_already_has_are_not_added_twice(copy: Path) -> None:
+    """A tokenizer saved after its markers were added, with an embedding that has their rows."""
+    first = loaded(copy, "eventgpt")
+    published.change_config(copy, mm_use_im_start_end=True)
+    with_markers = loaded(copy, "eventgpt")
+    with_markers.tokenizer.save_pretrained(copy)
+    tensors = with_markers.model.state_dict()
+    for file in [*copy.glob("*.bin"), *copy.glob("*.index.json")]:
+        file.unlink()
+    published.write(copy, dict(tensors), "bin")
+    published.change_config(copy, vocab_size=tensors["lm_head.weight"].shape[0])
+    again = loaded(copy, "eventgpt")
+    assert ids_of(again) == ids_of(with_markers) != ids_of(first)
+    assert torch.equal(again.model.lm_head.weight, with_markers.model.lm_head.weight)
+
+
+def test_the_authors_tower_folder_is_never_opened(copy: Path, tmp_path: Path) -> None:
+    """mm_visual_tower names a folder; even one that exists and is broken changes nothing."""
+    before = loaded(copy, "eventgpt").model.state_dict()
+    (tmp_path / "clip").mkdir()
+    (tmp_path / "clip" / "config.json").write_text("{ broken")
+    published.change_config(copy, mm_visual_tower=str(tmp_path / "clip"))
+    after = loaded(copy, "eventgpt").model.state_dict()
+    assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
+
+
+def test_strays_are_named_as_extra_and_change_nothing(copy: Path) -> None:
+    adapter = loaded(copy, "eventgpt")
+    assert not any("inv_freq" in key for key, _ in adapter.model.named_parameters())
+    rotary = adapter.model.model.rotary_emb.inv_freq
+    expected = 1.0 / 10000.0 ** (torch.arange(0, 8, 2) / 8)
+    torch.testing.assert_close(rotary, expected)  # computed, not the file's
+
+
+def test_a_config_without_a_tower_gets_the_published_one() -> None:
+    config = EventGPT.config_class(vocab_size=64)
+    tower = config.tower_config()
+    assert (tower.image_size, tower.patch_size, tower.hidden_size) == (336, 14, 1024)
+    assert config.mm_use_im_patch_token and not config.mm_use_im_start_end
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 10])
+def test_one_event_image_up_to_ten(copy: Path, tmp_path: Path, count: int) -> None:
+    images = tuple(picture(tmp_path / f"e_{n}.png", n) for n in range(count))
+    shown = media.load(Sample("s", "q", event_images=images), "events", "arange")
+    adapter = loaded(copy, "eventgpt")
+    prepared = adapter.preprocess(shown, DEFAULT_QUESTION)
+    rows = adapter.encode(prepared)
+    assert prepared.pixels.shape[0] == count and len(rows) == count + 5
+    assert prepared.context_tokens == 59 + count + 5 == _embedded(adapter, prepared, rows)
+
+
+def _embedded(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> int:
+    return adapter.embed(prepared, rows).shape[1]
+
+
+def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:
+    adapter = loaded(copy, "eventgpt")
+    request = RunRequest(make_sample(tmp_path), "x", DEFAULT_QUESTION, DecodeConfig(8))
+    result = pipeline.run(adapter, request, None)
+    assert result.new_tokens and result.generation.prompt_tokens == 59 + 10
+    assert any("clip-vit-large-patch14-336" in note for note in result.notes)
+    hooked = pipeline.run(
+        adapter,
+        RunRequest(request.sample, "x", DEFAULT_QUESTION, DecodeConfig(8), mode="hooked"),
+        None,
+    )
+    assert hooked.generation.token_ids == result.generation.token_ids
+
+
+def test_the_tensors_of_the_release_can_be_read_back(copy: Path) -> None:
+    """The fixtures are what they say: shards with an index, stray buffers, vision_model."""
+    index = json.loads((copy / "pytorch_model.bin.index.json").read_text())["weight_map"]
+    assert len(set(index.values())) == 2
+    assert any("rotary_emb.inv_freq" in key for key in index)
+    assert any("visual_tower.visual_tower.vision_model.encoder" in key for key in index)
+    assert sorted(path.name for path in copy.iterdir() if "bin" not in path.name) == [
+        "config.json",
+        "generation_config.json",
+        "tokenizer.model",
+    ]
+    assert "mm_visual_tower" in published.read_config(copy)

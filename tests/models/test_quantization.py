@@ -1,0 +1,138 @@
+"""8-bit and 4-bit: offered where they work, one sentence elsewhere, in every key and result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from engine import certificates, media, pipeline, rows
+from engine.cache import key
+from engine.errors import ModelUnavailable, SettingsError
+from engine.models import loading, quantization, registry
+from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+
+ENTRY = '[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./llava"\nquantization="{}"\n'
+
+
+def test_without_the_extra_one_sentence_says_what_to_install(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantization, "find_spec", lambda name: None)
+    item = replace(registry.entry("tiny-llava"), quantization="4bit")
+    assert quantization.offered() == ()
+    reason = registry.unavailable(item)
+    assert reason is not None and "asks for 4bit weights" in reason and "\n" not in reason
+    assert "pip install -r requirements-cuda.txt" in reason
+    with pytest.raises(ModelUnavailable, match="cannot be had here"):
+        registry.load(item)
+    assert item not in registry.resident()
+
+
+def test_the_extra_without_cuda_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantization, "find_spec", lambda name: object())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "works on CUDA alone" in (quantization.reason() or "")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
+    assert quantization.offered() == ()
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:0")
+    assert quantization.offered() == ("8bit", "4bit")
+
+
+def test_models_toml_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "models.toml"
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
+    path.write_text(ENTRY.format("4bit"))
+    assert registry.entries()[0].quantization == "4bit"
+    path.write_text(ENTRY.format("2bit"))
+    with pytest.raises(SettingsError, match="unknown quantization '2bit': known are 4bit, 8bit"):
+        registry.entries()
+
+
+def info(kind: str | None) -> ModelInfo:
+    return ModelInfo(
+        "a", "llava", "./a", None, "float16", False, device="cuda:0", quantization=kind
+    )
+
+
+class _Config(dict[str, Any]):
+    """Stands for BitsAndBytesConfig, whose own checks ask for the extra."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(fields)
+
+
+def test_what_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformers, "BitsAndBytesConfig", _Config)
+    assert quantization.options(info(None)) == {}
+    for kind, field in (("8bit", "load_in_8bit"), ("4bit", "load_in_4bit")):
+        told = quantization.options(info(kind))
+        assert told["device_map"] == {"": torch.device("cuda:0")}
+        config = told["quantization_config"]
+        assert config[field] is True and "lm_head" in config["llm_int8_skip_modules"]
+    assert config["bnb_4bit_compute_dtype"] is torch.float16
+    assert config["bnb_4bit_quant_type"] == "nf4"
+
+
+def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None:
+    """Else a module under another name would be quantized in silence."""
+    found: set[str] = set()
+    for item in registry.entries():
+        names = [name for name, _ in registry.load(item).model.named_modules()]
+        found |= {part for name in names for part in name.split(".")}
+    assert set(quantization.UNTOUCHED) <= found
+
+
+def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    prepared = adapter.preprocess(media.load(sample, "image", "arange"), "Why?")
+    plain, keys = adapter.info, set()
+    for kind in (None, "8bit", "4bit"):
+        adapter.info = replace(plain, quantization=kind)
+        keys.add(key(adapter.feature_spec(prepared)))
+        assert rows.row(pipeline.run(adapter, request, None))["quantization"] == kind
+    adapter.info = plain
+    assert len(keys) == 3
+
+
+def test_loading_hands_the_options_on(tiny_models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a class that stands for transformers': what it is told, and no move afterwards."""
+    item, told = registry.entry("tiny-llava"), dict[str, Any]()
+
+    class Model(transformers.LlavaForConditionalGeneration):
+        @classmethod
+        def from_pretrained(cls, *_: Any, **options: Any) -> Any:
+            told.update(options)
+            report = {"missing_keys": (), "mismatched_keys": (), "unexpected_keys": ("stray",)}
+            return "the model", report
+
+    monkeypatch.setattr(quantization, "options", lambda _: {"quantization_config": "q"})
+    card = replace(registry.card(item), quantization="8bit", device="cpu")
+    model, known = loading.load_weights(Model, card, tiny_models / "llava")
+    assert model == "the model" and told["quantization_config"] == "q"
+    assert told["local_files_only"] and told["weights_only"]
+    assert known.extra == ("stray",) and known.parameters == card.parameters
+
+
+def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    result = pipeline.run(adapter, request, None)
+    proved = {(result.model.digest, "float32")}
+    monkeypatch.setattr(
+        certificates,
+        "hash_for",
+        lambda digest, precision, place: "h" if (digest, precision) in proved else None,
+    )
+    assert certificates.of(result) == "h"
+    small = replace(result.model, quantization="4bit")
+    assert small.precision == "float32 4bit"
+    assert certificates.of(replace(result, model=small)) is None

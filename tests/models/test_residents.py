@@ -1,0 +1,251 @@
+"""Which models stay in memory, which leave for another, and what each of them needs."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from engine import device
+from engine.errors import ModelUnavailable
+from engine.model_jobs import ModelJob
+from engine.models import need, registry, shape, weights
+from engine.models.checkpoint import ModelEntry
+from engine.types import Tower
+
+
+@pytest.fixture
+def entries(tiny_models: Path) -> dict[str, ModelEntry]:
+    """The three tiny models, none of them loaded."""
+    registry.unload_all()
+    return {item.family: item for item in registry.entries()}
+
+
+@pytest.fixture
+def small_device(entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Room for two of the three: what is free shrinks with what is loaded."""
+    needs = {family: registry.needed(item) for family, item in entries.items()}
+    room = sum(one.weights for one in needs.values()) + needs["video_llava"].run - 1000
+    monkeypatch.setattr(
+        device, "free_bytes", lambda: room - sum(registry.resident_bytes().values())
+    )
+    return room
+
+
+def test_the_least_recently_used_leaves(entries: dict[str, ModelEntry], small_device: int) -> None:
+    registry.load(entries["eventgpt"])
+    registry.load(entries["llava"])
+    registry.load(entries["eventgpt"])  # used again: llava is now the older one
+    assert registry.resident() == (entries["llava"], entries["eventgpt"])
+    registry.load(entries["video_llava"])
+    assert registry.resident() == (entries["eventgpt"], entries["video_llava"])
+
+
+def test_what_leaves_is_freed(entries: dict[str, ModelEntry], small_device: int) -> None:
+    gone = weakref.ref(registry.load(entries["llava"]).model)
+    registry.load(entries["eventgpt"])
+    assert gone() is not None
+    registry.load(entries["video_llava"])
+    gc.collect()
+    assert gone() is None
+
+
+def test_all_stay_where_there_is_room(entries: dict[str, ModelEntry]) -> None:
+    for item in entries.values():
+        registry.load(item)
+    assert set(registry.resident()) == set(entries.values())
+    sizes = registry.resident_bytes()
+    for item in entries.values():
+        assert sizes[item] == pytest.approx(registry.needed(item).weights, rel=0.02)
+
+
+def test_what_never_fits_is_refused_with_figures_and_costs_nobody_his_place(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.load(entries["llava"])
+    monkeypatch.setattr(device, "free_bytes", lambda: 1000)
+    reason = registry.unavailable(entries["video_llava"])
+    assert reason is not None and "for its weights" in reason and "KV cache of" in reason
+    with pytest.raises(ModelUnavailable, match="are free on cpu"):
+        registry.load(entries["video_llava"])
+    assert registry.resident() == (entries["llava"],)
+
+
+def test_what_fits_only_alone_can_be_loaded(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    largest = registry.needed(entries["video_llava"]).total
+    registry.load(entries["eventgpt"])
+    registry.load(entries["llava"])
+    monkeypatch.setattr(
+        device, "free_bytes", lambda: largest - sum(registry.resident_bytes().values())
+    )
+    assert registry.unavailable(entries["video_llava"]) is None
+    registry.load(entries["video_llava"])
+    assert registry.resident() == (entries["video_llava"],)
+
+
+def test_a_longer_answer_of_a_loaded_model_can_push_another_out(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.load(entries["eventgpt"])
+    registry.load(entries["llava"])
+    short, long = (registry.needed(entries["llava"], new_tokens=n) for n in (1, 4096))
+    assert long.kv_cache > short.kv_cache and long.context == 1024  # the model's own limit
+    loaded = sum(registry.resident_bytes().values())
+    monkeypatch.setattr(
+        device,
+        "free_bytes",
+        lambda: loaded + short.run - sum(registry.resident_bytes().values()),
+    )
+    registry.load(entries["llava"], new_tokens=1)
+    assert len(registry.resident()) == 2
+    registry.load(entries["llava"], new_tokens=4096)
+    assert registry.resident() == (entries["llava"],)
+
+
+def test_a_card_is_no_use(entries: dict[str, ModelEntry]) -> None:
+    registry.load(entries["eventgpt"])
+    registry.load(entries["llava"])
+    registry.card(entries["eventgpt"])
+    assert registry.resident()[0] == entries["eventgpt"]
+
+
+def test_load_and_unload_as_jobs(entries: dict[str, ModelEntry]) -> None:
+    load = ModelJob(entry=entries["llava"])
+    load.work()
+    assert load.state == "done" and entries["llava"] in registry.resident()
+    unload = ModelJob(entry=entries["llava"], action="unload")
+    unload.work()
+    assert unload.state == "done" and unload.freed > 1000 and unload.title == "tiny-llava"
+    assert entries["llava"] not in registry.resident()
+    again = ModelJob(entry=entries["llava"], action="unload")
+    again.work()
+    assert again.state == "done" and again.freed == 0
+
+
+# what a 7B model needs, by hand
+
+
+def test_the_kv_cache_of_a_7b_model() -> None:
+    """2 x 32 layers x 4096 x 2 bytes: half a MiB per token."""
+    text = shape._text({})
+    assert text.kv_bytes(1, 2) == 2 * 32 * 4096 * 2 == 2**19
+    assert text.linear_weights == 32 * (4 * 4096**2 + 3 * 4096 * 11008) == 6_476_005_376
+    assert text.kv_bytes(2048, 2) == 2**30
+
+
+@pytest.mark.parametrize(
+    ("family", "tokens"), [("eventgpt", 582), ("video_llava", 2056), ("llava", 576)]
+)
+def test_visual_tokens_of_the_published_sizes(family: str, tokens: int) -> None:
+    form = registry.FAMILIES[family].form
+    assert shape._shape(form, {}).visual_tokens == tokens
+
+
+def test_absent_fields_have_transformers_values() -> None:
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, VideoLlavaConfig
+
+    from engine.models.eventgpt_model import EventGPTConfig
+
+    def tower(config: CLIPVisionConfig) -> Tower:
+        return Tower(
+            config.hidden_size,
+            config.num_hidden_layers,
+            config.num_attention_heads,
+            config.image_size,
+            config.patch_size,
+        )
+
+    absent = {name: shape._shape(registry.FAMILIES[name].form, {}) for name in registry.FAMILIES}
+    assert absent["llava"].tower == tower(LlavaConfig().vision_config)
+    assert absent["video_llava"].tower == tower(VideoLlavaConfig().vision_config)
+    assert absent["eventgpt"].tower == tower(EventGPTConfig().tower_config())
+    assert shape._tower({}, shape.CLIP_L_336) == tower(CLIPVisionConfig())
+    llama, text = LlamaConfig(), absent["llava"].text
+    assert (text.hidden, text.intermediate, text.layers) == (4096, 11008, 32)
+    assert (text.hidden, text.layers) == (llama.hidden_size, llama.num_hidden_layers)
+    assert text.kv_heads == llama.num_key_value_heads == text.heads == llama.num_attention_heads
+    assert text.context == llama.max_position_embeddings and text.head_dim == llama.head_dim
+    assert text.vocabulary == llama.vocab_size and text.intermediate == llama.intermediate_size
+
+
+@pytest.mark.parametrize(("kind", "bytes_each"), [("8bit", 1.0), ("4bit", 0.5625)])
+def test_quantized_weights_need_less(
+    entries: dict[str, ModelEntry], kind: str, bytes_each: float
+) -> None:
+    """Only the linear layers between embedding and head shrink."""
+    item = replace(entries["llava"], dtype="float16")
+    whole = registry.needed(item)
+    small = registry.needed(replace(item, quantization=kind))  # type: ignore[arg-type]
+    linear = 2 * (2 * 32 * 8 * (4 + 4) + 3 * 32 * 64)
+    assert whole.weights - small.weights == pytest.approx(linear * (2 - bytes_each), abs=1)
+    assert whole.run == small.run
+    sizes = shape._shape(registry.FAMILIES["llava"].form, {})
+    assert need.of_run(item, sizes, 1).total == need.of_run(item, sizes, 1).run
+
+
+def test_unload_all(entries: dict[str, ModelEntry]) -> None:
+    gone = [weakref.ref(registry.load(item).model) for item in entries.values()]
+    assert registry.unload_all() == 3 and registry.resident() == ()
+    assert [one() for one in gone] == [None] * 3 and registry.unload_all() == 0
+
+
+def test_memory_that_a_run_still_holds_is_not_counted_as_free(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The adapter leaves the registry at once, its memory only when its run has ended."""
+    running = registry.load(entries["llava"])
+    held = sum(registry.resident_bytes().values())
+    room = registry.needed(entries["video_llava"]).total + 100
+    monkeypatch.setattr(device, "free_bytes", lambda: room - held)  # whatever is unloaded
+    with pytest.raises(ModelUnavailable, match="while another model is still in use"):
+        registry.load(entries["video_llava"])
+    assert registry.resident() == () and running.runs == 0
+    monkeypatch.setattr(device, "free_bytes", lambda: room)
+    assert registry.load(entries["video_llava"]).runs == 0
+
+
+def test_a_load_that_runs_out_of_memory_says_so_and_leaves_nothing(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[weakref.ref[torch.nn.Module]] = []
+    load = transformers.LlavaForConditionalGeneration.from_pretrained
+
+    def full(*arguments: Any, **options: Any) -> Any:
+        model, _ = load(*arguments, **options)
+        parts.append(weakref.ref(model))
+        raise torch.OutOfMemoryError("Tried to allocate 14.00 GiB.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transformers.LlavaForConditionalGeneration, "from_pretrained", full)
+        with pytest.raises(ModelUnavailable, match=r"GiB are free \(Tried to allocate") as caught:
+            registry.load(entries["llava"])
+    assert parts[0]() is None and caught.value.__cause__ is not None
+    assert registry.load(entries["llava"]) is not None
+
+
+def test_a_24_gib_card_holds_one_7b_model_at_a_time(
+    entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The published sizes, by their counts of weights: 16 bits, answers of 256 tokens."""
+    counts = {"eventgpt": 7_080_000_000, "video_llava": 7_370_000_000, "llava": 7_063_000_000}
+    needs = {}
+    for family, item in entries.items():
+        monkeypatch.setattr(weights, "weight_count", lambda *_, n=counts[family]: n)
+        sizes = shape._shape(registry.FAMILIES[family].form, {})
+        chosen = replace(item, dtype="float16")
+        needs[family] = need.needed(chosen, Path("unused"), sizes)
+        quantized = need.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
+        assert 5 * 2**30 < quantized.total < 6.2 * 2**30
+    gib = {family: one.total / 2**30 for family, one in needs.items()}
+    assert all(13.1 < size < 15 for size in gib.values()), gib
+    assert needs["eventgpt"].context == 256 + 582 + 256
+    assert needs["video_llava"].context == 2048  # the limit of a config that names none
+    assert min(gib["eventgpt"] + gib["llava"], sum(gib.values())) > 24
