@@ -14,7 +14,7 @@ from typing import Any
 
 from engine import device, settings
 from engine.header import DatasetIdentity, Header, ModelIdentity
-from engine.models import checkpoint
+from engine.models import checkpoint, weights
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 
@@ -80,7 +80,7 @@ def _describe_model(entry: ModelEntry) -> ModelIdentity:
         checkpoint=entry.checkpoint,
         revision=folder.name if entry.folder is None else entry.revision,
         dtype=entry.dtype,
-        digest=checkpoint.digest(folder, entry.name, memo),
+        digest=weights.digest(folder, entry.name, memo),
     )
 
 

@@ -32,6 +32,10 @@ def drop(page: Page) -> None:
     page.get_by_text("3 files: 2 with results, 1 that cannot be used").wait_for()
 
 
+def switch(page: Page, name: str, control: str = "recorded_view") -> None:
+    page.locator(f".st-key-results_{control}").get_by_text(name, exact=True).click()
+
+
 def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: Browser) -> None:
     page = visitor.page
     page.goto(visitor.server + "results")
@@ -45,15 +49,15 @@ def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: 
     assert "results_finding=" in page.url
     expect(page.locator('[data-testid="stDataFrame"]')).to_be_visible()
 
-    page.get_by_text("Figures", exact=True).click()
+    switch(page, "Figures")
     table = page.locator("table.figures").nth(1)
     expect(table).to_contain_text("LLaVA-1.5 (videollava)")
     expect(page.locator(MARKS)).to_have_count(2)
-    page.get_by_text("As recorded", exact=True).click()
+    switch(page, "As recorded", "values")
     expect(table).to_contain_text("617")
     expect(table).not_to_contain_text("LLaVA-1.5 (videollava)")
 
-    page.get_by_text("Acceptance", exact=True).click()
+    switch(page, "Acceptance")
     page.locator(".painted span").first.wait_for()
     page.get_by_label("Name of the set").fill("from a browser")
     page.get_by_role("button", name="Keep as a set").click()
@@ -74,7 +78,7 @@ def test_markup_in_a_file_asks_for_nothing(visitor: Visitor) -> None:
     page.goto(visitor.server + "results")
     drop(page)
     for name in ("Figures", "Acceptance", "Claims"):
-        page.get_by_text(name, exact=True).click()
+        switch(page, name)
         page.wait_for_timeout(500)
     assert page.locator('img[src*="elsewhere"]').count() == 0
     assert visitor.outside == []

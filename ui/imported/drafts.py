@@ -36,12 +36,12 @@ _KINDS = {
 }
 
 
-def show(found: Opened) -> None:
+def show(found: Opened, what: str = "File") -> None:
     usable = tuple(item for item in found.usable if comparing.drafts(item.file))
     if not usable:
         cards.hint(NONE)
         return
-    file = figures.choose(usable, "results_drafts_of").file
+    file = figures.choose(usable, "results_drafts_of", what).file
     left, right = st.columns(2)
     with right:
         gamma = _gamma()
@@ -227,7 +227,7 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
 
 def _paint(picture: Painting) -> None:
     st.html(painted.page(picture))
-    told = f"{painted.words(picture)}."
+    told = f"Tokens {painted.words(picture)}."
     if not picture.certain:
         told += (
             " The file has no tokenizer: which letters belong to which id is inferred from its "

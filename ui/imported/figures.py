@@ -22,10 +22,10 @@ AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothi
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
 
-def choose(items: tuple[Audited, ...], key: str = FILE) -> Audited:
+def choose(items: tuple[Audited, ...], key: str = FILE, what: str = "File") -> Audited:
     """One of these files, at least one; the choice is in the URL."""
     names = [item.name for item in items]
-    name = st.selectbox("File", names, key=key, bind="query-params")
+    name = st.selectbox(what, names, key=key, bind="query-params")
     return next((item for item in items if item.name == name), items[0])
 
 

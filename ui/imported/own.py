@@ -50,7 +50,7 @@ def show_drafts(runs: OpenedRuns) -> None:
         return
     key = ("own pair", runs.key, draft, target)  # acceptance is remembered by the file
     paired = recorded.kept(key, lambda: _paired(usable, str(draft), str(target)))
-    drafts.show(replace(found, items=paired))
+    drafts.show(replace(found, items=paired), "Run")
 
 
 def _paired(items: Sequence[Audited], draft: str, target: str) -> tuple[Audited, ...]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from html import escape
 
 from engine.painting import Painting, Piece
-from ui.text import count
 
 MEANINGS = {
     "accepted": "accepted",
-    "matched": "same token in the same place, but after a rejected one",
+    "matched": "the same in its place, but after a rejected one",
     "rejected": "rejected",
     "beyond": "beyond the target's end",
 }
@@ -60,5 +59,4 @@ def words(found: Painting) -> str:
     counts = dict.fromkeys(MEANINGS, 0)
     for piece in found.pieces:
         counts[piece.state] += piece.end - piece.first
-    told = [f"{count(n, 'token')} {MEANINGS[state]}" for state, n in counts.items() if n]
-    return ", ".join(told)
+    return "; ".join(f"{MEANINGS[state]}: {n:,}" for state, n in counts.items() if n)

@@ -35,5 +35,5 @@ def test_a_state_that_is_not_known_never_becomes_a_class() -> None:
 
 def test_the_words_count_tokens() -> None:
     assert painted.words(picture("a", "b")) == (
-        "1 token accepted, 1 token same token in the same place, but after a rejected one"
+        "accepted: 1; the same in its place, but after a rejected one: 1"
     )
