@@ -206,7 +206,8 @@ def test_a_report_takes_files_and_kept_sets_together(
         ([], "Name either runs, or published files after --imported."),
         (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
         (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
-        (["--imported", "/no/such/x.json"], "no file"),
+        (["--imported", "/no/such/x.json"], "x.json is neither a file nor a folder nor a kept set"),
+        (["--imported", "x" * 5000], "nor a kept set"),
         (["--imported", "{folder}", "--out", "/no/such/folder/x.md"], "cannot be written"),
     ],
 )

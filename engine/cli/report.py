@@ -14,7 +14,7 @@ from typing import Any
 from engine import settings, store
 from engine.cli.common import plain, say
 from engine.errors import BadInput, StoreError
-from engine.records import ResultFile, parsing, reader, sets
+from engine.records import RecordsError, ResultFile, parsing, reader, sets
 
 FORMATS = ("md", "html", "csv", "json", "trace")
 DOCUMENTS = ("md", "html")
@@ -70,6 +70,8 @@ def _imported(options: argparse.Namespace) -> int:
             say(file.message)
         wrong = wrong or len(unread) == len(found)
         files += found
+    if all(file.status == "unknown" for file in files):
+        return 2  # there is nothing to report
     page = imported_report.page if options.format == "html" else imported_report.markdown
     _give(options, [page(files)])
     return 2 if wrong else 0
@@ -78,9 +80,22 @@ def _imported(options: argparse.Namespace) -> int:
 def _files(name: str) -> tuple[ResultFile, ...]:
     """A path first, else a kept set."""
     path = Path(name)
-    if name in sets.names() and not path.exists():
+    there = _exists(path)
+    if name in sets.names() and not there:
         return sets.load(name)
+    if not there:
+        known = ", ".join(sets.names()) or "none"
+        raise RecordsError(
+            f"{parsing.shown(name)} is neither a file nor a folder nor a kept set (kept: {known})."
+        )
     return tuple(reader.iterate(parsing.find([path]), _progress))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a null byte
+        return False
 
 
 def _progress(done: int, every: int, _name: str) -> None:
