@@ -27,6 +27,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.results_page
+	$(BIN)/python -m benchmarks.records
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train

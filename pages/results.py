@@ -1,7 +1,8 @@
-"""Results: runs that are kept, each by itself and against each other, down to a single answer.
+"""Results: runs that are kept, each by itself and against each other, down to a single answer, and
+published result files beside them.
 
-Boundary: puts the parts of ui/results on the page.  What is chosen is in the URL; nothing is
-computed before its view is looked at.
+Boundary: puts the parts of ui/results and ui/imported on the page.  What is chosen is in the URL;
+nothing is computed before its view is looked at.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from ui import cards, front, links, runs
+from ui.imported import adding, beside, own
+from ui.imported import view as recorded
+from ui.imported.sources import SetSource, VisitSource
 from ui.results import chosen, comparing, opened, origin, overview, sample, samples
 from ui.results.opened import Opened
-from ui.results.sources import Source
+from ui.results.sources import RunSource, Source
 from ui.text import when
 
 NONE_YET = (
@@ -22,7 +26,14 @@ NONE_YET = (
     "as it is measured, and the run appears here at once:"
 )
 COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
-CHOOSE = "Choose a run on the left, or several to compare them."
+FILES = (
+    "Published result files of the original benchmark can be looked at too, without a GPU: import "
+    "them above."
+)
+CHOOSE = (
+    "Choose a run or a set of published files on the left, or several to see them side by side."
+)
+SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsewhere"}
 
 
 def show_samples(found: Opened) -> None:
@@ -35,6 +46,8 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparing.show),
     "samples": ("Samples", show_samples),
+    "drafts": ("Acceptance", own.show_drafts),
+    "audit": ("Audit", own.show_audit),
     "agreement": ("Agreement with references", origin.agree),
     "origin": ("What ran", origin.show),
     "reports": ("Reports", origin.reports),
@@ -82,20 +95,57 @@ def show(picked: Sequence[Source]) -> None:
     view(found)
 
 
+def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Source]) -> None:
+    """Published files, by themselves or beside the chosen runs."""
+    found = recorded.open_(picked)
+    if found is None:
+        return
+    recorded.head(found)
+    side = "recorded"
+    if mine:
+        chosen_side = st.segmented_control(
+            "What to look at",
+            list(SIDES),
+            default="both",
+            required=True,
+            format_func=lambda one: SIDES[one],
+            key="results_side",
+            bind="query-params",
+        )
+        side = chosen_side or "both"
+    if side == "runs":
+        show(mine)
+        return
+    found = recorded.values(found)
+    if side == "recorded":
+        recorded.show(found)
+        return
+    try:
+        beside.show(opened.open_(mine), found)
+    except StageScopeError as error:
+        cards.problem(str(error), "results_open")
+
+
 def main() -> None:
     runs.keep_alive()
     links.remember()
     with st.sidebar:
         picked = chosen.choose()
     st.title("Results", anchor=False)
+    adding.panel(expanded=not picked)
+    files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
+    mine = [one for one in picked or () if isinstance(one, RunSource)]
     if picked is None:
         cards.hint(NONE_YET)
         st.code(COMMAND, language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
+        cards.small(FILES, "results_files")
     elif not picked:
         cards.hint(CHOOSE)
+    elif files:
+        show_imported(files, mine)
     else:
-        show(picked)
+        show(mine)
 
 
 front.through_app()

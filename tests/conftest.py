@@ -10,7 +10,9 @@ from PIL import Image
 
 from engine.types import Sample
 
-REAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "real"
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+REAL = SHARED / "real"
+RECORDED = SHARED / "recorded"
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +69,10 @@ def real_root() -> Path:
     if not REAL.is_dir():
         pytest.skip("the real recordings (../shared/data/real) are not on this machine")
     return REAL
+
+
+@pytest.fixture
+def recorded_root() -> Path:
+    if not RECORDED.is_dir():
+        pytest.skip("the published files (../shared/data/recorded) are not on this machine")
+    return RECORDED

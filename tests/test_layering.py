@@ -19,6 +19,9 @@ FORBIDDEN = {
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
+    "engine/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
+    "engine/headlines.py": {"audit", "pipeline", "jobs", "models", "imported_report"},
+    "engine/imported_report.py": {"pipeline", "jobs", "models", "cli"},
     "engine/memory.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/device.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "memory"},
     "engine/download.py": {"pipeline", "jobs", "cli", "media", "cache"},
@@ -71,6 +74,13 @@ def test_inside_the_engine_imports_point_downwards(name: str, others: set[str]) 
     assert not known & others
 
 
+@pytest.mark.parametrize("path", files("engine/records", "engine/audit"), ids=str)
+def test_readers_and_rules_know_no_models_and_no_runs(path: Path) -> None:
+    known = {part.split(".")[1] for part in imports(path) if part.startswith("engine.")}
+    assert not known & {"pipeline", "jobs", "models", "media", "cache", "cli"}
+    assert "audit" not in known or path.parent.name == "audit"
+
+
 def test_only_the_registry_names_a_concrete_model() -> None:
     concrete = {"llava", "video_llava", "eventgpt", "hf_llava"}
     for path in files("engine"):
@@ -88,6 +98,7 @@ def test_only_the_cache_knows_diskcache() -> None:
     "module",
     [
         "engine",
+        "engine.imported_report",
         "engine.dataset",
         "engine.run_job",
         "engine.benchmark_job",

@@ -31,15 +31,15 @@ def segments(medians: Medians) -> pd.DataFrame:
     return frame.assign(ms=frame["end"] - frame["start"])
 
 
-def chart(medians: Medians) -> alt.Chart:
-    """The labels in the order given, the stages in theirs."""
+def chart(medians: Medians, what: str = "median") -> alt.Chart:
+    """The labels in the order given, the stages in theirs; `what` a bar's length is, in words."""
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
     found = bars.encode(
         y=alt.Y(
             "model:N", sort=list(medians), title=None, axis=alt.Axis(labelLimit=320, ticks=False)
         ),
-        x=alt.X("start:Q", title="median of each stage (ms), end to end"),
+        x=alt.X("start:Q", title=f"{what} of each stage (ms), end to end"),
         x2="end:Q",
         color=alt.Color(
             "stage:N",
@@ -49,16 +49,16 @@ def chart(medians: Medians) -> alt.Chart:
         tooltip=[
             alt.Tooltip("model:N", title="Model"),
             alt.Tooltip("stage:N", title="Stage"),
-            alt.Tooltip("ms:Q", title="Median (ms)", format=",.2f"),
+            alt.Tooltip("ms:Q", title=f"{what.capitalize()} (ms)", format=",.2f"),
         ],
     )
     return found.properties(height=_BAND * max(1, len(medians)) + _AROUND)
 
 
-def words(medians: Medians) -> str:
+def words(medians: Medians, what: str = "median") -> str:
     """The chart as sentences, for those who do not see it."""
     told = [
         f"{label}: " + ", ".join(f"{part} {ms(parts[part])}" for part in PARTS if part in parts)
         for label, parts in medians.items()
     ]
-    return "Bars of the stages' medians. " + " ".join(f"{one}." for one in told)
+    return f"Bars of the stages' {what}s. " + " ".join(f"{one}." for one in told)

@@ -17,6 +17,7 @@ NUMBERS = (
     *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
+    "results_gamma",
 )
 NAMES = (
     *("compare_root", "compare_sample", "compare_models"),

@@ -1,6 +1,6 @@
-"""report: runs as Markdown, HTML, CSV, JSON or a trace.
+"""report: runs as Markdown, HTML, CSV, JSON or a trace; published result files as a document.
 
-Boundary: finds the runs and says where the text goes; a file is whole or not there.
+Boundary: finds runs and files and says where the text goes; a file is whole or not there.
 """
 
 from __future__ import annotations
@@ -13,34 +13,102 @@ from typing import Any
 
 from engine import settings, store
 from engine.cli.common import plain, say
-from engine.errors import StoreError
+from engine.errors import BadInput, StoreError
+from engine.records import RecordsError, ResultFile, parsing, reader, sets
 
 FORMATS = ("md", "html", "csv", "json", "trace")
+DOCUMENTS = ("md", "html")
+STEP = 10  # files between two lines of progress
 
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("report", help="what runs found, as a document or as data")
-    sub.add_argument("runs", nargs="+", metavar="RUN", help="folder or name of a run")
+    sub.add_argument("runs", nargs="*", metavar="RUN", help="folder or name of a run")
+    sub.add_argument(
+        "--imported",
+        nargs="+",
+        metavar="FILE|FOLDER|NAME",
+        help="published result files, or a set that `import --save` has kept (md or html)",
+    )
     sub.add_argument("--format", default="md", choices=FORMATS)
     sub.add_argument("--out", type=Path, help="a file to write (default: standard output)")
     sub.set_defaults(run=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
+    _check(options)
+    if options.imported:
+        return _imported(options)
     from engine import report
 
     base = settings.load().runs_dir
     runs = [store.read(store.find(name, base)) for name in options.runs]
-    pieces = report.write(runs, options.format)
-    if options.out is None:
-        for piece in pieces:
-            sys.stdout.write(plain(piece))
-    else:
-        _write(options.out, pieces)
+    _give(options, report.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if bool(options.runs) == bool(options.imported):
+        raise BadInput("Name either runs, or published files after --imported.")
+    if options.imported and options.format not in DOCUMENTS:
+        raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
+
+
+def _imported(options: argparse.Namespace) -> int:
+    """2 where a name that was typed cannot be used, or nothing of a folder can."""
+    from engine import imported_report
+
+    files: list[ResultFile] = []
+    wrong = False
+    for name in options.imported:
+        found = _files(name)
+        unread = [file for file in found if file.status == "unknown"]
+        for file in unread:
+            say(file.message)
+        wrong = wrong or len(unread) == len(found)
+        files += found
+    if all(file.status == "unknown" for file in files):
+        return 2  # there is nothing to report
+    page = imported_report.page if options.format == "html" else imported_report.markdown
+    _give(options, [page(files)])
+    return 2 if wrong else 0
+
+
+def _files(name: str) -> tuple[ResultFile, ...]:
+    """A path first, else a kept set."""
+    path = Path(name)
+    there = _exists(path)
+    if name in sets.names() and not there:
+        return sets.load(name)
+    if not there:
+        known = ", ".join(sets.names()) or "none"
+        raise RecordsError(
+            f"{parsing.shown(name)} is neither a file nor a folder nor a kept set (kept: {known})."
+        )
+    return tuple(reader.iterate(parsing.find([path]), _progress))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a null byte
+        return False
+
+
+def _progress(done: int, every: int, _name: str) -> None:
+    if every > STEP and done and done % STEP == 0:
+        say(f"{done:,} of {every:,} files read")
+
+
+def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
+    if options.out is not None:
+        _write(options.out, pieces)
+        return
+    for piece in pieces:
+        sys.stdout.write(plain(piece))
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:

@@ -11,8 +11,9 @@ import streamlit as st
 
 from engine.errors import StoreError
 from ui import cards
+from ui.imported import sources as imported
 from ui.results import sources
-from ui.results.sources import Source
+from ui.results.sources import Listed
 from ui.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
@@ -24,13 +25,14 @@ STATES = {
     "running": "Running",
     "stopped": "Not finished",
     "unreadable": "Unreadable",
+    imported.ELSEWHERE: imported.ELSEWHERE_WORDS,
 }
 
 
-def choose() -> tuple[Source, ...] | None:
+def choose() -> tuple[Listed, ...] | None:
     """Draw the list; the chosen ones in its order, None where there is no run at all."""
     try:
-        found = sources.listing()
+        found: tuple[Listed, ...] = (*sources.listing(), *imported.listing())
     except StoreError as error:
         cards.problem(str(error), "results_runs")
         return ()
@@ -54,7 +56,7 @@ def keys() -> list[str]:
     return found
 
 
-def _say_unknown(found: Sequence[Source], chosen: Sequence[str]) -> None:
+def _say_unknown(found: Sequence[Listed], chosen: Sequence[str]) -> None:
     unknown = [key for key in chosen if key not in {one.key for one in found}]
     if unknown:
         cards.notice(
@@ -64,7 +66,7 @@ def _say_unknown(found: Sequence[Source], chosen: Sequence[str]) -> None:
         )
 
 
-def _filtered(found: Sequence[Source]) -> list[Source]:
+def _filtered(found: Sequence[Listed]) -> list[Listed]:
     text = st.text_input(
         "Runs",
         key="results_find",
@@ -94,7 +96,7 @@ def _filtered(found: Sequence[Source]) -> list[Source]:
     return [one for one in found if fits(one, text or "", model, state)]
 
 
-def fits(one: Source, text: str, model: str | None, state: str | None) -> bool:
+def fits(one: Listed, text: str, model: str | None, state: str | None) -> bool:
     """Whether a source passes the filters; every word of the text has to be in it."""
     told = " ".join((one.name, one.key, when(one.created), one.dataset, *one.models)).lower()
     return (
@@ -104,7 +106,7 @@ def fits(one: Source, text: str, model: str | None, state: str | None) -> bool:
     )
 
 
-def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
+def _list(found: Sequence[Listed], chosen: Sequence[str]) -> None:
     if not found:
         st.caption("No run fits these filters.")
     shown = found if st.session_state.get("results_all") else found[:FEW]
@@ -118,7 +120,7 @@ def _list(found: Sequence[Source], chosen: Sequence[str]) -> None:
         st.caption(f"{count(MOST, 'run')} at most: take one out to choose another.")
 
 
-def _line(one: Source, chosen: bool, full: bool) -> None:
+def _line(one: Listed, chosen: bool, full: bool) -> None:
     key = f"results_pick_{one.key}"
     st.session_state[key] = chosen
     st.checkbox(
@@ -131,16 +133,32 @@ def _line(one: Source, chosen: bool, full: bool) -> None:
     cards.small(one.problem or words(one), f"run_{one.key}")
 
 
-def words(one: Source) -> str:
+def words(one: Listed) -> str:
     """A source in two short lines."""
-    return f"{STATES.get(one.state, one.state).lower()} · {one.amount}\n{', '.join(one.models)}"
+    state = f"{STATES.get(one.state, one.state).lower()} · {one.amount}"
+    return "\n".join(filter(None, (state, ", ".join(one.models))))
 
 
 def _pick(key: str) -> None:
     """Takes a run into the choice or out of it; what was open of another choice is closed."""
-    found = [other for other in keys() if other != key]
     if st.session_state[f"results_pick_{key}"]:
-        found.append(key)
+        add(key)
+    else:
+        drop(key)
+
+
+def add(key: str) -> None:
+    """For callbacks: also chosen, in place of the first one where there are enough."""
+    others = [other for other in keys() if other != key]
+    _put([*others[max(0, len(others) - MOST + 1) :], key])
+
+
+def drop(key: str) -> None:
+    """For callbacks: no longer chosen."""
+    _put([other for other in keys() if other != key])
+
+
+def _put(found: list[str]) -> None:
     st.session_state[KEYS] = found
     st.query_params[KEYS] = found
     for name in ("results_sample", "results_page"):

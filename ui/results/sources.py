@@ -26,8 +26,8 @@ FILES = (HEADER, store.RESULTS, store.JOURNAL, store.SUMMARY)
 STALE_S = 3  # a lock that was let go shows up so late at most
 
 
-class Source(Protocol):
-    """What can be chosen.  `key` stands in the URL, `name` tells equal models apart."""
+class Listed(Protocol):
+    """What stands in the list.  `key` stands in the URL, `name` tells equal models apart."""
 
     @property
     def key(self) -> str: ...
@@ -50,6 +50,10 @@ class Source(Protocol):
     def problem(self) -> str:
         """Why it cannot be opened, or nothing."""
         ...
+
+
+class Source(Listed, Protocol):
+    """What can be opened as a table of results."""
 
     def stamp(self) -> Stamp:
         """Changes with what read() gives."""

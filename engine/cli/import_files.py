@@ -1,0 +1,109 @@
+"""import: published result files, their figures, and which of them to believe.
+
+Boundary: reads files, prints figures and findings; keeps a set only with --save.  Their report is
+the report command's.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.acceptance import GAMMA
+from engine.audit import Finding, audit
+from engine.cli.common import add_json, out, say
+from engine.errors import BadInput
+from engine.records import parsing, reader, summary
+from engine.records.types import ResultFile, milliseconds
+
+STEP = 10  # files between two lines of progress
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("import", help="published result files, read and audited")
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE|FOLDER")
+    add_json(parser)
+    parser.add_argument("--save", metavar="NAME", help="keep the set for the Results page")
+    parser.add_argument(
+        "--gamma", type=int, default=GAMMA, help=f"draft length for acceptance (default {GAMMA})"
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check(options)
+    found = parsing.find(options.paths)
+    files, audited = [], []
+    for file in reader.iterate(found, _progress):
+        if file.status == "unknown":
+            say(file.message)
+        files.append(file)
+        audited.append((file, audit(file)))
+    if options.save:
+        _save(options.save, found, files)
+    table = {"files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited]}
+    out(table, "\n\n".join(_text(file, rules) for file, rules in audited), options)
+    return _code(options.paths, found, files)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """What would only fail after all the work fails before it."""
+    if not 1 <= options.gamma <= 64:
+        raise BadInput(f"--gamma is {options.gamma}: choose a draft length from 1 to 64.")
+    if options.save:
+        from engine.records import sets
+
+        sets.check_name(options.save)
+
+
+def _code(paths: list[Path], found: list[tuple[str, Path]], files: list[ResultFile]) -> int:
+    """2 where a file that was named cannot be used, or none of a folder's can."""
+    named = set(paths)
+    bad = [file.status == "unknown" for file in files]
+    wrong = [unknown for unknown, (_, path) in zip(bad, found, strict=True) if path in named]
+    return 2 if all(bad) or any(wrong) else 0
+
+
+def _progress(done: int, every: int, _name: str) -> None:
+    if every > STEP and done % STEP == 0:
+        say(f"{done:,} of {every:,} files read")
+
+
+def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> None:
+    """Keeps the files that could be read."""
+    from engine.records import sets
+
+    usable = [pair for pair, file in zip(found, files, strict=True) if file.status != "unknown"]
+    if not usable:
+        raise BadInput("No file could be read: nothing is kept.")
+    sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
+    say(f"Kept {len(usable):,} files as {name}.")
+
+
+def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
+    lines = [f"{file.name}  {file.group}  {file.samples} records, {len(file.failures)} errors"]
+    if file.message:
+        lines.append(f"  {file.message}")
+    for model in summary.models(file):
+        lines.append(f"  {model.model} (n {model.n}): claimed {model.claimed}; {model.evidence}")
+        lines += [_stage(key, stage) for key, stage in model.stages.items()]
+        told, mended = model.tokens_recorded, model.tokens_corrected
+        if told.n:
+            lines.append(
+                f"    tokens  mean {told.mean:.1f}, median {told.median:.1f}; "
+                f"corrected mean {mended.mean:.1f}, median {mended.median:.1f}"
+            )
+    lines += [f"  {one.severity}: {one.message}" for one in findings]
+    return "\n".join(lines)
+
+
+def _stage(key: str, stage: summary.Stage) -> str:
+    told = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
+    shown = [f"{milliseconds(key, v):,.4g} ms" if v is not None else "-" for v in told]
+    after = stage.corrected.mean if stage.corrected else None
+    mended = f"{milliseconds(key, after):,.4g} ms" if after is not None else "not measured"
+    return (
+        f"    {key}  mean {shown[0]}, median {shown[1]}, without the first {shown[2]}; "
+        f"corrected mean {mended}"
+    )

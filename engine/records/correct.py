@@ -1,0 +1,168 @@
+"""Corrected records beside the recorded ones: what can be mended is, the rest is left out.
+
+The rules and their proof: README, "Published result files".  A corrected record differs only by
+its `marks`:  "sliced" (60 new tokens were cut off the count), "prompt" (the prompt stood in the
+answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the
+stage that shows it), "total" (made of the
+stages), "placeholder:KEY" (a stage that was never measured).
+
+Boundary: changes records; the sentences about it are the audit's.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from engine.records.identity import CLIP_TOKENS, EXPANSION, IMAGE_ID, KEY_FAMILY
+from engine.records.types import Group, Identity, Part, Record, milliseconds
+
+SLICE = 60  # ids of the scripts' prompt, cut off answers that never held it
+ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
+WORDS = 0.8
+PLACEHOLDER_MS = 0.01
+COLD_RATIO = 3.0
+TOLERANCE = 0.02
+_TIMED = frozenset("ABCDE")
+
+
+def corrected(
+    records: Sequence[Record], group: Group, identities: Mapping[str, Identity]
+) -> tuple[Record, ...]:
+    """The records in their order, each mended where the file proves it wrong."""
+    empty = placeholders(records, group)
+    cold = cold_stages(records, group)
+    found = []
+    for record in records:
+        identity = identities.get(record.model)
+        mended = _stripped(_sliced(record))
+        mended = _context(mended, identity)
+        mended = _without(mended, empty.get(record.model, ()))
+        mended = _total(mended, group)
+        if record.path in cold:
+            mended = _mark(mended, "cold", *(f"cold:{key}" for key in cold[record.path]))
+        found.append(mended)
+    return tuple(found)
+
+
+def _mark(record: Record, *marks: str) -> Record:
+    return replace(record, marks=record.marks | set(marks))
+
+
+def is_sliced(record: Record) -> bool:
+    """EventGPT's count is below 0.8 of its words: the first 60 ids were cut off."""
+    if KEY_FAMILY.get(record.model) != "eventgpt" or record.tokens is None or not record.text:
+        return False
+    return record.tokens < WORDS * len(record.text.split())
+
+
+def _sliced(record: Record) -> Record:
+    if not is_sliced(record) or record.tokens is None:
+        return record
+    return _mark(replace(record, tokens=record.tokens + SLICE), "sliced")
+
+
+def prompt_ids(ids: Sequence[int] | None) -> int:
+    """How many of the ids are the prompt's: up to and with "ASSISTANT:", if that is there."""
+    if not ids or not (ids[0] == 1 or IMAGE_ID in ids):
+        return 0
+    size = len(ASSISTANT)
+    for start in range(len(ids) - size + 1):
+        if tuple(ids[start : start + size]) == ASSISTANT:
+            return start + size
+    return 0
+
+
+def _stripped(record: Record) -> Record:
+    cut = prompt_ids(record.ids)
+    if not cut or record.ids is None:
+        return record
+    ids = record.ids[cut:]
+    return _mark(replace(record, ids=ids, tokens=float(len(ids))), "prompt")
+
+
+def is_doubled(context: float | None, identity: Identity | None) -> bool:
+    """Video-LLaVA's context with its 2,048 patch tokens counted a second time."""
+    if context is None or identity is None or identity.family != "video_llava":
+        return False
+    return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
+
+
+def _context(record: Record, identity: Identity | None) -> Record:
+    if not is_doubled(record.context, identity) or record.context is None:
+        return record
+    return _mark(replace(record, context=record.context - EXPANSION), "context")
+
+
+def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str, ...]]:
+    """By model, the stages that never took more than 10 microseconds: they were not measured."""
+    longest: dict[tuple[str, str], float] = {}
+    for record in records:
+        for key, value in record.times.items():
+            place = record.model, key
+            longest[place] = max(longest.get(place, 0.0), milliseconds(key, value))
+    found: dict[str, tuple[str, ...]] = {}
+    for (model, key), most in longest.items():
+        if most <= PLACEHOLDER_MS and group.stages.get(key, "total") != "total":
+            found[model] = (*found.get(model, ()), key)
+    return found
+
+
+def _without(record: Record, keys: Sequence[str]) -> Record:
+    if not keys:
+        return record
+    times = {key: value for key, value in record.times.items() if key not in keys}
+    return _mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
+
+
+def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
+    """(key, value) of the record's time for this part of a run, in the file's unit."""
+    if not record.times:
+        return None
+    for key, found in group.stages.items():
+        if found == part and key in record.times:
+            return key, record.times[key]
+    return None
+
+
+def stage_sum(record: Record, group: Group) -> float | None:
+    """The sum of a record's stages in the file's unit; None unless it has at least two.
+
+    Where decoding is given whole, its prefill and steps are not added to it.
+    """
+    parts = {key: group.stages.get(key, "total") for key in record.times}
+    skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
+    found = [record.times[key] for key, part in parts.items() if part not in skipped]
+    return sum(found) if len(found) > 1 else None
+
+
+def _total(record: Record, group: Group) -> Record:
+    """A total that its own stages exceed is replaced by their sum."""
+    total, stages = part_of(record, group, "total"), stage_sum(record, group)
+    if group.letter[0] not in _TIMED or total is None or stages is None:
+        return record
+    key, value = total
+    if stages - value <= TOLERANCE * stages:
+        return record
+    return _mark(replace(record, times={**record.times, key: stages}), "total")
+
+
+def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, float]]:
+    """By path of a first record, its stages over three times the median of the rest, and that.
+
+    Only stages that do the same work for every sample are looked at: loading depends on the disk,
+    decoding on the answer's length.
+    """
+    rows: dict[str, list[Record]] = {}
+    for record in records:
+        rows.setdefault(record.model, []).append(record)
+    found: dict[str, dict[str, float]] = {}
+    for first, *rest in rows.values():
+        for key, value in first.times.items():
+            if group.stages.get(key) in ("preprocess", "vision", "prefill"):
+                values = [record.times[key] for record in rest if key in record.times]
+                usual = statistics.median(values) if len(values) > 1 else 0.0
+                if usual > 0 and value > COLD_RATIO * usual:
+                    found.setdefault(first.path, {})[key] = usual
+    return found

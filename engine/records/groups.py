@@ -1,0 +1,177 @@
+"""Which group a file belongs to, by its keys alone, and its way into the common form.
+
+Boundary: file names are never looked at.  A file of another kind is "unknown" and says which keys
+it has; a run that only failed is "failed" and has no figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from engine.records import correct, identity, paired, timed
+from engine.records.cells import Cells, brief, flat
+from engine.records.parsing import RecordsError, parse, shown
+from engine.records.reading import Reading
+from engine.records.types import Group, ResultFile
+
+UNKNOWN = Group("?", "unknown")
+FAILED = Group("Z", "failed run (results empty, only errors)")
+Reader = Callable[[Any, Reading], None]
+SHOWN_KEYS = 8
+
+
+def read_bytes(name: str, data: bytes) -> ResultFile:
+    """A file's bytes in the common form; never raises for what they hold."""
+    title = shown(name)
+    try:
+        value = parse(data, title)
+    except RecordsError as error:
+        return unreadable(title, str(error), len(data))
+    return read_value(title, value, len(data))
+
+
+def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
+    """The place of a file that could not be read, with the reason."""
+    return ResultFile(name, UNKNOWN, "unknown", message, bytes=size)
+
+
+def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
+    """A parsed JSON value in the common form."""
+    found = group_of(value)
+    if found is None:
+        return unreadable(name, f"{name} is of another kind: {_keys(value)}.", size)
+    group, reader = found
+    reading = Reading(group, Cells())
+    reader(value, reading)
+    return _finish(name, value, reading, size)
+
+
+def group_of(value: Any) -> tuple[Group, Reader] | None:
+    """The group and its reader, or None for a file of another kind."""
+    if isinstance(value, list):
+        return (timed.FLAT, timed.flat_rows) if _is_flat(value) else None
+    if not isinstance(value, dict):
+        return None
+    if "eventgpt_results" in value or "videollava_results" in value:
+        return timed.LEGACY, timed.legacy_rows
+    if "baseline_per_sample" in value or "sd_per_sample" in value:
+        return paired.WALLCLOCK, paired.wallclock_rows
+    if any(isinstance(value.get(m), dict) and "samples" in value[m]
+           for m in ("eventgpt", "videollava")):  # fmt: skip
+        return timed.FRAMES, timed.frame_rows
+    if value.get("results") == [] and value.get("errors"):
+        return FAILED, _nothing
+    return _by_rows(value)
+
+
+def _is_flat(value: list[Any]) -> bool:
+    first = next((item for item in value if isinstance(item, dict)), {})
+    return any(key.startswith(("egpt_", "llava_", "videollava_")) for key in first)
+
+
+def _by_rows(value: dict[str, Any]) -> tuple[Group, Reader] | None:
+    """Groups whose rows stand in `results` or `samples`, told apart by the rows' keys."""
+    for name in ("samples", "results"):
+        rows = value.get(name)
+        if isinstance(rows, list):
+            keys = {key for item in rows[:50] if isinstance(item, dict) for key in item}
+            nested = _nested_keys(rows[:50])
+            if nested:
+                return _staged(nested, name)
+            if "egpt_prefill_time" in keys:
+                return timed.PARALLEL, timed.stage_rows
+            found = _paired(keys, rows)
+            if found:
+                return found
+    return None
+
+
+def _nested_keys(rows: list[Any]) -> set[str]:
+    return {
+        key
+        for item in rows
+        if isinstance(item, dict)
+        for model in ("eventgpt", "videollava")
+        if isinstance(item.get(model), dict)
+        for key in item[model]
+    }
+
+
+def _staged(keys: set[str], name: str) -> tuple[Group, Reader] | None:
+    if name == "samples" and "stage4_time" in keys:
+        return timed.NEWEST, timed.newest_rows
+    if "stage5_time" in keys or "stage4_time" in keys:
+        return timed.STAGES, timed.stage_rows
+    if keys & {"draft_time", "generation_time", "prefill_time", "vision_time"}:
+        return timed.PARALLEL, timed.stage_rows
+    return (timed.NEWEST, timed.newest_rows) if name == "samples" and keys else None
+
+
+def _paired(keys: set[str], rows: list[Any]) -> tuple[Group, Reader] | None:
+    if "sd_output_tokens" in keys or "adapted_draft_tokens" in keys or "vl_verify_ms" in keys:
+        return paired.SPECULATION, paired.speculation_rows
+    lists = {key for item in rows[:50] if isinstance(item, dict)
+             for key, inner in item.items() if isinstance(inner, list)}  # fmt: skip
+    if lists & {"eventgpt_tokens", "egpt_tokens", "draft_tokens"}:
+        return paired.PAIRS, paired.pair_rows
+    if lists & {"videollava_tokens", "vl_tokens", "target_tokens"}:
+        return paired.PAIRS, paired.pair_rows
+    if keys & {"egpt_text", "vl_text", "acceptance_estimate"}:
+        return paired.TEXTS, paired.text_rows
+    return None
+
+
+def _nothing(_value: Any, _reading: Reading) -> None:
+    """A failed run has no rows."""
+
+
+def _keys(value: Any) -> str:
+    if isinstance(value, dict):
+        names = [shown(brief(key, 40)) for key in list(value)[:SHOWN_KEYS]]
+        more = ", ..." if len(value) > SHOWN_KEYS else ""
+        return f"unknown: keys {', '.join(names)}{more}" if names else "an empty object"
+    if isinstance(value, list):
+        first = next((item for item in value if isinstance(item, dict)), None)
+        return f"a list; {_keys(first)}" if first else "a list without known objects"
+    return f"a single {type(value).__name__}"
+
+
+def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
+    document = value if isinstance(value, dict) else {}
+    config = flat(document.get("config"))
+    failures = reading.cells.failures(document.get("errors"))
+    identities = {
+        model: identity.identify(
+            model,
+            reading.claimed.get(model),
+            [record for record in reading.records if record.model == model],
+            config,
+        )
+        for model in reading.models
+    }
+    failed = not reading.records
+    return ResultFile(
+        name=name,
+        group=reading.group,
+        status="failed" if failed else "ok",
+        message=_why_failed(name, failures) if failed else "",
+        unit=reading.unit,
+        models=tuple(model for model in reading.models if not failed),
+        records=tuple(reading.records),
+        corrected=correct.corrected(reading.records, reading.group, identities),
+        failures=failures,
+        figures=tuple(reading.figures),
+        claims=tuple(reading.claims),
+        identities={} if failed else identities,
+        config=config,
+        problems=tuple(reading.cells.problems),
+        draft="" if failed else reading.draft,
+        target="" if failed else reading.target,
+        bytes=size,
+    )
+
+
+def _why_failed(name: str, failures: tuple[Any, ...]) -> str:
+    reason = f"; the first says: {failures[0].message}" if failures else ""
+    return f"{name} holds no result: all of its {len(failures)} samples failed{reason}."

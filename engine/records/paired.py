@@ -1,0 +1,155 @@
+"""Readers of files that compare answers: token pairs (F), end-to-end times (G), texts alone (H).
+
+Boundary: reads the keys; judges nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.records.cells import question_of, sample_name
+from engine.records.reading import Reading
+from engine.records.types import Group
+
+PAIRS = Group("F", "token-pairs", {"time": "total"})
+SPECULATION = Group(
+    "F",
+    "token-pairs",
+    {"prefill_ms": "prefill", "draft_ms": "steps", "decode_ms": "steps", "time_ms": "total"},
+)
+WALLCLOCK = Group(
+    "G",
+    "e2e-wallclock",
+    {
+        "prefill_ms": "prefill",
+        "decode_ms": "steps",
+        "total_ms": "total",
+        "sd_decode_ms": "steps",
+        "sd_total_ms": "total",
+    },
+)
+TEXTS = Group("H", "text-only/estimates", {"time": "total"})
+ADAPTED = "EventGPT's draft, through an adapter"
+PREFIXES = {  # the names of two models in one row, draft first
+    "eventgpt": ("eventgpt", "videollava"),
+    "draft": ("draft", "target"),
+    "egpt": ("egpt", "vl"),
+}
+
+
+def pair_rows(data: dict[str, Any], reading: Reading) -> None:
+    """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them."""
+    name = "samples" if "samples" in data else "results"
+    rows = list(reading.cells.objects(data.get(name), name))
+    draft, target = _names(rows)
+    reading.pair(draft, target)
+    models = [draft, target]
+    if any("adapter_tokens" in item for _, _, item in rows):
+        models.insert(1, "adapter")
+        reading.claimed["adapter"] = ADAPTED
+    times = [_pair_row(reading, models, *row) for row in rows]
+    if not any(times):
+        reading.unit = "-"
+    for summary in ("results", "summary"):
+        if isinstance(data.get(summary), dict):
+            reading.state(data[summary], summary)
+
+
+def _names(rows: list[tuple[int, str, dict[str, Any]]]) -> tuple[str, str]:
+    keys = {key for _, _, item in rows for key in item}
+    for prefix, models in PREFIXES.items():
+        if f"{prefix}_tokens" in keys:
+            return models
+    return PREFIXES["egpt"]
+
+
+def _pair_row(
+    reading: Reading, models: list[str], index: int, path: str, item: dict[str, Any]
+) -> bool:
+    cells, timed = reading.cells, False
+    sample = sample_name(item, index)
+    question = question_of(item)
+    for model in models:
+        ids = cells.ids(item, path, f"{model}_tokens", f"{model}_token_ids")
+        numbers = cells.numbers({"time": item.get(f"{model}_time")}, f"{path}.{model}", ["time"])
+        text = cells.text(item, path, f"{model}_text", f"{model}_output")
+        if ids is None and text is None:
+            continue
+        timed = timed or bool(numbers)
+        reading.add(model, path, sample, numbers, ids, text, question)
+    keys = ("acceptance_rate", "accepted_tokens", "total_compared", "c_ratio", "matched_tokens",
+            "total_tokens", "consecutive_matches", "total_matches")  # fmt: skip
+    reading.per_sample(item, path, index, *keys)
+    return timed
+
+
+def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
+    """F4: speculative decoding tried on a few samples, in milliseconds."""
+    reading.unit = "ms"
+    reading.pair("egpt", "vl")
+    keys = {
+        "egpt": {"egpt_prefill_ms": "prefill_ms", "egpt_draft_ms": "draft_ms"},
+        "vl": {"vl_prefill_ms": "prefill_ms", "vl_time_ms": "time_ms"},
+        "adapted": {},
+        "sd": {"vl_verify_ms": "verify_ms", "vl_decode_ms": "decode_ms", "sd_time_ms": "time_ms"},
+    }
+    reading.claimed |= {"adapted": ADAPTED, "sd": "Video-LLaVA, speculative decoding"}
+    names = {"egpt": "egpt_draft", "vl": "vl_output", "adapted": "adapted_draft", "sd": "sd_output"}
+    rows = list(reading.cells.objects(data.get("results"), "results"))
+    for index, path, item in rows:
+        sample, question = sample_name(item, index), question_of(item)
+        for model, start in names.items():
+            ids = reading.cells.ids(item, path, f"{start}_tokens")
+            text = reading.cells.text(item, path, f"{start}_text")
+            own = {mine: item.get(theirs) for theirs, mine in keys[model].items()}
+            numbers = reading.cells.numbers(own, f"{path}.{model}", own)
+            if ids is not None or text is not None or numbers:
+                reading.add(model, path, sample, numbers, ids, text, question)
+        timed = [key for key in item if key.endswith("_ms")]
+        reading.per_sample(item, path, index, *timed, "speedup", "accepted_tokens",
+                           "acceptance_rate", "rejected_at")  # fmt: skip
+    reading.state(data.get("summary"), "summary")
+
+
+def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
+    """G: the target alone ("baseline") and each way to draft for it, in milliseconds."""
+    reading.unit = "ms"
+    reading.models.append("baseline")
+    reading.claimed["baseline"] = "Video-LLaVA"
+    for index, path, item in reading.cells.objects(
+        data.get("baseline_per_sample", []), "baseline_per_sample"
+    ):
+        _wall_row(reading, "baseline", index, path, item)
+    ways = data.get("sd_per_sample")
+    for way, rows in (ways if isinstance(ways, dict) else {}).items():
+        name = str(way)[:80]
+        if name not in reading.models:
+            reading.models.append(name)
+            reading.claimed[name] = f"Video-LLaVA, drafted for by {name}"
+        for index, path, item in reading.cells.objects(rows, f"sd_per_sample.{name}"):
+            _wall_row(reading, name, index, path, item)
+    reading.state(data.get("stage_timing"), "stage_timing")
+    stated = data.get("aggregate")
+    for way, figures in (stated if isinstance(stated, dict) else {}).items():
+        model = "baseline" if way == "VL baseline" else str(way)
+        reading.state(figures, f"aggregate.{way}", model)
+
+
+def _wall_row(reading: Reading, model: str, index: int, path: str, item: dict[str, Any]) -> None:
+    question = question_of(item)
+    reading.answer(model, item, path, sample_name(item, index), question)
+
+
+def text_rows(data: dict[str, Any], reading: Reading) -> None:
+    """H: texts, counts and an acceptance estimated from the texts; no token ids."""
+    reading.pair("egpt", "vl")
+    for index, path, item in reading.cells.objects(data.get("results"), "results"):
+        sample = sample_name(item, index)
+        for model in ("egpt", "vl"):
+            own = {"time": item.get(f"{model}_time"), "tokens": item.get(f"{model}_tokens")}
+            numbers = reading.cells.numbers(own, f"{path}.{model}", own)
+            text = reading.cells.text(item, path, f"{model}_text")
+            reading.add(model, path, sample, numbers, None, text)
+        reading.per_sample(item, path, index, "word_overlap", "char_similarity",
+                           "acceptance_estimate")  # fmt: skip
+    reading.state(data.get("statistics"), "statistics")

@@ -1,0 +1,156 @@
+"""Imported sets on disk: the files as they were, so that a newer reader reads them anew.
+
+`runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files lie beside it as 000.json, ...
+
+Boundary: names never become paths unchecked; nothing outside its folder is read or written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.records import groups, parsing
+from engine.records.parsing import RecordsError
+from engine.records.reader import Progress
+from engine.records.types import ResultFile
+
+FORMAT = 1
+LIST = "set.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
+_KEPT = re.compile(r"[0-9]{3,5}\.json")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A set as its list has it, its files unread.  problem: why it cannot be opened, or ""."""
+
+    name: str
+    imported: str
+    files: int
+    problem: str = ""
+
+
+def root() -> Path:
+    """Where imported sets are kept."""
+    return settings.load().runs_dir / "imported"
+
+
+def check_name(name: str) -> str:
+    """The name, if it can be a folder below the root; RecordsError says what is allowed."""
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith((".", " ")):
+        raise RecordsError(
+            f"{name[:80]!r} cannot name a set: use up to 64 letters, digits, spaces, . _ and -."
+        )
+    return name
+
+
+def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
+    """Keeps (name shown, bytes) of each file under this name; RecordsError if it is taken."""
+    folder = root() / check_name(name)
+    if folder.exists():
+        raise RecordsError(f"A set named {name!r} is kept already: choose another name.")
+    made = folder.with_name(f".{uuid.uuid4().hex}")
+    try:
+        made.mkdir(parents=True)
+        kept = [_keep(made, index, *file) for index, file in enumerate(files)]
+        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        listed = {"format": FORMAT, "imported": when, "files": kept}
+        (made / LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+        made.rename(folder)  # whole or not at all
+    except OSError as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise RecordsError(f"{folder} cannot be written ({error.strerror}): check it.") from error
+    return folder
+
+
+def _keep(folder: Path, index: int, name: str, data: bytes) -> dict[str, str]:
+    kept = f"{index:03d}.json"
+    (folder / kept).write_bytes(data)
+    return {"file": parsing.shown(name), "kept": kept}
+
+
+def names() -> tuple[str, ...]:
+    """The kept sets, by name."""
+    try:
+        found = sorted(path.parent.name for path in root().glob(f"*/{LIST}"))
+    except OSError:
+        return ()
+    return tuple(name for name in found if _NAME.fullmatch(name))
+
+
+def listing() -> tuple[Kept, ...]:
+    """The kept sets by name; one that is damaged says so and costs only itself."""
+    return tuple(_glance(name) for name in names())
+
+
+def _glance(name: str) -> Kept:
+    folder = root() / name
+    try:
+        files = len(_listed(folder, check_name(name)))
+        when = parsing.parse(parsing.read(folder / LIST, LIST), LIST).get("imported", "")
+    except RecordsError as error:
+        return Kept(name, "", 0, str(error))
+    return Kept(name, str(when)[:40], files)
+
+
+def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
+    """The files of a kept set; RecordsError if there is none of this name or its list is broken.
+
+    progress(done, all, name) is called before each file.
+    """
+    folder = root() / check_name(name)
+    listed = _listed(folder, name)
+    found = []
+    for number, entry in enumerate(listed):
+        shown, kept = str(entry.get("file", "")), str(entry.get("kept", ""))
+        if not _KEPT.fullmatch(kept) or (folder / kept).is_symlink():
+            raise RecordsError(f"The list of the set {name!r} is damaged: import its files again.")
+        if progress:
+            progress(number, len(listed), parsing.shown(shown))
+        try:
+            data = parsing.read(folder / kept, shown)
+        except RecordsError as error:
+            found.append(groups.unreadable(parsing.shown(shown), str(error)))
+        else:
+            found.append(groups.read_bytes(shown, data))
+    return tuple(found)
+
+
+def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """(file, size, time of last change) of everything in a set; empty if there is none."""
+    found = []
+    for path in sorted((root() / check_name(name)).glob("*.json")):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append((f"{name}/{path.name}", stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+def _listed(folder: Path, name: str) -> list[dict[str, Any]]:
+    if not (folder / LIST).is_file():
+        known = ", ".join(names()) or "none"
+        raise RecordsError(f"No imported set is named {name!r}: there are {known}.")
+    listed = parsing.parse(parsing.read(folder / LIST, LIST), LIST)
+    files = listed.get("files") if isinstance(listed, dict) else None
+    if not isinstance(files, list) or not all(isinstance(entry, dict) for entry in files):
+        raise RecordsError(f"The list of the set {name!r} is damaged: import its files again.")
+    return files
+
+
+def delete(name: str) -> None:
+    """Removes a kept set; RecordsError if there is none."""
+    folder = root() / check_name(name)
+    if not (folder / LIST).is_file() or folder.is_symlink():
+        raise RecordsError(f"No imported set is named {name!r}.")
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,159 @@
+"""The common form of result files from elsewhere: what a file says, record by record.
+
+Boundary: frozen dataclasses only.  Values stay in the file's own units under the file's own keys;
+`STAGE` says what a key means and `milliseconds` converts.  Recorded and corrected records stand
+beside each other, in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "failed", "unknown"]
+Part = Literal[
+    "load", "preprocess", "load+preprocess", "vision", "prefill", "steps", "decode", "total"
+]
+
+EOS, BOS = 2, 1  # of the LLaMA vocabulary that all these models share, and of the demo models
+NAMES = {
+    "eventgpt": "EventGPT",
+    "video_llava": "Video-LLaVA",
+    "llava": "LLaVA-1.5",
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One kind of file.  `stages` maps its timing keys to the part of a run they cover."""
+
+    letter: str
+    title: str
+    stages: Mapping[str, Part] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.letter} {self.title}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One model's answer to one sample.
+
+    times: in the file's unit by the file's key; sizes: every other number of the record.
+    ids: what the file calls the answer's token ids, None where it keeps none.  tokens: the count
+    it states.  marks: why a corrected record differs ("sliced", "prompt", "context", "cold" ...).
+    """
+
+    model: str
+    sample: str
+    path: str
+    question: str = ""
+    times: Mapping[str, float] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    tokens: float | None = None
+    ids: tuple[int, ...] | None = None
+    text: str | None = None
+    context: float | None = None
+    marks: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Who a file says answered, and what in the file speaks for or against it.
+
+    family: what the evidence shows (a key of NAMES), None where nothing shows it.
+    """
+
+    claimed: str
+    evidence: str
+    family: str | None = None
+    agrees: bool | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure that the file states about its rows, beside what the rows give (None: unchecked)."""
+
+    path: str
+    stated: float
+    rows: float | None = None
+    of: str = ""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A sample that the file lists as failed."""
+
+    sample: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A value that was left out on reading, by kind, place and reason."""
+
+    kind: str
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number that a file keeps per sample but for no model: "parallel.overlap_window"."""
+
+    name: str
+    sample: str
+    path: str
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class ResultFile:
+    """One file, or one set of own rows, in the common form.
+
+    models: the names in the file's own words and order.  draft, target: which two it compares.
+    config: the file's settings, "a.b" for nested ones.  message: why it is unknown or failed.
+    """
+
+    name: str
+    group: Group
+    status: Status = "ok"
+    message: str = ""
+    unit: str = "s"
+    models: tuple[str, ...] = ()
+    records: tuple[Record, ...] = ()
+    corrected: tuple[Record, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    identities: Mapping[str, Identity] = field(default_factory=dict)
+    config: Mapping[str, object] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    draft: str = ""
+    target: str = ""
+    bytes: int = 0
+
+    def of(self, model: str, corrected: bool = False) -> tuple[Record, ...]:
+        """The records of one model, in the file's order."""
+        source = self.corrected if corrected else self.records
+        return tuple(record for record in source if record.model == model)
+
+    @property
+    def own(self) -> bool:
+        """Whether these are rows of this project rather than of a file from elsewhere."""
+        return self.group.letter == "own"
+
+    @property
+    def samples(self) -> int:
+        """Samples with an answer: the most that any one model answered."""
+        counts: dict[str, int] = {}
+        for record in self.records:
+            counts[record.model] = counts.get(record.model, 0) + 1
+        return max(counts.values(), default=0)
+
+
+def milliseconds(key: str, value: float) -> float:
+    """A time of a file in milliseconds: keys that end in _ms are, all others are seconds."""
+    return value if key.endswith("_ms") else 1000 * value

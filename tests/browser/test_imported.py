@@ -1,0 +1,84 @@
+"""Published files as a person meets them: dropped, judged, corrected, kept under a link."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import PATIENCE_MS, Visitor
+from tests.records import synthetic as made
+
+pytestmark = pytest.mark.browser
+MARKS = "svg.marks, canvas.marks"
+SIGN = '<img src="http://elsewhere.example/x.png"> ![x](http://elsewhere.example/y.png)'
+
+
+def dropped() -> list[dict[str, object]]:
+    rows = made.flat()
+    for row in rows:
+        row["id"], row["egpt"] = SIGN, f"{SIGN} {made.SENTENCE}"
+    files = {"legacy.json": made.to_bytes(made.legacy()), "hostile.json": made.to_bytes(rows),
+             "torn.json": b'{"results": ['}  # fmt: skip
+    return [
+        {"name": name, "mimeType": "application/json", "buffer": data}
+        for name, data in files.items()
+    ]
+
+
+def drop(page: Page) -> None:
+    page.locator('.st-key-results_import input[type="file"]').set_input_files(dropped())
+    page.get_by_text("3 files: 2 with results, 1 that cannot be used").wait_for()
+
+
+def switch(page: Page, name: str, control: str = "recorded_view") -> None:
+    page.locator(f".st-key-results_{control}").get_by_text(name, exact=True).click()
+
+
+def test_files_are_dropped_judged_corrected_and_kept(visitor: Visitor, browser: Browser) -> None:
+    page = visitor.page
+    page.goto(visitor.server + "results")
+    drop(page)
+    expect(page.get_by_text("torn.json ends in the middle")).to_be_visible()
+
+    page.get_by_text("The prompt is counted as output.").click()
+    page.get_by_text("the prompt is counted as output in all 4 answers").wait_for()
+    page.get_by_role("button", name="Show the records").first.click()
+    page.get_by_text("tokens_recorded").wait_for()
+    assert "results_finding=" in page.url
+    expect(page.locator('[data-testid="stDataFrame"]')).to_be_visible()
+
+    switch(page, "Figures")
+    table = page.locator("table.figures").nth(1)
+    expect(table).to_contain_text("LLaVA-1.5 (videollava)")
+    expect(page.locator(MARKS)).to_have_count(2)
+    switch(page, "As recorded", "values")
+    expect(table).to_contain_text("617")
+    expect(table).not_to_contain_text("LLaVA-1.5 (videollava)")
+
+    switch(page, "Acceptance")
+    page.locator(".painted span").first.wait_for()
+    page.get_by_label("Name of the set").fill("from a browser")
+    page.get_by_role("button", name="Keep as a set").click()
+    page.get_by_role("button", name="Remove this set").wait_for()
+    assert re.search(r"results_runs=set(:|%3A)from", page.url)
+
+    other = browser.new_page()
+    other.set_default_timeout(PATIENCE_MS)
+    other.goto(page.url)
+    other.locator(".painted span").first.wait_for()
+    expect(other.get_by_text("As recorded", exact=True)).to_be_visible()
+    other.close()
+    assert visitor.outside == []
+
+
+def test_markup_in_a_file_asks_for_nothing(visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(visitor.server + "results")
+    drop(page)
+    for name in ("Figures", "Acceptance", "Claims"):
+        switch(page, name)
+        page.wait_for_timeout(500)
+    assert page.locator('img[src*="elsewhere"]').count() == 0
+    assert visitor.outside == []

@@ -1,0 +1,278 @@
+"""Published files on the Results page, through AppTest: brought, judged, corrected, kept."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.records import sets
+from tests import fabricate
+from tests.pages.conftest import Open
+from tests.records import synthetic as made
+from ui.imported import adding
+
+PAGE = "pages/results.py"
+JSON = "application/json"
+SIGN = "<img src=x onerror=alert(1)> **bold** [x](http://e)"
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def markup(at: AppTest) -> str:
+    return "\n".join(element.proto.body for element in at.get("html"))
+
+
+def html(at: AppTest) -> str:
+    return unescape(markup(at))
+
+
+def drop(at: AppTest, *files: tuple[str, bytes]) -> AppTest:
+    at.file_uploader[0].set_value([(name, data, JSON) for name, data in files]).run()
+    assert not at.exception
+    return at
+
+
+def view(at: AppTest, name: str) -> AppTest:
+    at.segmented_control(key="results_recorded_view").set_value(name).run()
+    assert not at.exception
+    return at
+
+
+def values(at: AppTest, name: str) -> AppTest:
+    at.segmented_control(key="results_values").set_value(name).run()
+    assert not at.exception
+    return at
+
+
+def keep(name: str = "original") -> None:
+    files = [(f"{letter}.json", made.to_bytes(value)) for letter, value in made.EVERY.items()]
+    sets.save(name, files)
+
+
+@pytest.fixture
+def opened(app: Open) -> AppTest:
+    """The kept set of one file of every group, opened by its link."""
+    keep()
+    return app(PAGE, runs="set:original")
+
+
+def test_without_anything_the_page_says_what_to_import_and_how_much(app: Open) -> None:
+    at = app(PAGE)
+    assert "without a GPU" in texts(at) and "this visit only" in texts(at)
+    assert "at most 64 MB each" in at.file_uploader[0].label
+    assert at.text_input(key="results_import_folder").placeholder
+
+
+def test_dropped_files_are_listed_and_judged(app: Open) -> None:
+    at = drop(
+        app(PAGE),
+        ("../../x.json", made.to_bytes(made.legacy())),
+        ("bad.json", b'{"results": ['),
+        ("other.json", b'{"a": 1}'),
+    )
+    assert at.checkbox(key="results_pick_visit").value
+    assert "recorded elsewhere · 3 files" in texts(at) and "3 files read into this visit" in texts(
+        at
+    )
+    page = html(at)
+    assert "x.json" in page and ".." not in page.split("<table", 1)[1]
+    assert "not usable" in page and "B 4stage" in page
+    assert "bad.json ends in the middle" in texts(at) and "unknown: keys a" in texts(at)
+    assert any("The prompt is counted as output." in one.label for one in at.expander)
+
+
+def test_a_finding_opens_its_records(opened: AppTest) -> None:
+    at = opened
+    at.query_params["results_finding"] = "1.1"
+    at.run()
+    assert "the prompt is counted as output" in texts(at) and "Correction: " in texts(at)
+    assert "tokens_recorded" in html(at)
+    table = at.dataframe[0].value
+    assert list(table["tokens, recorded"]) == [617] * 4 and "where" in table
+    at.button(key="results_show_1.1").click().run()
+    assert len(at.dataframe) == 0 and "results_finding" not in at.query_params
+
+
+def test_findings_are_filtered_by_severity_and_file(opened: AppTest) -> None:
+    at = opened
+    every = [one.label for one in at.expander if "finding" in one.label]
+    assert "Error" in every[0] and "Note" in every[-1]
+    at.pills(key="results_severity").set_value(["note"]).run()
+    some = [one.label for one in at.expander if "finding" in one.label]
+    assert 0 < len(some) < len(every) and all("Note" in label for label in some)
+    at.selectbox(key="results_findings_of").set_value("Z.json").run()
+    assert [one.label for one in at.expander if "finding" in one.label] == some[:1]
+
+
+def test_the_switch_changes_tables_and_charts(opened: AppTest) -> None:
+    at = view(opened, "figures")
+    at.selectbox(key="results_file").set_value("B.json").run()
+    corrected, charts = html(at), [one.proto.spec for one in at.get("vega_lite_chart")]
+    assert "LLaVA-1.5 (videollava)" in corrected and "617" not in corrected
+    assert "contradicts the label" in corrected and len(charts) == 2
+    values(at, "recorded")
+    assert "617" in html(at) and "Video-LLaVA (videollava)" in html(at)
+    assert [one.proto.spec for one in at.get("vega_lite_chart")] != charts
+    assert all("(ms)" in one.proto.spec for one in at.get("vega_lite_chart"))
+    assert all(one.proto.alt for one in at.get("vega_lite_chart"))
+
+
+def test_every_record_is_there_on_request(opened: AppTest) -> None:
+    at = view(opened, "figures")
+    assert len(at.dataframe) == 0
+    at.toggle(key="results_records").set_value(True).run()
+    assert len(at.dataframe[0].value) == 8
+
+
+def test_acceptance_stands_beside_chance_and_the_files_own_figure(opened: AppTest) -> None:
+    at = view(opened, "drafts")
+    at.selectbox(key="results_drafts_of").set_value("D.json").run()
+    told = {one.label: one.value for one in at.metric}
+    assert set(told) >= {"Position match", "Shuffled pairs", "W at g = 5", "Ceiling", "Predicted"}
+    assert "stated" in html(at) and 'class="painted-' in html(at)
+    at.slider(key="results_gamma").set_value(3).run()
+    assert "W at g = 3" in {one.label for one in at.metric} and not at.exception
+
+
+def test_what_is_recorded_compares_with_the_prompt(opened: AppTest) -> None:
+    at = view(opened, "drafts")
+    at.selectbox(key="results_drafts_of").set_value("B.json").run()
+    assert len(at.selectbox(key="results_variant").options) == 2
+    before = {one.label: one.value for one in at.metric}
+    values(at, "recorded")
+    assert {one.label: one.value for one in at.metric} != before
+    assert len(at.selectbox(key="results_variant").options) == 1
+
+
+def test_the_three_claims_stand_beside_what_the_records_say(opened: AppTest) -> None:
+    at = view(opened, "claims")
+    heads = [one.value.replace("\\", "") for one in at.subheader]
+    assert len(heads) == 3 and "3.3x" in heads[0] and "1.9x" in heads[1] and "8x" in heads[2]
+    assert texts(at).count("within 10 %") >= 3
+    assert len(at.get("vega_lite_chart")) == 3
+
+
+def test_reports_are_offered_with_their_command(opened: AppTest) -> None:
+    at = view(opened, "report")
+    labels = [one.proto.label for one in at.get("download_button")]
+    assert labels == ["Report, one HTML file", "Report, Markdown"]
+    assert "report --imported original --format html" in at.code[0].value
+
+
+def test_texts_of_a_file_are_shown_and_never_obeyed(app: Open) -> None:
+    rows = made.flat()
+    for row in rows:
+        row["id"] = row["query"] = SIGN
+        row["egpt"] = row["llava-1.5-7b-hf"] = f"{SIGN} " * 10
+    value = made.failed()
+    value["errors"][0]["egpt_error"] = SIGN
+    at = drop(app(PAGE), (f"{SIGN}.json", made.to_bytes(rows)), ("f.json", made.to_bytes(value)))
+    for name in ("findings", "figures", "drafts", "claims"):
+        view(at, name)
+        assert "<img" not in markup(at) and "<img" not in "".join(one.value for one in at.markdown)
+        assert not any("**bold**" in one.value for one in (*at.markdown, *at.caption))
+
+
+def test_files_of_a_visit_are_kept_as_a_set_and_forgotten(app: Open) -> None:
+    at = drop(app(PAGE), ("a.json", made.to_bytes(made.flat())), ("bad.json", b"no"))
+    assert "this visit only and have no link" in texts(at)
+    at.text_input(key="results_import_name").set_value("../x")
+    at.button(key="results_keep").click().run()
+    assert "cannot name a set" in texts(at) and sets.names() == ()
+    at.text_input(key="results_import_name").set_value("mine")
+    at.button(key="results_keep").click().run()
+    assert sets.names() == ("mine",) and at.query_params["results_runs"] == "set:mine"
+    assert [file.name for file in sets.load("mine")] == ["a.json"]
+    assert "results_pick_visit" not in [box.key for box in at.checkbox]
+    at.button(key="results_delete_set:mine").click().run()
+    assert sets.names() == () and not at.exception
+
+
+def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    at = app(PAGE)
+    for path, told in ((folder, "holds no .json file"), (tmp_path / "none", "is no file")):
+        at.text_input(key="results_import_folder").set_value(str(path))
+        at.button(key="results_import_read").click().run()
+        assert told in texts(at) and not at.exception
+    (folder / "a.json").write_bytes(made.to_bytes(made.flat()))
+    (folder / "b.json").write_text("no")
+    at.text_input(key="results_import_folder").set_value(str(folder))
+    at.button(key="results_import_read").click().run()
+    assert "recorded elsewhere · 2 files" in texts(at) and "b.json is not JSON" in texts(at)
+
+
+def test_no_folder_is_asked_for_beyond_this_machine(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adding, "on_loopback", lambda: False)
+    at = app(PAGE)
+    assert not any(one.key == "results_import_folder" for one in at.text_input)
+    assert len(at.file_uploader) == 1
+
+
+def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
+    keep("damaged")
+    (sets.root() / "damaged" / sets.LIST).write_text("[]")
+    at = app(PAGE, runs=["set:damaged", "set:gone"])
+    assert "is damaged" in texts(at) and "'set:gone', which is not here" in texts(at)
+    assert at.checkbox(key="results_pick_set:damaged").disabled
+
+
+def test_own_runs_and_files_stand_side_by_side(app: Open) -> None:
+    keep()
+    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
+    at = app(PAGE, runs=["one", "set:original"])
+    page = html(at)
+    assert "measured here" in page and "recorded elsewhere" in page
+    assert "ev (measured here)" in page and "EventGPT" in page
+    at.segmented_control(key="results_side").set_value("runs").run()
+    assert at.segmented_control(key="results_view") and "recorded elsewhere" not in html(at)
+    at.segmented_control(key="results_side").set_value("recorded").run()
+    assert "B 4stage" in html(at) and not at.exception
+
+
+def test_sets_are_found_by_the_filters_of_runs(app: Open) -> None:
+    keep()
+    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(1))
+    at = app(PAGE)
+    at.selectbox(key="results_find_state").set_value("elsewhere").run()
+    boxes = [box.key for box in at.checkbox if str(box.key).startswith("results_pick_")]
+    assert boxes == ["results_pick_set:original"]
+
+
+def test_own_runs_are_audited_and_compared_as_drafts(app: Open) -> None:
+    fabricate.run(settings.load().runs_dir / "one", fabricate.pair(3))
+    at = app(PAGE, runs="one")
+    at.segmented_control(key="results_view").set_value("drafts").run()
+    assert "Position match" in {one.label for one in at.metric} and not at.exception
+    at.selectbox(key="results_target").set_value("ev").run()
+    assert "the same" in texts(at)
+    at.segmented_control(key="results_view").set_value("audit").run()
+    assert not at.exception
+
+
+def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root: Path) -> None:
+    at = app(PAGE)
+    at.text_input(key="results_import_folder").set_value(str(recorded_root))
+    at.button(key="results_import_read").click().run()
+    assert "16 with results, 1 of a run that failed altogether, 1 that cannot be used" in texts(at)
+    for name in ("figures", "drafts", "claims", "report", "findings"):
+        view(at, name)
+        view(values(at, "recorded"), name)
+        values(at, "corrected")
+    view(at, "figures")
+    for name in at.selectbox(key="results_file").options:
+        at.selectbox(key="results_file").set_value(name).run()
+        assert not at.exception, name
+    view(at, "drafts")
+    for name in at.selectbox(key="results_drafts_of").options:
+        at.selectbox(key="results_drafts_of").set_value(name).run()
+        assert not at.exception, name

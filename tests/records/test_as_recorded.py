@@ -1,0 +1,30 @@
+"""Acceptance as a file has it: the prompt in the ids, whole counts, their times."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.records import comparing
+from tests.records import synthetic as made
+from tests.records.synthetic import read
+
+
+def test_the_prompt_stays_in_the_ids_and_in_the_cost() -> None:
+    file = read(made.legacy())
+    recorded, corrected = comparing.as_recorded(file)["eventgpt"], comparing.variants(file)["main"]
+    assert recorded.cost_ratio and corrected.cost_ratio
+    assert recorded.cost_ratio == pytest.approx(corrected.cost_ratio * 617 / 20)
+    assert comparing.variants(file)["raw"].cost_ratio is None
+
+
+def test_there_is_one_comparison_per_draft() -> None:
+    assert list(comparing.as_recorded(read(made.pairs("F3")))) == ["egpt", "adapter"]
+    assert comparing.as_recorded(read(made.failed())) == {}
+
+
+def test_a_recorded_painting_is_against_the_prompt() -> None:
+    file = read(made.legacy())
+    draft = file.of("eventgpt")[0]
+    picture = comparing.painting(file, draft, corrected=False)
+    assert picture and picture.text == draft.text
+    assert {piece.state for piece in picture.pieces} == {"rejected"}

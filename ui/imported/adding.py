@@ -1,0 +1,167 @@
+"""Where published result files come in: dropped, from a folder, kept as a set, removed again.
+
+Boundary: widgets in, files into the visit or a set; what is in them is read elsewhere.  A folder
+can be named only while the server listens on this machine alone.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine import settings
+from engine.errors import BadInput
+from engine.records import RecordsError, groups, parsing, sets
+from ui import cards
+from ui.datasets import on_loopback
+from ui.imported import sources, visit
+from ui.results import chosen
+from ui.text import count
+
+WHAT = (
+    "JSON result files of the original benchmark, several at once. Files that are dropped live for "
+    "this visit only, in memory; a kept set has a link."
+)
+_ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
+_FOLDER, _NAME = "results_import_folder", "results_import_name"
+
+
+def panel(expanded: bool) -> None:
+    """The place to bring files to; open while there is nothing else to look at."""
+    key = "results_import" if expanded else "results_import_more"  # closes once there is something
+    with st.expander("Import published result files", expanded=expanded, key=key):
+        cards.small(WHAT, "imported_what")
+        left, right = st.columns(2) if on_loopback() else (st.container(), None)
+        with left:
+            _drop()
+        if right is not None:
+            with right:
+                _folder()
+    if told := st.session_state.pop(_DONE, ""):
+        cards.small(told, "imported_done")
+    if told := st.session_state.pop(_PROBLEM, ""):
+        cards.problem(told, "imported_add")
+
+
+def _drop() -> None:
+    """A fresh place for files after each drop: what was taken is in the list on the left."""
+    key = f"results_import_files_{st.session_state.get(_ROUND, 0)}"
+    st.file_uploader(
+        f"Drop JSON files here (at most {visit.MAX_MB} MB each, {visit.TOTAL_MB} MB in all)",
+        type="json",
+        accept_multiple_files=True,
+        key=key,
+        on_change=_take,
+        args=(key,),
+    )
+
+
+def _take(key: str) -> None:
+    dropped = st.session_state.get(key) or []
+    if dropped:
+        _bring([(one.name, one.getvalue()) for one in dropped])
+        st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def _bring(found: list[tuple[str, bytes]]) -> None:
+    try:
+        visit.add(found)
+    except BadInput as error:
+        st.session_state[_PROBLEM] = str(error)
+        return
+    st.session_state[_DONE] = f"{count(len(found), 'file')} read into this visit."
+    chosen.add(sources.VISIT)
+
+
+def _folder() -> None:
+    with st.form("results_import_form", border=False):
+        path = st.text_input(
+            "Or a folder or file on this machine", key=_FOLDER, placeholder="/data/results"
+        )
+        asked = st.form_submit_button("Read it", key="results_import_read")
+    if asked and path.strip():
+        _read(path.strip())
+        st.rerun()
+
+
+def _read(typed: str) -> None:
+    """Every .json below it; one that cannot be read is left out and said."""
+    place, brought, left_out = st.empty(), [], []
+    try:
+        found = parsing.find([settings.expand(typed)])
+        for number, (name, path) in enumerate(found):
+            text = f"Reading: {number:,} of {len(found):,} files"
+            place.progress(number / len(found), text=text)
+            try:
+                brought.append((name, parsing.read(path, name)))
+            except RecordsError as error:
+                left_out.append(str(error))
+    except RecordsError as error:
+        left_out.append(str(error))
+    if brought:
+        _bring(brought)
+    if left_out:
+        st.session_state[_PROBLEM] = "\n".join(left_out[:5])
+
+
+def keep(one: sources.Source) -> None:
+    """Gives the visit's files a name and a link; nothing for a set that has them."""
+    if not isinstance(one, sources.VisitSource):
+        return
+    cards.small(
+        "These files live for this visit only and have no link: keep them as a set to come back "
+        "to them.",
+        "imported_visit",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Name of the set", key=_NAME, placeholder="original", width=260)
+        st.button("Keep as a set", key="results_keep", on_click=_save, args=(one,))
+        st.button("Forget these files", key="results_forget", on_click=_forget)
+    if told := st.session_state.pop("results_keep_problem", ""):
+        cards.problem(told, "imported_keep")
+
+
+def _save(one: sources.VisitSource) -> None:
+    """Keeps the files that could be read, and opens the set in the visit's place."""
+    name = str(st.session_state.get(_NAME, "")).strip()
+    usable = [
+        (file.name, file.data)
+        for file in one.files
+        if groups.read_bytes(file.name, file.data).status != "unknown"
+    ]
+    try:
+        if not usable:
+            raise RecordsError("No file of this visit can be used: there is nothing to keep.")
+        sets.save(name, usable)
+    except RecordsError as error:
+        st.session_state["results_keep_problem"] = str(error)
+        return
+    _forget()
+    chosen.add(sources.key_of(name))
+
+
+def _forget() -> None:
+    visit.clear()
+    chosen.drop(sources.VISIT)
+
+
+def remove(one: sources.Source) -> None:
+    """Deletes a kept set, once asked; nothing for the visit's files."""
+    if not isinstance(one, sources.SetSource):
+        return
+    with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
+        st.text("Its files are deleted from this machine. Your own runs stay.")
+        st.button(
+            "Delete it",
+            key=f"results_delete_{one.key}",
+            type="primary",
+            on_click=_delete,
+            args=(one.name,),
+        )
+
+
+def _delete(name: str) -> None:
+    try:
+        sets.delete(name)
+    except RecordsError as error:
+        st.session_state[_PROBLEM] = str(error)
+    chosen.drop(sources.key_of(name))

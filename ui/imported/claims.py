@@ -1,0 +1,60 @@
+"""The three claims of the benchmark's design documents, each beside what the files say.
+
+Boundary: engine.headlines in, charts and tables out.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.headlines import Evidence, Headline
+from engine.report.blocks import Table
+from ui import cards
+from ui.imported import charts, opened
+from ui.imported.opened import Opened
+from ui.results import blocks
+from ui.text import escape
+
+COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median per sample (95 %)")
+
+
+def show(found: Opened) -> None:
+    values = "corrected values" if found.corrected else "values as recorded"
+    cards.small(
+        "What the benchmark's design documents say about EventGPT, and what these files give from "
+        f"{values}: the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
+        "bears it out.",
+        "imported_claims",
+    )
+    for headline in opened.claims(found):
+        st.subheader(escape(headline.claim), anchor=False)
+        st.text(headline.verdict)
+        if headline.evidence:
+            _evidence(headline, found.corrected)
+
+
+def _evidence(headline: Headline, corrected: bool) -> None:
+    if len(charts.ratios(headline, corrected)):
+        st.altair_chart(
+            charts.claim(headline, corrected),
+            alt=charts.claim_words(headline, corrected),
+            width="stretch",
+        )
+    blocks.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
+
+
+def table(headline: Headline, corrected: bool) -> Table:
+    rows = tuple(_row(one, corrected) for one in headline.evidence)
+    return Table("File by file", COLUMNS, rows, 3)
+
+
+def _row(one: Evidence, corrected: bool) -> tuple[str, ...]:
+    ratio, span = one.ratio(corrected), one.paired
+    return (
+        one.file,
+        one.other,
+        "; ".join(one.notes) or "-",
+        f"{one.samples:,}" if one.samples else "means",
+        "-" if ratio is None else f"{ratio:.2f}x",
+        f"{span.median:.2f}x ({span.low:.2f} to {span.high:.2f})" if span else "-",
+    )

@@ -1,0 +1,138 @@
+"""One file: who answered, its stages and tokens, its stage bars, what the difference is made of.
+
+Boundary: the engine's figures as tables and charts, recorded or corrected as chosen.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.headlines import Waterfall, waterfall
+from engine.records import ResultFile, milliseconds, stages, summary
+from engine.records.summary import Average, ModelSummary
+from engine.report.blocks import Table, number
+from ui import bars, cards
+from ui.imported import charts, files, records
+from ui.imported.opened import Audited, Opened
+from ui.results import blocks
+from ui.text import count
+
+FILE = "results_file"
+AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothing shows it"}
+COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
+
+
+def choose(items: tuple[Audited, ...], key: str = FILE, what: str = "File") -> Audited:
+    """One of these files, at least one; the choice is in the URL."""
+    names = [item.name for item in items]
+    name = st.selectbox(what, names, key=key, bind="query-params")
+    return next((item for item in items if item.name == name), items[0])
+
+
+def show(found: Opened) -> None:
+    if not found.usable:
+        cards.hint("No file of this set has results: there are no figures.")
+        return
+    item = choose(found.usable)
+    file = item.file
+    mode = "corrected" if found.corrected else "as recorded"
+    group = f"Group {file.group} · {count(file.samples, 'sample')}"
+    failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
+    cards.small(f"{group}{failed} · values {mode}", "imported_group")
+    models = summary.models(file)
+    blocks.draw([who(models)], "imported_who")
+    blocks.draw([table(file, models, found.corrected)], "imported_figures")
+    _bars(file, found.corrected)
+    _fall(file, found.corrected)
+    if st.toggle("Every record", key="results_records", bind="query-params"):
+        every = records.every(file, found.corrected)
+        records.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
+
+
+def who(models: tuple[ModelSummary, ...]) -> Table:
+    """Names as claimed, beside what the file itself shows."""
+    rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
+    return Table("Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4)
+
+
+def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
+    """Stages in ms, and tokens."""
+    values = "corrected values" if corrected else "values as recorded"
+    rows = tuple(
+        (files.label(file, model.model, corrected), *row)
+        for model in models
+        for row in _rows(model, corrected)
+    )
+    return Table(f"Stages (ms) and tokens per answer, {values}", COLUMNS, rows, 2)
+
+
+def _rows(model: ModelSummary, corrected: bool) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for key, stage in model.stages.items():
+        name = key.removesuffix("_ms")
+        what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
+        average = stage.corrected if corrected else stage.recorded
+        if average is None:
+            found.append((what, "-", "not measured", "-", "-"))
+        else:
+            found.append((what, *_cells(average, key)))
+    tokens = model.tokens_corrected if corrected else model.tokens_recorded
+    if tokens.n:
+        found.append(("new tokens", *_cells(tokens)))
+    return found
+
+
+def _cells(average: Average, key: str = "_ms") -> tuple[str, ...]:
+    values = (average.mean, average.median, average.mean_without_first)
+    shown = (None if value is None else milliseconds(key, value) for value in values)
+    return (f"{average.n:,}", *(number(value) for value in shown))
+
+
+def _bars(file: ResultFile, corrected: bool) -> None:
+    found = stages.bars(file, corrected)
+    if not found:
+        st.caption("The file holds no time of a model: there are no bars.")
+        return
+    st.subheader("Stages", anchor=False)
+    parts = {files.label(file, bar.model, corrected): bar.parts for bar in found}
+    st.altair_chart(bars.chart(parts, "mean"), alt=bars.words(parts, "mean"), width="stretch")
+    notes: dict[str, list[str]] = {}
+    for bar in found:
+        for note in bar.notes:
+            notes.setdefault(note, []).append(bar.model)
+    told = [f"{_few(models)}: {note}." for note, models in notes.items()]
+    if told:
+        cards.small("\n".join(told), "imported_bars")
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _fall(file: ResultFile, corrected: bool) -> None:
+    fall = waterfall(file, corrected)
+    if fall is None:
+        return
+    st.subheader("What the difference is made of", anchor=False)
+    st.text(sentence(fall))
+    st.altair_chart(charts.waterfall(fall), alt=charts.waterfall_words(fall), width="stretch")
+    warm = " Samples with a warm-up are left out." if corrected else ""
+    cards.small(
+        "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
+        f"per token. Faster often means said less.{warm}",
+        "imported_fall",
+    )
+
+
+def sentence(fall: Waterfall) -> str:
+    """The ratio of totals, and the two factors of the ratio of decoding times."""
+    told = (
+        f"{fall.slow} takes {fall.slow_ms / fall.fast_ms:.2f} times {fall.fast}'s mean total time."
+    )
+    if fall.tokens_ratio is None or fall.per_token_ratio is None:
+        return told
+    return (
+        f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
+        f"{fall.per_token_ratio:.2f} times the time for each."
+    )

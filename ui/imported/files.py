@@ -1,0 +1,84 @@
+"""File by file: what kind it is, how much it holds, and why one could not be read.
+
+Boundary: a table and sentences; the findings themselves are findings.py's.
+"""
+
+from __future__ import annotations
+
+from engine.audit import SEVERITIES
+from engine.records import ResultFile
+from engine.records.types import NAMES
+from engine.report.blocks import Table
+from ui.imported.opened import Audited, Opened
+from ui.text import count
+
+STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
+COLUMNS = ("file", "group", "status", "models", "records", "errors", "findings")
+WORDS = 4
+
+
+def table(found: Opened) -> Table:
+    """A row per file, usable or not."""
+    rows = tuple(_row(item) for item in found.items)
+    caption = (
+        "records: samples with an answer; errors: samples that the file lists as failed; "
+        "findings: errors / warnings / notes."
+    )
+    return Table(caption, COLUMNS, rows, WORDS)
+
+
+def _row(item: Audited) -> tuple[str, ...]:
+    file = item.file
+    known = file.status != "unknown"
+    return (
+        item.name,
+        str(file.group) if known else "unknown",
+        STATUS[file.status],
+        _models(file) or "-",
+        f"{file.samples:,}" if known else "-",
+        f"{len(file.failures):,}" if known else "-",
+        " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
+    )
+
+
+def _models(file: ResultFile) -> str:
+    """The names by their claims, the first few."""
+    names = list(dict.fromkeys(file.identities[model].claimed for model in file.models))
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
+def label(file: ResultFile, model: str, corrected: bool) -> str:
+    """Whom a model is shown as, with the file's own word for it where that differs."""
+    shown = name(file, model, corrected)
+    return shown if shown.lower() == model.lower() else f"{shown} ({model})"
+
+
+def name(file: ResultFile, model: str, corrected: bool) -> str:
+    """The name by the evidence where it contradicts the label; as recorded the claimed one."""
+    identity = file.identities.get(model)
+    if identity is None:
+        return model
+    wrong = corrected and identity.agrees is False and identity.family
+    return NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
+
+
+def severities(item: Audited) -> list[int]:
+    return [sum(one.severity == level for one in item.findings) for level in SEVERITIES]
+
+
+def unread(found: Opened) -> list[str]:
+    """A sentence for each file without figures."""
+    return [item.file.message for item in found.items if item.file.message]
+
+
+def told(found: Opened) -> str:
+    """The set in one sentence."""
+    status = [item.file.status for item in found.items]
+    parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
+    if failed := status.count("failed"):
+        parts.append(f"{failed:,} of a run that failed altogether")
+    if unknown := status.count("unknown"):
+        parts.append(f"{unknown:,} that cannot be used")
+    answers = sum(len(item.file.records) for item in found.items)
+    return f"{', '.join(parts)}; {count(answers, 'answer')} in all."

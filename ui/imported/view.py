@@ -1,0 +1,81 @@
+"""Chosen sets of published files on the page: the head, the two switches, one view at a time.
+
+Boundary: puts the parts of ui/imported on the page.  What is chosen is in the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from engine.errors import StageScopeError
+from ui import cards
+from ui.imported import adding, claims, drafts, figures, files, findings, opened, reports
+from ui.imported.opened import Opened
+from ui.imported.sources import ELSEWHERE_WORDS, Source
+
+VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+    "findings": ("Files and findings", findings.show),
+    "figures": ("Figures", figures.show),
+    "drafts": ("Acceptance", drafts.show),
+    "claims": ("Claims", claims.show),
+    "report": ("Report", reports.show),
+}
+VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
+VALUES_HELP = (
+    "As recorded: every figure as the files have it. Corrected: cut tokens added, the prompt taken "
+    "out of answers, contexts counted once, warm-ups out of means, placeholders not measured. "
+    "Changes every table and chart."
+)
+
+
+def open_(picked: Sequence[Source]) -> Opened | None:
+    """The chosen sets, with the values that the switch says; None, and why, if one is gone."""
+    try:
+        return opened.open_(picked)
+    except StageScopeError as error:
+        cards.problem(str(error), "imported_open")
+        return None
+
+
+def head(found: Opened) -> None:
+    """Which sets these are, and what can be done with each."""
+    for one in found.sources:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
+            cards.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
+            adding.remove(one)
+        adding.keep(one)
+
+
+def values(found: Opened) -> Opened:
+    """The switch between recorded and corrected."""
+    chosen = st.segmented_control(
+        "Values",
+        list(VALUES),
+        default="corrected",
+        required=True,
+        format_func=lambda one: VALUES[one],
+        key="results_values",
+        bind="query-params",
+        help=VALUES_HELP,
+    )
+    return replace(found, corrected=chosen != "recorded")
+
+
+def show(found: Opened) -> None:
+    """One view at a time: the others cost nothing."""
+    cards.small(files.told(found), "imported_told")
+    name = st.segmented_control(
+        "View of recorded files",
+        list(VIEWS),
+        default="findings",
+        required=True,
+        format_func=lambda one: VIEWS[one][0],
+        key="results_recorded_view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    VIEWS[name or "findings"][1](found)
