@@ -27,7 +27,7 @@ import torch
 from benchmarks import machine
 from benchmarks.random_models import FAMILIES, build
 from engine import dataset, decode, device, media, memory, pipeline
-from engine.errors import BadInput
+from engine.errors import BadInput, StageScopeError
 from engine.models import registry
 from engine.models.base import Adapter
 from engine.prompts import DEFAULT_QUESTION
@@ -40,6 +40,18 @@ KV_PAIR = 2  # keys and values
 
 def main(arguments: list[str] | None = None) -> None:
     options = _options(arguments)
+    try:
+        _measure(options)
+    except StageScopeError as error:
+        raise SystemExit(_say(str(error))) from error
+
+
+def _say(text: str) -> int:
+    print(text, file=sys.stderr)
+    return 2
+
+
+def _measure(options: argparse.Namespace) -> None:
     chosen = device.choose(options.device)
     with tempfile.TemporaryDirectory() as folder:
         sample = _sample(options, Path(folder))

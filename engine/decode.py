@@ -13,8 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from transformers import DynamicCache, GenerationConfig, TemperatureLogitsWarper, TopPLogitsWarper
+from transformers import (
+    DynamicCache,
+    GenerationConfig,
+    LogitsProcessor,
+    TemperatureLogitsWarper,
+    TopPLogitsWarper,
+)
 
+from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
 
 
@@ -37,6 +44,31 @@ def prefill(decoder: Decoder, embeds: torch.Tensor) -> tuple[torch.Tensor, Dynam
     cache = DynamicCache(config=decoder.text_config)
     out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
     return decoder.head(out.last_hidden_state[:, -1]).float(), cache
+
+
+def refuse_non_finite(scores: torch.Tensor) -> None:
+    """NotFinite for scores of which some are NaN or infinite: argmax would make an answer of them.
+
+    Asked of the first token alone, which costs one wait for the device.
+    """
+    if not bool(torch.isfinite(scores).all()):
+        raise NotFinite(
+            "Its logits are not finite (NaN or infinity): copy the checkpoint again, or choose a "
+            "dtype with a wider range, such as bfloat16 or float32."
+        )
+
+
+class FirstScores(LogitsProcessor):
+    """The same look at a model's own generate(); changes no score."""
+
+    def __init__(self) -> None:
+        self._looked = False
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if not self._looked:
+            self._looked = True
+            refuse_non_finite(scores)
+        return scores
 
 
 def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
@@ -70,6 +102,7 @@ def generate(
     """New token ids (an EOS included) and why they end.  on_token is called as each appears."""
     eos, ids = list(decoder.eos_ids), list[int]()
     scores, cache = prefill(decoder, embeds)
+    refuse_non_finite(scores)
     while True:
         token = choose(scores, ids, config, eos)
         ids.append(token)

@@ -10,6 +10,7 @@ StageScopeError
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
 ├── DownloadFailed          the hub could not be reached, or refused
 ├── OutOfMemory             the device's memory did not suffice for a run
+├── NotFinite               a model's logits are no numbers
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
 ├── StoreError              a run folder cannot be read, written or resumed
 └── Cancelled               the user stopped the run
@@ -56,6 +57,10 @@ class DownloadFailed(StageScopeError):
 
 class OutOfMemory(StageScopeError):
     """A run needed more memory than its device had left."""
+
+
+class NotFinite(StageScopeError):
+    """A model computes NaN or infinity in place of logits."""
 
 
 class CacheError(StageScopeError):

@@ -188,6 +188,7 @@ class _Run:
         config = decode.generation_config(self.request.decode, self.adapter.eos_ids)
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
+        options["logits_processor"] = [decode.FirstScores()]
         start = self.timeline.now()
         with (
             profiler_range("generate", self.adapter.device),

@@ -8,7 +8,9 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
+from engine import decode
 from engine.decode import Decoder, choose, generate, generation_config
+from engine.errors import NotFinite
 from engine.types import DecodeConfig
 
 EOS = 3
@@ -83,3 +85,12 @@ def test_generation_config_leaves_nothing_to_defaults() -> None:
     sampled = generation_config(DecodeConfig(temperature=0.7, top_p=0.9), (EOS,))
     assert not greedy.do_sample and greedy.eos_token_id == [EOS]
     assert sampled.do_sample and sampled.top_k == 0 and sampled.temperature == 0.7
+
+
+def test_scores_that_are_no_numbers_are_no_answer() -> None:
+    look = decode.FirstScores()
+    fine = torch.zeros(1, 4)
+    assert look(torch.zeros(1, 1), fine) is fine
+    for odd in (float("nan"), float("inf")):
+        with pytest.raises(NotFinite, match="not finite"):
+            decode.FirstScores()(torch.zeros(1, 1), torch.tensor([[0.0, odd]]))

@@ -68,6 +68,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .model-bar span { min-width: 3px; }
 .model-keys { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; margin-top: 0.35rem;
   font-size: 0.84rem; }
+.model-key { min-width: 0; overflow-wrap: anywhere; }
 .model-key b { font-weight: 600; font-variant-numeric: tabular-nums; }
 .model-dot { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.4rem;
   border-radius: 0.15rem; vertical-align: -0.05rem; background: #868D9722;

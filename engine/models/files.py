@@ -36,6 +36,8 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
 
 def refuse_unreadable(path: Path, name: str) -> None:
     """ModelUnavailable if the file is absent, may not be read, or is a git-lfs pointer."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ModelUnavailable(f"{name}: {path} is not a file: {AGAIN}.")
     try:
         with path.open("rb") as stream:
             start = stream.read(len(POINTER))
@@ -69,7 +71,8 @@ def shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
 
 def tensor_bytes(file: Path, name: str) -> int:
     """Bytes of tensors in a .bin file, which is a zip archive, or ModelUnavailable."""
-    return sum(info.file_size for info in _archive(file, name) if "/data/" in info.filename)
+    found = sum(info.file_size for info in _archive(file, name) if "/data/" in info.filename)
+    return found or file.stat().st_size
 
 
 def header_digest(file: Path, name: str) -> str:

@@ -20,6 +20,7 @@ from engine.models.loading import (
     info_of,
     load_tokenizer,
     load_weights,
+    refuse_absent,
     refuse_larger_tokenizer,
     unreadable,
 )
@@ -44,10 +45,12 @@ class PlaceholderAdapter(Adapter):
         refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
         adapter = cls(info, model, tokenizer, processor, ())
         adapter._check_placeholder()
+        adapter._check_layers()
         return adapter
 
     @classmethod
     def _load_processor(cls, info: ModelInfo, folder: Path) -> Any:
+        refuse_absent(info, folder, ("preprocessor_config.json", "processor_config.json"))
         try:
             return cls.processor_class.from_pretrained(folder, local_files_only=True)
         except CANNOT_LOAD as error:
@@ -95,6 +98,17 @@ class PlaceholderAdapter(Adapter):
     @property
     def text_config(self) -> Any:
         return self.model.config.text_config
+
+    def _check_layers(self) -> None:
+        """The layer of the tower that is read must be one that it has."""
+        config = self.model.config
+        chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
+        for layer in chosen if isinstance(chosen, list) else [chosen]:
+            if not -deep - 1 <= layer <= deep:
+                raise ModelUnavailable(
+                    f"{self.info.name}: the vision_feature_layer of its config.json is {layer}, "
+                    f"and its tower has {deep} layers: copy both from one checkpoint."
+                )
 
     def _check_placeholder(self) -> None:
         found = self.tokenizer.convert_tokens_to_ids(self.placeholder)

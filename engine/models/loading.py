@@ -26,6 +26,7 @@ from engine.models.shape import Form
 from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
+transformers_logging.set_verbosity_error()  # its report of random weights: they are refused here
 # A broken folder makes transformers raise whatever its parts raise: validation errors of its own,
 # UnpicklingError, KeyError ...  All mean the same to a user, and the cause is chained.
 CANNOT_LOAD = (Exception,)
@@ -167,6 +168,7 @@ def _misshapen(key: str, found: Any, wanted: Any) -> str:
 
 def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's tokenizer, or ModelUnavailable."""
+    refuse_absent(info, folder, ("tokenizer.json", "tokenizer.model"))
     try:
         return AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except CANNOT_LOAD as error:
@@ -182,6 +184,14 @@ def refuse_larger_tokenizer(info: ModelInfo, folder: Path, tokens: int, rows: in
         )
 
 
+def refuse_absent(info: ModelInfo, folder: Path, names: tuple[str, ...]) -> None:
+    """ModelUnavailable unless one of these files is in the folder."""
+    if not any((folder / name).is_file() for name in names):
+        raise ModelUnavailable(
+            f"{info.name} has no {' and no '.join(names)} in {folder}: copy one there."
+        )
+
+
 def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> ModelUnavailable:
     return ModelUnavailable(
         f"{info.name}: the {what} in {folder} cannot be read ({first_line(error)}): copy it again."
@@ -190,4 +200,4 @@ def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> Mo
 
 def first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip()
+    return lines[0][:200].rstrip(" :")

@@ -46,7 +46,12 @@ def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
         raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
     shards = [folder / shard for shard in sorted({str(shard) for shard in table.values()})]
     for shard in shards:
-        if shard.parent.resolve() != folder.resolve() or not shard.is_file():
+        if shard.parent.resolve() != folder.resolve():
+            raise ModelUnavailable(
+                f"{name}: {index} lists {shard}, which lies outside its folder, and is refused: "
+                "copy or download it again."
+            )
+        if not shard.is_file():
             raise ModelUnavailable(
                 f"{name} lacks {shard}, which its index lists: copy or download it again."
             )

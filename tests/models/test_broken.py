@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 import torch
 
-from engine.errors import ModelUnavailable
+from engine import pipeline
+from engine.cache import FeatureCache
+from engine.errors import ModelUnavailable, NotFinite
 from engine.models import registry
 from engine.models.eventgpt_model import EventGPT
+from engine.types import Mode, RunRequest, Sample
 from tests import published
 from tests.models.conftest import entry_for, loaded
 
@@ -185,3 +188,29 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(ModelUnavailable, match="is a file and not a checkpoint folder"):
         loaded(tmp_path / "f", "llava")
+
+
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+def test_weights_that_are_no_numbers_answer_nothing_and_keep_nothing(
+    tiny_models: Path, sample: Sample, cache_dir: Path, mode: Mode
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    adapter.decoder.head.weight.data.fill_(float("nan"))
+    cache = FeatureCache(cache_dir / "features", 64)
+    request = RunRequest(sample, "tiny-llava", "Why?", mode=mode)
+    with pytest.raises(NotFinite, match="copy the checkpoint again"):
+        pipeline.run(adapter, request, cache)
+    assert cache.state().entries == 0
+    registry.unload(registry.entry("tiny-llava"))
+
+
+def test_a_layer_that_the_tower_lacks_is_named(tiny_models: Path) -> None:
+    path = tiny_models / "llava" / "config.json"
+    text = path.read_text(encoding="utf-8")
+    registry.unload(registry.entry("tiny-llava"))
+    path.write_text(json.dumps(json.loads(text) | {"vision_feature_layer": -50}))
+    try:
+        with pytest.raises(ModelUnavailable, match="vision_feature_layer"):
+            registry.load(registry.entry("tiny-llava"))
+    finally:
+        path.write_text(text, encoding="utf-8")

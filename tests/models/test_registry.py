@@ -150,7 +150,7 @@ def _other_family(folder: Path) -> None:
         (_nested_config, "config.json cannot be read"),
         (_pointer, "model.safetensors is a git-lfs pointer"),
         (_absent_shard, "b.safetensors, which its index lists"),
-        (_shard_elsewhere, "other.safetensors, which its index lists"),
+        (_shard_elsewhere, "other.safetensors, which lies outside its folder"),
         (_other_family, "says its model_type is 'video_llava'"),
         (_odd_vision, "config.json does not describe a model"),
         (_no_archive, "pytorch_model.bin is not a whole file of PyTorch weights"),

@@ -18,7 +18,7 @@ from tests.ui.verify.made import A, certificate, verdicts
 from ui.verify import charts
 
 PAGE = "pages/verify.py"
-ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "3"}
+ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}
 
 
 def at_verify(app: Open, **parameters: str | list[str]) -> AppTest:
@@ -201,7 +201,9 @@ def test_a_link_to_no_certificate_is_a_sentence(app: Open, kept: str, name: str)
 def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
     app: Open, kept: str
 ) -> None:
-    odd = certificate() | {"verdicts": [{"check": "answer"}]}
+    odd = certificate()
+    odd["verdicts"][0]["outcome"] = "odd"
+    odd["models"][0]["verified"] = False
     odd["hash"] = certificates.content_hash(odd)
     certificates.keep(odd)
     at = at_verify(app)

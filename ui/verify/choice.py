@@ -15,7 +15,7 @@ from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, VerifyRequest, choose
+from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui import cards, datasets, links
 from ui.picker import say_why_not
 
@@ -75,7 +75,7 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
         )
         tokens = st.number_input(
             "Max new tokens",
-            1,
+            MIN_TOKENS,
             MAX_TOKENS,
             VerifyRequest.max_new_tokens,
             step=16,
