@@ -47,11 +47,12 @@ def prefill(decoder: Decoder, embeds: torch.Tensor) -> tuple[torch.Tensor, Dynam
 
 
 def refuse_non_finite(scores: torch.Tensor) -> None:
-    """NotFinite for scores of which some are NaN or infinite: argmax would make an answer of them.
+    """NotFinite for scores of which some are NaN or +infinity: argmax would make an answer of them.
 
-    Asked of the first token alone, which costs one wait for the device.
+    -infinity is how tokens are ruled out.  Asked of the first token alone, as it waits for the
+    device.
     """
-    if not bool(torch.isfinite(scores).all()):
+    if bool((torch.isnan(scores) | torch.isposinf(scores)).any()):
         raise NotFinite(
             "Its logits are not finite (NaN or infinity): copy the checkpoint again, or choose a "
             "dtype with a wider range, such as bfloat16 or float32."

@@ -89,7 +89,7 @@ def test_generation_config_leaves_nothing_to_defaults() -> None:
 
 def test_scores_that_are_no_numbers_are_no_answer() -> None:
     look = decode.FirstScores()
-    fine = torch.zeros(1, 4)
+    fine = torch.tensor([[0.0, 1.0, -torch.inf]])  # as a token that is ruled out has it
     assert look(torch.zeros(1, 1), fine) is fine
     for odd in (float("nan"), float("inf")):
         with pytest.raises(NotFinite, match="not finite"):
