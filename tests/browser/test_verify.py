@@ -60,7 +60,7 @@ def test_cancel_leaves_what_was_found_and_proves_nothing(visitor: Visitor) -> No
     page.locator(".proof-passed").first.wait_for()
     page.locator(BUTTON.format("cancel")).click()
     ended(page)
-    expect(page.locator(".proof-state.proof-refused")).to_have_count(1)
+    expect(page.locator(".proof-state.proof-unfinished")).to_have_count(1)
     expect(page.locator(".proof-passed").first).to_be_visible()
 
 
