@@ -18,7 +18,7 @@ from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.plan import Task
 from engine.prompts import DEFAULT_QUESTION
-from engine.readiness import Ready, prepare, resume
+from engine.readiness import Ready, prepare, resume, settled
 from engine.types import RunRequest, Sample, StageName
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class _Benchmark:
 
     def run(self) -> Outcome:
         self.tracker.begin()
+        if settled(self.writer):
+            return "finished"
         self.writer.begin()
         try:
             for batch in self.plan.batches():

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from engine import device
+from engine import device, settings
 from engine.header import DatasetIdentity, Header, ModelIdentity
 from engine.models import checkpoint, identity
 from engine.models.checkpoint import ModelEntry
@@ -84,7 +84,9 @@ def _describe_model(entry: ModelEntry) -> ModelIdentity:
 
 
 def describe_machine() -> dict[str, str]:
-    return device.environment(device.choose())
+    """As models will find it: their threads are set when the first one is loaded."""
+    threads = str(settings.load().threads)
+    return device.environment(device.choose()) | {"threads": threads}
 
 
 def differences(kept: Header, found: Header) -> list[str]:

@@ -72,13 +72,26 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
             f"{writer.folder} cannot go on, because {' and '.join(changed)}: put back what it "
             "began with, start a new run, or mix the two knowingly with --force."
         )
+    if settled(writer):
+        return Ready(writer, samples, entries, _tracked(writer))
     text = "; ".join(f"forced although {change}" for change in changed)
     writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
-    tracker = Tracker(plan.planned, plan.models)
+    return Ready(writer, samples, entries, _tracked(writer))
+
+
+def settled(writer: Writer) -> bool:
+    """Whether a run has its summary and every result: then going on is nothing to write down."""
+    plan = writer.header.plan
+    tasks = (task for batch in plan.batches() for task in plan.tasks(batch))
+    return (writer.folder / store.SUMMARY).exists() and all(task in writer.done for task in tasks)
+
+
+def _tracked(writer: Writer) -> Tracker:
+    tracker = Tracker(writer.header.plan.planned, writer.header.plan.models)
     for _, row in lines.read(writer.folder / store.RESULTS):
         if store.task_of(row) is not None:
             tracker.earlier(row)
-    return Ready(writer, samples, entries, tracker)
+    return tracker
 
 
 def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from engine import benchmark, dataset, store
 from engine.errors import BadInput, DatasetError, ModelUnavailable, StoreError
@@ -143,6 +144,20 @@ def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str
 def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) -> None:
     before = list(go(root, tmp_path / "run").results())
     assert list(go_on(tmp_path / "run").results()) == before
+    before = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    go_on(tmp_path / "run")
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
+
+
+def test_the_header_says_the_threads_that_models_run_with(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_THREADS", "1")
+    registry.unload_all()
+    torch.set_num_threads(2)  # before the first load
+    run = go(root, tmp_path / "run")
+    said = {row["environment"]["threads"] for row in rows(run)}
+    assert said == {run.header.environment["threads"]} == {"1"}
 
 
 def test_a_model_loaded_again_is_warmed_up_again(root: Path, tmp_path: Path) -> None:

@@ -173,10 +173,11 @@ def damage(subject: Subject) -> Damage:
     subject.cache.close()
     shutil.rmtree(folder, ignore_errors=True)
     subject.cache = cache.FeatureCache(folder, subject.cache.limit_mb)
-    subject.run(subject.run_request(config, "refresh"))
+    brief = replace(config, max_new_tokens=1)  # what is kept and read does not depend on it
+    subject.run(subject.run_request(brief, "refresh"))
     _flip(next(folder.rglob("*.val")))
     struck = subject.run(subject.run_request(config, "use"))
-    after = subject.run(subject.run_request(config, "use"))
+    after = subject.run(subject.run_request(brief, "use"))
     note = next((note for note in struck.notes if "damaged" in note), "")
     return Damage(bool(note), not struck.cached, struck.generation.token_ids, after.cached, note)
 

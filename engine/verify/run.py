@@ -27,7 +27,7 @@ EQUAL = {  # check -> the ways that must be equal to plain
     "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
 }
-PAIRS, PAIRS_S = 40, 2.0  # of the observer's cost, per sample
+PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
 
 
 class Watcher(Protocol):

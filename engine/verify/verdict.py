@@ -111,7 +111,7 @@ class VerifyRequest:
     models: tuple[str, ...]
     samples: tuple[Sample, ...]
     prompt: str = DEFAULT_QUESTION
-    max_new_tokens: int = 64
+    max_new_tokens: int = 48
     runs: int = 5
 
     def __post_init__(self) -> None:

@@ -113,7 +113,8 @@ class RunSource:
     @property
     def amount(self) -> str:
         kept, planned = self.info.results, self.info.planned
-        return f"{kept:,} rows" if self.state == "finished" else f"{kept:,} rows of {planned:,}"
+        unfinished = "" if self.state == "finished" else f", {planned:,} results planned"
+        return f"{kept:,} rows with warm-up{unfinished}"
 
     @property
     def problem(self) -> str:
