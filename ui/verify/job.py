@@ -11,52 +11,28 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from engine import jobs
 from engine.verify.verdict import VerifyRequest
 from engine.verify_job import VerifyJob, VerifyView
+from ui.following import Followed
 
 ID = "verify_job"  # in the session and in the URL
 REDRAW_S = 0.2  # each look takes the processor from what is being timed
 AGAIN_S = 0.1
 _FRESH = "verify_fresh"
-GRACE_S = 0.5
+RUN = Followed(ID, VerifyJob)
+cancel, shown, lost = RUN.cancel, RUN.shown, RUN.lost
 
 
 def start(request: VerifyRequest, dataset: str) -> None:
     """Queue a verification in place of the one shown so far."""
-    job = VerifyJob(request=request, dataset=dataset)
-    jobs.manager().submit(job)
-    _remember(job.id)
-
-
-def cancel() -> None:
-    """Stop the verification shown, and give it a moment to do so."""
-    job = shown()
-    if job is None:
-        return
-    job.cancel()
-    end = time.monotonic() + GRACE_S
-    while time.monotonic() < end and not job.ended:
-        time.sleep(0.01)
-
-
-def shown() -> VerifyJob | None:
-    """The verification of the link or of this session; else one that anybody has running."""
-    found = _job(_id())
-    if found is None and (found := running()) is not None:
-        _keep(found.id)  # its result stays when it has ended
-    return found
+    st.session_state[_FRESH] = True
+    RUN.start(VerifyJob(request=request, dataset=dataset))
 
 
 def running() -> VerifyJob | None:
     """The newest verification that has not ended, whoever started it."""
-    live = [j for j in jobs.manager().all() if isinstance(j, VerifyJob) and not j.ended]
+    live = RUN.live()
     return live[-1] if live else None
-
-
-def lost() -> bool:
-    """Whether the link names a verification that this server no longer holds."""
-    return bool(_id()) and _job(_id()) is None
 
 
 def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
@@ -76,7 +52,8 @@ def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
 
 def show(job: VerifyJob) -> None:
     """From now on this one."""
-    _remember(job.id)
+    st.session_state[_FRESH] = True
+    RUN.show(job)
 
 
 def fresh() -> bool:
@@ -97,29 +74,3 @@ def _again() -> None:
         st.session_state[_FRESH] = False
     else:
         st.rerun()
-
-
-def _job(job_id: str) -> VerifyJob | None:
-    found = jobs.manager().get(job_id)
-    return found if isinstance(found, VerifyJob) else None
-
-
-def _id() -> str:
-    if ID not in st.session_state:
-        st.session_state[ID] = st.query_params.get(ID, "")
-    found, linked = str(st.session_state[ID]), st.query_params.get(ID, "")
-    if found and not linked:
-        st.query_params[ID] = found  # another page has emptied the URL meanwhile
-    elif linked != found:
-        st.session_state[ID] = found = linked  # Back or Forward
-    return found
-
-
-def _remember(job_id: str) -> None:
-    st.session_state[_FRESH] = True
-    _keep(job_id)
-
-
-def _keep(job_id: str) -> None:
-    st.session_state[ID] = job_id
-    st.query_params[ID] = job_id
