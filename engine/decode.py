@@ -39,9 +39,14 @@ class Decoder:
         return next(self.head.parameters()).device
 
 
-def prefill(decoder: Decoder, embeds: torch.Tensor) -> tuple[torch.Tensor, DynamicCache]:
-    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache."""
-    cache = DynamicCache(config=decoder.text_config)
+def prefill(
+    decoder: Decoder, embeds: torch.Tensor, past: DynamicCache | None = None
+) -> tuple[torch.Tensor, DynamicCache]:
+    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache.
+
+    `past`, if given, has read what stands before the embeddings; it is the cache that grows.
+    """
+    cache = DynamicCache(config=decoder.text_config) if past is None else past
     out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
     return decoder.head(out.last_hidden_state[:, -1]).float(), cache
 
@@ -99,10 +104,14 @@ def generate(
     config: DecodeConfig,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
+    past: DynamicCache | None = None,
 ) -> tuple[list[int], Stop]:
-    """New token ids (an EOS included) and why they end.  on_token is called as each appears."""
+    """New token ids (an EOS included) and why they end.  on_token is called as each appears.
+
+    `past` is as in prefill().
+    """
     eos, ids = list(decoder.eos_ids), list[int]()
-    scores, cache = prefill(decoder, embeds)
+    scores, cache = prefill(decoder, embeds, past)
     refuse_non_finite(scores)
     while True:
         token = choose(scores, ids, config, eos)

@@ -9,13 +9,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
-from engine.errors import CacheError, Cancelled
+from engine.asking import Asking
+from engine.errors import CacheError, Cancelled, OutOfMemory
 from engine.models.base import Adapter, generate_options
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
@@ -31,6 +33,7 @@ from engine.types import (
 
 if TYPE_CHECKING:
     from engine.cache import FeatureCache
+    from engine.prefixes import Prefixes
 
 
 class Watcher(Protocol):
@@ -55,23 +58,36 @@ def run(
     request: RunRequest,
     cache: FeatureCache | None,
     watcher: Watcher | None = None,
+    kept: Prefixes | None = None,
 ) -> RunResult:
     """The four stages, one after another, on the adapter's device; without a cache if it is None.
+
+    `kept` is where a request that asks for it finds and keeps its prompt's prefix.
 
     BadInput for what the user can mend, OutOfMemory with figures and all of it freed, Cancelled
     between stages; a run cancelled between two tokens is a result with the tokens so far.
     """
-    with memory.guard(adapter.info.name, adapter.device):
-        return _answer(adapter, request, cache, watcher)
+    try:
+        with memory.guard(adapter.info.name, adapter.device):
+            return _answer(adapter, request, cache, watcher, kept)
+    except OutOfMemory:
+        if kept is not None:
+            kept.clear()  # what the next run may need more
+        raise
 
 
 @torch.inference_mode()
 def _answer(
-    adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
+    adapter: Adapter,
+    request: RunRequest,
+    cache: FeatureCache | None,
+    watcher: Watcher | None,
+    kept: Prefixes | None,
 ) -> RunResult:
     prepare(cache)
     with seeded(request.decode.seed, adapter.device):
-        run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
+        asking = Asking(adapter, kept if request.prefix else None)
+        run_ = _Run(adapter, request, cache, watcher or Nobody(), asking)  # the clock starts here
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -95,9 +111,15 @@ class _Run:
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
-        self, adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher
+        self,
+        adapter: Adapter,
+        request: RunRequest,
+        cache: FeatureCache | None,
+        watcher: Watcher,
+        asking: Asking,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
+        self.asking = asking
         self.notes = list(adapter.notes)
         self.tensors: list[TensorSpec] = []
         self.ids: list[int] = []
@@ -123,15 +145,22 @@ class _Run:
     # stage 2
     def preprocess(self, found: Media) -> Prepared:
         with self._stage("preprocess"):
-            prepared = self.adapter.preprocess(found, self.request.prompt)
+            prepared = self.asking.words(found, self.request.prompt)
+            if prepared is None:
+                prepared = self.adapter.preprocess(found, self.request.prompt)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
-        self._record("pixels", prepared.pixels)
+        if self.asking.prefix is None:
+            self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
         return prepared
 
     # stage 3
-    def encode(self, prepared: Prepared) -> torch.Tensor:
+    def encode(self, prepared: Prepared) -> torch.Tensor | None:
+        """Visual rows [V, hidden]; None where the model has read them before."""
+        if self.asking.prefix is not None:
+            with self._stage("vision"):  # nothing is left to do, and the span says so
+                return None
         self._enter("vision")
         rows = self._read(prepared) if self.request.cache == "use" else None
         if rows is None:
@@ -168,10 +197,11 @@ class _Run:
         self.to_store = lambda: cache.write(spec, rows, ms, self.cold)
 
     # stage 4
-    def decode(self, prepared: Prepared, rows: torch.Tensor) -> None:
+    def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
         with self._stage("decode"):
             start = self.timeline.now()
-            embeds = self.adapter.embed(prepared, rows)
+            read = self.asking.embed if rows is None else partial(self.adapter.embed, rows=rows)
+            embeds = read(prepared)
             self._record("embeddings", embeds)
             _, self.stop = decode.generate(
                 self.adapter.decoder,
@@ -179,6 +209,7 @@ class _Run:
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
+                past=self.asking.begin(),
             )
         self._split_decode(start)
 
@@ -241,6 +272,7 @@ class _Run:
         self.adapter.runs += 1
         if self.to_store is not None:
             self._store(self.to_store)
+        self.asking.finish(self.timeline, self.cold)
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
@@ -257,8 +289,9 @@ class _Run:
             cold=self.cold,
             shown=self.shown,
             tensors=tuple(self.tensors),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *self.asking.notes),
             environment=device.environment(self.adapter.device),
+            prefix=self.asking.use,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

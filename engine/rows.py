@@ -47,6 +47,7 @@ def row(result: RunResult) -> dict[str, Any]:
         "total_ms": result.total_ms,
         "uncached_total_ms": result.uncached_total_ms,
         "unaccounted_ms": result.unaccounted_ms,
+        "prefix": vars(result.prefix) if result.prefix else None,
         "token_ms": list(answer.token_ms),
         "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
         "notes": list(result.notes),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from engine import jobs
+from engine import jobs, prefixes
 from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.models import registry
@@ -105,7 +105,8 @@ class RunJob(Job):
         adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
         self.state = "running"
         try:
-            result = pipeline.run(adapter, self.request, jobs.feature_cache(), self)
+            cache, kept = jobs.feature_cache(), prefixes.store()
+            result = pipeline.run(adapter, self.request, cache, self, kept)
         finally:  # a job outlives its run: it must not keep an unloaded model in memory
             self._last_text = self._text([token for token, _ in self._tokens])
             self._adapter = None

@@ -29,6 +29,7 @@ VARIABLES = {
     "device": "STAGESCOPE_DEVICE",
     "threads": "STAGESCOPE_THREADS",
     "cache_limit_mb": "STAGESCOPE_CACHE_LIMIT_MB",
+    "prefix_limit_mb": "STAGESCOPE_PREFIX_LIMIT_MB",
 }
 
 
@@ -43,6 +44,7 @@ class Settings:
     device: str
     threads: int
     cache_limit_mb: int
+    prefix_limit_mb: int
 
     @property
     def demo_dir(self) -> Path:
@@ -74,6 +76,7 @@ def load() -> Settings:
         device=str(_get(table, "device", "auto")),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
+        prefix_limit_mb=_whole("prefix_limit_mb", _get(table, "prefix_limit_mb", 2048), 10**9),
     )
 
 

@@ -140,6 +140,7 @@ class RunRequest:
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
+    prefix: bool = False  # go on from a prompt's beginning that was read before; never measured
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -150,6 +151,15 @@ class RunRequest:
         ):
             if value not in allowed:
                 raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+        self._check_prefix()
+
+    def _check_prefix(self) -> None:
+        for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
+            if self.prefix and value != needed:
+                raise BadInput(
+                    f"prefix goes with {name} {needed!r} and {name} is {value!r}: change one of "
+                    "them."
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,6 +213,14 @@ class Generation:
     stop: Stop
     prompt_tokens: int
     token_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PrefixUse:
+    """What a run did with its prompt's prefix, which has so many tokens."""
+
+    state: Literal["kept", "reused"]
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -281,6 +299,7 @@ class RunResult:
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: PrefixUse | None = None
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)
@@ -313,8 +332,12 @@ class RunResult:
 
     @property
     def uncached_total_ms(self) -> float:
-        """The total with each cached stage at the time it took when it was computed."""
-        saved = sum(s.original_ms - s.ms for s in self.spans if s.original_ms is not None)
+        """The total with each cached stage at the time it took when it was computed.
+
+        Parts of a stage ("decode.prefill") are in it already.
+        """
+        stages = (span for span in self.spans if span.name in STAGES)
+        saved = sum(s.original_ms - s.ms for s in stages if s.original_ms is not None)
         return self.total_ms + saved
 
     @property

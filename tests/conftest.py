@@ -28,12 +28,13 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of the settings, empty and the test's own."""
-    from engine import jobs
+    from engine import jobs, prefixes
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(folder))
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     jobs.feature_cache.cache_clear()
+    prefixes.store.cache_clear()
     return folder
 
 

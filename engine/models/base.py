@@ -11,6 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,6 +62,11 @@ class Adapter(ABC):
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         """The model of this folder on the device of the settings, or ModelUnavailable."""
 
+    @property
+    @abstractmethod
+    def visual_id(self) -> int:
+        """The id that stands for visual rows in a prompt."""
+
     @abstractmethod
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         """The prompt's token ids, and its length once the visual rows are in place."""
@@ -107,11 +113,15 @@ class Adapter(ABC):
 
     def preprocess(self, media: Media, question: str) -> Prepared:
         """Stage 2: the checkpoint's own image processor, and the family's prompt."""
+        words = self.words(media, question)
+        return replace(words, pixels=self.pixels(media.images).to(self.device, self.dtype))
+
+    def words(self, media: Media, question: str) -> Prepared:
+        """Stage 2 without its pixels ([0]): the prompt, and the digest of what it is about."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
-        pixels = self.pixels(media.images).to(self.device, self.dtype)
         return Prepared(
-            pixels=pixels,
+            pixels=torch.empty(0, device=self.device),
             input_ids=torch.tensor([ids], device=self.device),
             digest=_digest(media.digest + self._processor),
             context_tokens=context,
@@ -124,6 +134,16 @@ class Adapter(ABC):
         )
         pixels: torch.Tensor = out["pixel_values"]
         return pixels
+
+    def question_ids(self, prepared: Prepared) -> torch.Tensor:
+        """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""
+        places = (prepared.input_ids[0] == self.visual_id).nonzero()
+        return prepared.input_ids[:, int(places[-1]) + 1 :]
+
+    def embed_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        """Embeddings [1, S, hidden] of ids [1, S] that stand for no visual row."""
+        embeds: torch.Tensor = self.model.get_input_embeddings()(ids)
+        return embeds
 
     def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
         """ContextTooLong unless prompt, visual rows and new tokens have positions."""
