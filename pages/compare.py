@@ -41,10 +41,8 @@ class Choice:
         if self.sample is None:
             return []
         k = self.knobs
-        return [
-            RunRequest(self.sample, model.name, self.question, k.decode, k.frames, k.cache, k.mode)
-            for model in self.models
-        ]
+        how = (k.decode, k.frames, k.cache, k.mode, k.prefix)
+        return [RunRequest(self.sample, model.name, self.question, *how) for model in self.models]
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:

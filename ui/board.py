@@ -89,6 +89,7 @@ def _how(request: RunRequest) -> str:
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
         f"feature cache {request.cache}, {request.mode}"
+        f"{', going on from the last question' if request.prefix else ''}"
     )
 
 
@@ -190,8 +191,8 @@ def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, s
         st.altair_chart(charts.stage_chart(rows), alt=charts.words(rows), width="stretch")
         if any(row.result.cached for row in rows):
             st.caption(
-                "Striped: features read from the cache. The pale stripes behind: the time the "
-                "stage took when it was computed."
+                "Striped: features read from the cache, or a prompt's beginning reused. The pale "
+                "stripes behind: the time the stage took when it was computed."
             )
         st.table(charts.table(rows), alt="The stages' times and their sources.")
 

@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 from engine import certificates
 from engine.models.checkpoint import ModelEntry
 from engine.run_job import RunView
-from engine.types import RunResult
+from engine.types import PrefixUse, RunResult
 from ui.media import Seen
 from ui.text import count, escape, ms, rate
 from ui.theme import FAMILY_COLOURS
@@ -25,6 +25,11 @@ Colour = Literal["green", "orange", "violet", "gray"]
 CACHE_HELP = (
     "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
     "the total of this run and the total with stage 3 at the time it took when it was computed."
+)
+PREFIX_HELP = (
+    "The model had read this sample's prompt up to its last visual token: preprocessing, stage 3 "
+    "and most of the prefill were not done in this run. The table gives what they took then. The "
+    "prefill that was timed then is that of the first question."
 )
 VERIFIED_HELP = (
     "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
@@ -184,9 +189,19 @@ def _numbers(result: RunResult) -> None:
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(result).items():
             st.metric(name, value, help=FORMULAS[name], width="content")
-    for number, note in enumerate((STOPS[result.generation.stop], *result.notes)):
+    told = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
+    for number, note in enumerate(told):
         if note:
             small(note, f"note_{result.model.name}_{number}")
+
+
+def prefix_words(use: PrefixUse | None) -> str:
+    """What became of the prompt's beginning, in a sentence."""
+    if use is None:
+        return ""
+    if use.state == "kept":
+        return f"The first {use.tokens:,} tokens of the prompt are kept for another question."
+    return f"The first {use.tokens:,} tokens of the prompt were read before."
 
 
 def figures(result: RunResult) -> dict[str, str]:
@@ -213,11 +228,22 @@ def standing(name: str | None) -> tuple[str, Colour, str]:
     return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
 
 
+def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
+    """That the prompt's beginning came from memory, with the prefill's two times."""
+    prefill, use = result.span("decode.prefill"), result.prefix
+    if use is None or use.state != "reused" or prefill is None:
+        return None
+    words = f"prefix reused: prefill {ms(prefill.ms)}, took {ms(prefill.original_ms)}"
+    return words, "green", PREFIX_HELP
+
+
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
     found = [standing(certificates.of(result))]
+    if (reused := _reused(result)) is not None:
+        found.append(reused)
     for span in result.spans:
-        if span.source == "cached":
+        if span.source == "cached" and reused is None:
             words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     if result.cold:

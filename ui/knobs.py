@@ -27,6 +27,11 @@ MODE_HELP = (
     "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
     "Hooked: the model's own generate() runs whole and hooks time its vision part."
 )
+PREFIX_HELP = (
+    "A model keeps what it has read of a sample's prompt, up to the last visual token, in memory. "
+    "A second question about the sample then skips the pictures and most of the prefill. Such "
+    "times are shown striped, as reused. Needs Feature cache: Use, and Mode: Decoupled."
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Knobs:
     frames: str
     cache: CachePolicy
     mode: Mode
+    prefix: bool
 
 
 def knobs() -> Knobs:
@@ -121,4 +127,17 @@ def _pipeline(decode: DecodeConfig) -> Knobs:
         bind="query-params",
         help=MODE_HELP,
     )
-    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode))
+    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode), _prefix(cache, mode))
+
+
+def _prefix(cache: str | None, mode: str | None) -> bool:
+    """Whether a prompt's beginning is kept; it goes with a used cache and stages of our own."""
+    possible = cache == "use" and mode == "decoupled"
+    chosen = st.toggle(
+        "Go on from the last question",
+        key="compare_prefix",
+        bind="query-params",
+        disabled=not possible,
+        help=PREFIX_HELP,
+    )
+    return chosen and possible

@@ -1,5 +1,7 @@
 """The feature cache on trial: what its keys depend on, and what it does about a changed byte.
 
+The keys of prefixes in memory hold the features' keys and are tried with them.
+
 Boundary: works on copies of a sample's pictures and on a cache folder of the verification's own;
 the user's files and cache are only read.
 """
@@ -16,11 +18,11 @@ import numpy as np
 import torch
 from PIL import Image as Pictures
 
-from engine import cache, media
+from engine import cache, media, prefixes
 from engine.media import events
 from engine.models.base import Adapter
 from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Sample
-from engine.verify.ways import Subject
+from engine.verify.ways import ANOTHER_QUESTION, Subject
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
     """Every ingredient changed by itself."""
     adapter, prompt = subject.adapter, subject.request.prompt
     own = _key(adapter, subject.media, prompt)
-    yield Change("another question", False, own != _key(adapter, subject.media, "Anything else?"))
+    yield Change("another question", False, own != _key(adapter, subject.media, ANOTHER_QUESTION))
     for what, other in _other_adapters(adapter):
         yield Change(what, True, own != _key(other, subject.media, prompt))
+    yield from _prefix_changes(subject)
     rule = FRAME_RULES[-1]
     ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt)
     yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
@@ -53,6 +56,21 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
         yield Change(f"equal {name} under another file name", False, missed)
         for what, spec in zip(list(copies)[2:], changed, strict=True):
             yield Change(what, True, subject.cache.read(spec) is None)
+
+
+def _prefix_changes(subject: Subject) -> Iterator[Change]:
+    adapter, prompt = subject.adapter, subject.request.prompt
+    own = prefixes.key(adapter, subject.prepared)
+    other = adapter.words(subject.media, ANOTHER_QUESTION)
+    yield Change("prefix: another question", False, own != prefixes.key(adapter, other))
+    shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
+    yield Change("prefix: other pictures", True, own != prefixes.key(adapter, shown))
+    wordy = _made(adapter, adapter.info)
+    wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
+    words = prefixes.key(wordy, wordy.words(subject.media, prompt))
+    yield Change("prefix: words before the pictures", True, own != words)
+    for what, one in _other_adapters(adapter):
+        yield Change(f"prefix: {what}", True, own != prefixes.key(one, subject.prepared))
 
 
 def _key(adapter: Adapter, shown: Media, prompt: str) -> str:

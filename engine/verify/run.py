@@ -26,6 +26,7 @@ EQUAL = {  # check -> the ways that must be equal to plain
     "equal_hooked": ("hooked",),
     "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
+    "equal_prefix": ("reused",),
 }
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
 
@@ -143,7 +144,9 @@ class _Examination:
         self.rounding = rounding(self.adapter, plain)
         yield "answer", self._answer(plain)
         for check, ways in EQUAL.items():
-            yield check, self._equal(plain, [answers[way] for way in ways])
+            found = self._equal(plain, [answers[way] for way in ways])
+            reused = check == "equal_prefix"
+            yield check, checks.prefix(found, answers["reused"]) if reused else found
         yield "equal_sampled", self._sampled()
         late = [fault for answer in answers.values() for fault in stages.token_times(answer)]
         yield "greedy", checks.greedy(answers.values())
@@ -169,9 +172,9 @@ class _Examination:
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
     def _answers(self) -> dict[str, Answer]:
-        """The four ways; "computed" is the decoupled way while it fills the cache."""
+        """All ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
-        for way in ("plain", "hooked", "computed", "decoupled", "features"):
+        for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
             if way == "plain":  # transformers puts hooks of its own on a model at its first call
@@ -195,7 +198,8 @@ class _Examination:
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
-        others = [subject.hooked(config), subject.decoupled(config), subject.features(config)]
+        ways = (subject.hooked, subject.decoupled, subject.features, subject.reused)
+        others = [way(config) for way in ways]
         found, worst = equality.finding(plain, others, self.rounding, self._pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
             return found

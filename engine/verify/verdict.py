@@ -31,6 +31,10 @@ CHECKS: dict[str, tuple[str, str]] = {
         "Features = plain",
         "Does generate() on the features, without pixels, give the same tokens?",
     ),
+    "equal_prefix": (
+        "Prefix = plain",
+        "Does an answer that goes on from a kept prefix have the same tokens?",
+    ),
     "equal_sampled": (
         "Equal when sampled",
         "Do all ways draw the same tokens from one seed?",

@@ -1,4 +1,4 @@
-"""Four ways to one answer, each watched from outside.
+"""The ways to one answer, each watched from outside.
 
 Boundary: runs the model and records; judges nothing.  What a way says about itself is not taken for
 granted: logits come from a hook on the language model's head, and encodings are counted by hooks on
@@ -22,8 +22,12 @@ from engine.cache import FeatureCache
 from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
+from engine.prefixes import Prefixes
 from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
 from engine.verify.verdict import VerifyRequest
+
+ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,13 @@ class Answer:
     seen: tuple[Seen, ...]
     result: RunResult | None = None
     head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
+
+    @property
+    def context(self) -> int:
+        """What entered the language model, and what it went on from as the run says."""
+        prefix = self.result.prefix if self.result else None
+        reused = prefix.tokens if prefix and prefix.state == "reused" else 0
+        return reused + int(self.embeds.shape[1])
 
     @property
     def encodings(self) -> int:
@@ -138,6 +149,7 @@ class Subject:
     ) -> None:
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
+        self.kept = Prefixes(PREFIXES_MB)
         self.cancelled = cancelled
         self.media = media.load(sample, adapter.kind, "arange")
         self.prepared: Prepared = adapter.preprocess(self.media, request.prompt)
@@ -177,13 +189,21 @@ class Subject:
         """Features read back from the disk."""
         return self._watched("decoupled", self.run_request(config, "use"))
 
+    def reused(self, config: DecodeConfig) -> Answer:
+        """Going on from the prefix that another question has left in memory."""
+        request = replace(self.run_request(config, "use"), prefix=True)
+        brief = replace(config, max_new_tokens=2, min_new_tokens=0)
+        self.run(replace(request, prompt=ANOTHER_QUESTION, decode=brief))
+        return self._watched("reused", request)
+
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
         return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
 
     def run(self, request: RunRequest) -> RunResult:
-        """The project's own pipeline, over a cache of this verification's own."""
-        return pipeline.run(self.adapter, request, self.cache, _Cancelling(self.cancelled))
+        """The project's own pipeline, over caches of this verification's own."""
+        watcher = _Cancelling(self.cancelled)
+        return pipeline.run(self.adapter, request, self.cache, watcher, self.kept)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])

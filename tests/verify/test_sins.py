@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 import torch
 
-from engine import cache, decode, media, pipeline, timing
+from engine import cache, decode, media, pipeline, prefixes, timing
 from engine.models import registry
 from engine.models.base import Adapter
 from engine.models.eventgpt import EventGPTAdapter
 from engine.models.hf_llava import PlaceholderAdapter
 from engine.models.llava import LlavaAdapter
+from engine.prefixes import Prefix, Prefixes
 from engine.timing import VisionProbe
 from engine.types import Generation
 from engine.verify import run, stages
@@ -299,6 +300,47 @@ def generate_raises(patch: Patch) -> None:
     patch.setattr(LlavaAdapter, "generate", broken)
 
 
+def prefix_of_another_order(patch: Patch) -> None:
+    """Values stand at other places than their keys."""
+    begin = Prefix.begin
+
+    def turned(self: Prefix, config: Any) -> Any:
+        layers = tuple((keys, values.flip(-2)) for keys, values in self.layers)
+        return begin(replace(self, layers=layers), config)
+
+    patch.setattr(Prefix, "begin", turned)
+
+
+def prefix_one_token_too_long(patch: Patch) -> None:
+    """The first word of the question before stays in it."""
+    cut = prefixes.cut
+    patch.setattr(
+        prefixes, "cut", lambda past, tokens, took, cold: cut(past, tokens + 1, took, cold)
+    )
+
+
+def prefix_never_reused(patch: Patch) -> None:
+    patch.setattr(Prefixes, "find", lambda self, name: None)
+
+
+def prefix_written_to(patch: Patch) -> None:
+    """The first run that goes on from it leaves its own question there."""
+    begin = Prefix.begin
+
+    def shared(self: Prefix, config: Any) -> Any:
+        past = begin(self, config)
+        for layer, (keys, values) in zip(past.layers, self.layers, strict=True):
+            layer.keys, layer.values = keys, values
+            values[..., -3:, :] = 0
+        return past
+
+    patch.setattr(Prefix, "begin", shared)
+
+
+def prefix_key_forgets_the_features(patch: Patch) -> None:
+    patch.setattr(prefixes, "key", lambda adapter, prepared: "the same for all")
+
+
 SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
     "adaptor applied twice": ("eventgpt", adaptor_applied_twice, {"equal_decoupled"}),
     "adaptor twice in the model": (
@@ -345,6 +387,11 @@ SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
     "work between the stages": ("llava", work_between_the_stages, {"accounted"}),
     "checksum not looked at": ("llava", checksum_not_looked_at, {"damage"}),
     "generate raises": ("llava", generate_raises, {"answer"}),
+    "prefix of another order": ("llava", prefix_of_another_order, {"equal_prefix"}),
+    "prefix a token too long": ("eventgpt", prefix_one_token_too_long, {"equal_prefix", "counted"}),
+    "prefix never reused": ("llava", prefix_never_reused, {"equal_prefix"}),
+    "prefix written to": ("video_llava", prefix_written_to, {"equal_prefix"}),
+    "prefix key forgets": ("llava", prefix_key_forgets_the_features, {"keys"}),
 }
 
 

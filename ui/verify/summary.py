@@ -28,6 +28,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
         "Hooked, decoupled or from given features, it gives the tokens of its own generate()."
     ),
     ("equal_sampled",): "So it does when tokens are drawn at random from one seed.",
+    ("equal_prefix",): "A second question that goes on from a kept prefix gets the same answer.",
     ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
     ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
     ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
@@ -38,7 +39,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
 }
 
 
-# what no comparison of the four ways can show, because all of them share it
+# what no comparison of the ways can show, because all of them share it
 SHARED = (
     "All ways share the prompt, the choice of frames, the preprocessing and the model's network "
     "(for EventGPT, StageScope's own): these are tested elsewhere, not here. Of the figures, only "
