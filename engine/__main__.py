@@ -11,11 +11,21 @@ import io
 import os
 import sys
 
-from engine.cli import bench, compare, demo, download, import_files, listing, report, verify
+from engine.cli import (
+    bench,
+    compare,
+    demo,
+    download,
+    draft,
+    import_files,
+    listing,
+    report,
+    verify,
+)
 from engine.cli.common import say
 from engine.errors import StageScopeError
 
-COMMANDS = (compare, verify, bench, report, listing, import_files, download, demo)
+COMMANDS = (compare, draft, verify, bench, report, listing, import_files, download, demo)
 
 
 def main(arguments: list[str] | None = None) -> int:
