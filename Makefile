@@ -24,6 +24,8 @@ types: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
 	$(BIN)/python -m benchmarks.verification
+	$(BIN)/python -m benchmarks.again
+	$(BIN)/python -m benchmarks.drafting
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.results_page

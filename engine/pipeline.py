@@ -16,7 +16,7 @@ import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
-from engine.asking import Asking
+from engine.reuse import Reuse
 from engine.errors import CacheError, Cancelled, OutOfMemory
 from engine.models.base import Adapter, generate_options
 from engine.timing import Timeline, VisionProbe, profiler_range
@@ -86,8 +86,8 @@ def _answer(
 ) -> RunResult:
     prepare(cache)
     with seeded(request.decode.seed, adapter.device):
-        asking = Asking(adapter, kept if request.prefix else None)
-        run_ = _Run(adapter, request, cache, watcher or Nobody(), asking)  # the clock starts here
+        reuse = Reuse(adapter, kept if request.prefix else None)
+        run_ = _Run(adapter, request, cache, watcher or Nobody(), reuse)  # the clock starts here
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -116,10 +116,10 @@ class _Run:
         request: RunRequest,
         cache: FeatureCache | None,
         watcher: Watcher,
-        asking: Asking,
+        reuse: Reuse,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
-        self.asking = asking
+        self.reuse = reuse
         self.notes = list(adapter.notes)
         self.tensors: list[TensorSpec] = []
         self.ids: list[int] = []
@@ -145,12 +145,12 @@ class _Run:
     # stage 2
     def preprocess(self, found: Media) -> Prepared:
         with self._stage("preprocess"):
-            prepared = self.asking.words(found, self.request.prompt)
+            prepared = self.reuse.words(found, self.request.prompt)
             if prepared is None:
                 prepared = self.adapter.preprocess(found, self.request.prompt)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
-        if self.asking.prefix is None:
+        if self.reuse.prefix is None:
             self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
         return prepared
@@ -158,7 +158,7 @@ class _Run:
     # stage 3
     def encode(self, prepared: Prepared) -> torch.Tensor | None:
         """Visual rows [V, hidden]; None where the model has read them before."""
-        if self.asking.prefix is not None:
+        if self.reuse.prefix is not None:
             with self._stage("vision"):  # nothing is left to do, and the span says so
                 return None
         self._enter("vision")
@@ -200,7 +200,7 @@ class _Run:
     def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
         with self._stage("decode"):
             start = self.timeline.now()
-            read = self.asking.embed if rows is None else partial(self.adapter.embed, rows=rows)
+            read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
             embeds = read(prepared)
             self._record("embeddings", embeds)
             _, self.stop = decode.generate(
@@ -209,7 +209,7 @@ class _Run:
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
-                past=self.asking.begin(),
+                past=self.reuse.begin(),
             )
         self._split_decode(start)
 
@@ -272,7 +272,7 @@ class _Run:
         self.adapter.runs += 1
         if self.to_store is not None:
             self._store(self.to_store)
-        self.asking.finish(self.timeline, self.cold)
+        self.reuse.finish(self.timeline, self.cold)
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
@@ -289,9 +289,9 @@ class _Run:
             cold=self.cold,
             shown=self.shown,
             tensors=tuple(self.tensors),
-            notes=(*self.notes, *self.asking.notes),
+            notes=(*self.notes, *self.reuse.notes),
             environment=device.environment(self.adapter.device),
-            prefix=self.asking.use,
+            prefix=self.reuse.use,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

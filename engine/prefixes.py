@@ -1,4 +1,4 @@
-"""Asking again: the beginnings of prompts that a model has read, kept in memory.
+"""Reuse again: the beginnings of prompts that a model has read, kept in memory.
 
 A prefix is all of a prompt up to and including its last visual row: what a question cannot change.
 Its keys and values, for each layer of the language model, are what a second question about the same

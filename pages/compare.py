@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunRequest, Sample
-from ui import board, cards, front, links, runs
+from ui import board, cards, drafting, front, links, runs
 from ui.knobs import Knobs, knobs
 from ui.picker import pick_models, pick_sample
 
@@ -149,6 +149,8 @@ def main() -> None:
     choice = choose(entries)
     buttons(choice)
     board.show(entries, choice.sample, choice.models, choice.knobs.frames)
+    k = choice.knobs
+    drafting.section(choice.sample, choice.models, choice.question, k.decode, k.frames)
 
 
 front.through_app()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLD = "The reused prefix was computed in a model's first (cold) run."
 
 
-class Asking:
+class Reuse:
     """The state of one run; without a store it does nothing, and every answer is None."""
 
     def __init__(self, adapter: Adapter, store: Prefixes | None) -> None:
