@@ -16,9 +16,9 @@ import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
-from engine.reuse import Reuse
 from engine.errors import CacheError, Cancelled, OutOfMemory
 from engine.models.base import Adapter, generate_options
+from engine.reuse import Reuse
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
     Generation,

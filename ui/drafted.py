@@ -22,9 +22,14 @@ _TAGS = {"accepted": "span", "rejected": "del", "own": "span"}
 
 def page(marks: Sequence[Mark]) -> str:
     """Legend and text in one element."""
-    legend = "".join(f"<span>{_marked('abc', state)} {MEANINGS[state]}</span>" for state in _TAGS)
+    legend = "".join(f"<span>{_sample(state)} {words}</span>" for state, words in MEANINGS.items())
     text = "".join(_marked(mark.text, mark.state) for mark in marks)
     return f'{STYLE}<div class="painted-legend">{legend}</div><div class="painted">{text}</div>'
+
+
+def _sample(state: str) -> str:
+    shown = "<del>abc</del>" if _TAGS[state] == "del" else "abc"
+    return f'<b class="painted-{state}">{shown}</b>'
 
 
 def _marked(text: str, state: str) -> str:
