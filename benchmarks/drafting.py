@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.machine import keep
 
 GAMMAS = (2, 3, 4, 5, 6, 7, 8)
-SAMPLES, PAIRS = 4, 5
+SAMPLES, PAIRS = 6, 3
 TARGET, DRAFTS = "video-llava-demo", ("eventgpt-demo", "lookup")
 
 

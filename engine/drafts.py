@@ -25,6 +25,7 @@ from engine.types import DecodeConfig, Sample
 
 LOOKUP = "lookup"  # in place of a draft model: prompt lookup
 MAX_GAMMA, MAX_RUNS = 16, 100
+FEWEST = 6  # pairs, below which no interval decides anything
 State = Literal["accepted", "rejected", "own"]
 
 
@@ -46,7 +47,7 @@ class DraftRequest:
     gamma: int = acceptance.GAMMA
     prompt: str = DEFAULT_QUESTION
     decode: DecodeConfig = field(default_factory=DecodeConfig)
-    runs: int = 5
+    runs: int = FEWEST
     frames: str = "arange"
 
     def __post_init__(self) -> None:
@@ -254,6 +255,11 @@ def sentence(found: DraftReport) -> str:
     if one is None:
         return "Its answers have a single token: there is nothing to draft."
     interval = f"{one.median:.2f}x, 95 % interval {one.low:.2f} to {one.high:.2f}, {one.n} pairs"
+    if one.n < FEWEST:
+        return (
+            f"Drafted by {by}, {found.target} runs at {one.median:.2f}x its speed alone; pairs: "
+            f"{one.n}, too few to conclude from ({FEWEST} or more are needed)."
+        )
     if one.low > 1:
         return f"Drafted by {by}, {found.target} is faster ({interval})."
     if one.high < 1:

@@ -44,6 +44,19 @@ def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample
     assert (tried.draft_ids is None) == (draft == LOOKUP) == (one.report.predicted is None)
 
 
+@pytest.mark.parametrize("draft", ["tiny-eventgpt", LOOKUP])
+def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
+    draft: str, tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (tiny_models / "models.toml").read_text(encoding="utf-8")
+    other = tiny_models / "bfloat16.toml"
+    other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=40), gamma=8)
+    one.work()
+    assert one.state == "done" and one.report.equal, one.report
+
+
 def test_a_model_that_drafts_for_itself_is_accepted_whole(
     tiny_models: Path, sample: Sample
 ) -> None:

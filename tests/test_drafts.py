@@ -57,14 +57,19 @@ def test_lookup_has_no_prediction_from_separate_answers() -> None:
     assert "by prompt lookup" in drafts.sentence(found)
 
 
+def test_few_pairs_decide_nothing() -> None:
+    assert "3, too few to conclude from" in drafts.sentence(drafts.report(REQUEST, [TRIED]))
+
+
 @pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])
 def test_the_sentence_is_computed(ms: float, word: str) -> None:
-    tried = replace(TRIED, drafted=tuple(Timing(9, ms) for _ in range(3)))
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=tuple(Timing(9, ms) for _ in range(6)))
     assert word in drafts.sentence(drafts.report(REQUEST, [tried]))
 
 
 def test_what_cannot_be_told_is_said() -> None:
-    tried = replace(TRIED, drafted=(Timing(9, 35), Timing(9, 140), Timing(9, 84)))
+    times = (Timing(9, 35), Timing(9, 140), Timing(9, 84)) * 2
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=times)
     assert "neither faster nor slower" in drafts.sentence(drafts.report(REQUEST, [tried]))
 
 

@@ -97,7 +97,7 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
     gamma = right.number_input(
         "Tokens drafted at once", 1, 8, DraftRequest.gamma, key=GAMMA, bind="query-params"
     )
-    runs = last.number_input("Timed pairs", 1, 20, 3, key=RUNS, bind="query-params")
+    runs = last.number_input("Timed pairs", 1, 20, DraftRequest.runs, key=RUNS, bind="query-params")
     return str(target), str(draft), int(gamma), int(runs)
 
 
