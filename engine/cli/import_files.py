@@ -43,7 +43,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.save:
         _save(options.save, found, files)
     table = {"files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited]}
-    out(table, "\n\n".join(_text(file, rules) for file, rules in audited), options)
+    told = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
+    out(table, "\n\n".join(told), options)
     return _code(options.paths, found, files)
 
 

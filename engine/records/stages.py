@@ -66,7 +66,7 @@ def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
         rest = [
             whole - math.fsum(_known(stages))
             for record, whole, *stages in zip(records, totals, *spent.values(), strict=True)
-            if whole is not None and "cold" not in record.marks
+            if whole is not None and "cold" not in record.marks and not record.lost
         ]
         parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
     return Bar(

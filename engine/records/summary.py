@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.acceptance import GAMMA, Acceptance, Range
 from engine.records.comparing import Stated, stated, variants
-from engine.records.correct import part_of, prompt_ids, stage_sum
+from engine.records.correct import is_whole, part_of, prompt_ids, stage_sum, stages_of
 from engine.records.types import EOS, Record, ResultFile
 
 
@@ -150,8 +150,8 @@ def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
             timed.append((record.tokens, seconds))
     if timed and math.fsum(seconds for _, seconds in timed) > 0:
         found["tokens_per_s"] = sum(t for t, _ in timed) / math.fsum(s for _, s in timed)
-    gaps = []
-    for record in recorded:
+    gaps, known = [], stages_of(recorded, file.group)
+    for record in (one for one in recorded if is_whole(one, file.group, known)):
         total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
         if total and stages is not None and file.group.letter[0] in "ABCDE":
             gaps.append(abs(total[1] - stages))

@@ -42,7 +42,8 @@ class Record:
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
     ids: what the file calls the answer's token ids, None where it keeps none.  tokens: the count
-    it states.  marks: why a corrected record differs ("sliced", "prompt", "context", "cold" ...).
+    it states.  lost: keys of times that stand there without a usable value.  marks: why a corrected
+    record differs ("sliced", "prompt", "context", "cold" ...).
     """
 
     model: str
@@ -55,6 +56,7 @@ class Record:
     ids: tuple[int, ...] | None = None
     text: str | None = None
     context: float | None = None
+    lost: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()
 
 
@@ -73,7 +75,10 @@ class Identity:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that the file states about its rows, beside what the rows give (None: unchecked)."""
+    """A figure that the file states about its rows, beside what the rows give.
+
+    of: what that is.  None for rows: nothing to check it by, or, with `of`, too little of it.
+    """
 
     path: str
     stated: float
