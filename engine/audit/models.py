@@ -135,7 +135,7 @@ def _repeating(file: ResultFile, model: str, records: tuple[Record, ...]) -> Ite
 def _shown(record: Record) -> str:
     if record.text and record.text.strip():
         return repr(record.text.strip()[:24])
-    return f"id {(record.ids or ('unknown',))[-1]}"
+    return f"id {Counter(record.ids or ('unknown',)).most_common(1)[0][0]}"
 
 
 def _repeats(record: Record) -> bool:

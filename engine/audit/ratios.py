@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Iterator
 
 from engine.audit.finding import Found, name_of
-from engine.records import comparing, lengths
+from engine.records import comparing, lengths, plausible
 from engine.records.types import Claim, Record, ResultFile
 
 CLOSE = 0.02
@@ -154,7 +154,7 @@ def _whole_ratio(file: ResultFile) -> float | None:
 
 def unequal(file: ResultFile) -> Iterator[Found]:
     """Two models are compared over answers of different length."""
-    work = None if file.own else lengths.work(file)
+    work = None if file.own or plausible.is_doubtful(file) else lengths.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
         return
     doing = "Answering" if work.part == "total" else "Decoding"

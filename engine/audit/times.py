@@ -46,7 +46,8 @@ def _warm_up(
 
 
 def _ms(key: str, value: float) -> str:
-    return f"{milliseconds(key, value):,.4g} ms"
+    found = milliseconds(key, value)
+    return f"{found:,.0f} ms" if found >= 10_000 else f"{found:,.4g} ms"
 
 
 def totals(file: ResultFile) -> Iterator[Found]:
@@ -113,7 +114,7 @@ def left_out(file: ResultFile) -> Iterator[Found]:
 def _lacks(stated: float, full: float, mean: float, lost: float) -> bool:
     """Whether a stated total is all stages but this one, which is not negligible and more than the
     share of records that are not in the means can hide."""
-    return abs(stated - (full - mean)) < 0.005 * full and mean > (0.01 + lost) * full
+    return abs(stated - (full - mean)) < 0.005 * stated and mean > (0.01 + lost) * full
 
 
 def _stage_means(file: ResultFile, model: str) -> tuple[dict[str, float], float]:

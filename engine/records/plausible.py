@@ -42,7 +42,10 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Apart:
-    """Both models are possible alone, and too far from each other: the draft's and target's ms."""
+    """Both models are possible alone, and too far from each other: the draft's and target's ms.
+
+    what: "a token", "a prefill", or "an answer" where neither is known of both.
+    """
 
     what: str
     draft_ms: float
@@ -62,7 +65,8 @@ def apart(file: ResultFile) -> Apart | None:
     if file.own or not file.draft or doubts(file):
         return None
     mine, other = _middles(file, file.draft), _middles(file, file.target)
-    for what in mine.keys() & other.keys():
+    both = [what for what in mine if what in other]
+    for what in both[:-1] or both:
         if not 1 / APART < mine[what] / other[what] < APART:
             return Apart(what, mine[what], other[what])
     return None
@@ -82,12 +86,13 @@ def _doubt(model: str, found: dict[str, float]) -> Doubt | None:
 
 
 def _middles(file: ResultFile, model: str) -> dict[str, float]:
-    """The median ms of a token and of a prefill, where the file has them."""
+    """The median ms of a token, a prefill and an answer, where the file has them, in this order."""
     records = file.of(model, corrected=True)
     prefills = (part_of(record, file.group, "prefill") for record in records)
     found = {
         "a token": [_per_token(file, record) for record in records],
         "a prefill": [milliseconds(*one) if one else None for one in prefills],
+        "an answer": [one[1] if (one := decoding(record, file)) else None for record in records],
     }
     known = {what: [ms for ms in values if ms] for what, values in found.items()}
     return {what: statistics.median(values) for what, values in known.items() if values}

@@ -126,3 +126,22 @@ def test_a_record_without_a_count_is_not_compared_per_token() -> None:
     for key in ("token_ids", "tokens"):
         del value["videollava_results"][0][key]
     assert not found(value, "units")
+
+
+def test_answers_are_compared_where_no_token_was_counted() -> None:
+    value = made.texts(empty=True)
+    assert not found(value)
+    for row in value["results"]:
+        row["egpt_time"] *= 1000
+    (one,) = found(value)
+    assert (
+        "An answer takes 400 s for EventGPT (egpt) and 900 ms for Video-LLaVA (vl)" in one.message
+    )
+
+
+def test_no_other_rule_makes_sentences_of_doubtful_times() -> None:
+    """A stated total in another unit leaves no stage out; a ratio of times says nothing."""
+    value = scaled(made.parallel(ids_too=False), 1000.0, "videollava")
+    value["statistics"]["videollava"] = {"total_time_avg": 0.3}
+    assert found(value) and not found(value, "left_out") and found(value, "summaries")
+    assert found(made.flat(), "unequal") and not found(scaled(made.flat(), 1e3, "egpt"), "unequal")
