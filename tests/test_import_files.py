@@ -43,7 +43,7 @@ def test_the_json_has_the_shape_that_is_promised(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, found, err = call(capsys, folder)
-    assert code == 0 and err == "" and set(found) == {"files"}
+    assert code == 0 and err == "" and set(found) == {"files", "claims"}
     assert [file["group"].split()[0] for file in found["files"]] == list(made.EVERY)
     for file in found["files"]:
         assert set(file) >= FILE_KEYS
@@ -54,6 +54,8 @@ def test_the_json_has_the_shape_that_is_promised(
                 assert set(stage) >= {"mean", "median", "mean_without_first", "corrected"}
         for finding in file["findings"]:
             assert set(finding) >= {"rule", "severity", "records", "message", "figures"}
+    assert [claim["name"] for claim in found["claims"]] == ["overall", "decoding", "loading"]
+    assert all(claim["verdict"] and claim["without"] for claim in found["claims"])
     acceptance = found["files"][1]["acceptance"]
     assert acceptance["pairs"] == 4 and acceptance["raw"]["pos_matched"] == 0
     assert acceptance["shuffled_interval"] and acceptance["predicted_speedup_interval"]

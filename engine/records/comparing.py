@@ -55,6 +55,7 @@ def pairs_of(
                     *times,
                     record.tokens,
                     other.tokens,
+                    record.clip,
                 )
             )
     return tuple(found)

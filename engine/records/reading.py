@@ -82,6 +82,7 @@ class Reading:
         ids: tuple[int, ...] | None = None,
         text: str | None = None,
         question: str = "",
+        clip: str = "",
     ) -> None:
         """A record of numbers: times by their keys, the count of tokens, and the others."""
         times = {key: value for key, value in numbers.items() if is_time(key)}
@@ -103,6 +104,7 @@ class Reading:
                 ids=ids,
                 text=text,
                 context=next((sizes[key] for key in CONTEXTS if key in sizes), None),
+                clip=clip,
             )
         )
         if model not in self.models:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.headlines import Waterfall, waterfall
+from engine.acceptance import amount
+from engine.reaches import WHOLE
 from engine.records import ResultFile, milliseconds, stages, summary
 from engine.records.summary import Average, ModelSummary
 from engine.report.blocks import Table, number
+from engine.waterfall import Waterfall, waterfall
 from ui import bars, cards
 from ui.imported import charts, files, records
 from ui.imported.opened import Audited, Opened
@@ -36,7 +38,7 @@ def show(found: Opened) -> None:
     item = choose(found.usable)
     file = item.file
     mode = "corrected" if found.corrected else "as recorded"
-    group = f"Group {file.group} · {count(file.samples, 'sample')}"
+    group = f"Group {file.group} · {held(file)}"
     failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
     cards.small(f"{group}{failed} · values {mode}", "imported_group")
     models = summary.models(file)
@@ -47,6 +49,12 @@ def show(found: Opened) -> None:
     if st.toggle("Every record", key="results_records", bind="query-params"):
         every = records.every(file, found.corrected)
         records.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
+
+
+def held(file: ResultFile) -> str:
+    """ "5 samples", or "100 records of 10 clips"."""
+    told = amount(file.samples, file.clips)
+    return told if "records" in told else count(file.samples, "sample")
 
 
 def who(models: tuple[ModelSummary, ...]) -> Table:
@@ -115,14 +123,25 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     if fall is None:
         return
     st.subheader("What the difference is made of", anchor=False)
+    if fall.nonsense:
+        mended = "" if corrected else " The corrected values do: see the switch above."
+        st.text(f"{fall.nonsense}{mended if _mends(file) else ''}")
+        return
     st.text(sentence(fall))
     st.altair_chart(charts.waterfall(fall), alt=charts.waterfall_words(fall), width="stretch")
-    warm = " Samples with a warm-up are left out." if corrected else ""
+    warm = " A stage that shows a warm-up counts as the mean of the others." if corrected else ""
+    short = "" if file.group.letter in WHOLE else " These totals leave loading out."
     cards.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        f"per token. Faster often means said less.{warm}",
+        f"per token. Faster often means said less.{warm}{short}",
         "imported_fall",
     )
+
+
+def _mends(file: ResultFile) -> bool:
+    """Whether the corrected parts can be read."""
+    fall = waterfall(file)
+    return fall is not None and not fall.nonsense
 
 
 def sentence(fall: Waterfall) -> str:
