@@ -33,7 +33,7 @@ def without(files: Sequence[ResultFile], name: str) -> tuple[Without, ...]:
 def reason(file: ResultFile, name: str) -> str:
     """Why this file has not both times of the claim named ("overall", "decoding", "loading")."""
     if file.status == "failed":
-        return "the run failed: there is no result"
+        return "the run failed: there is no result" if file.failures else "holds no usable result"
     if file.status == "unknown":
         return "not usable: another kind of file, or damaged"
     if not file.draft:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 
-from engine.reaches import decode, pairs, ratio_of_means
+from engine.reaches import decode, ratio_of_means
 from engine.records.correct import part_of, stage_sum
 from engine.records.types import Record, ResultFile, milliseconds
 
@@ -27,7 +27,7 @@ def doubts(file: ResultFile, ratio: float) -> tuple[str, ...]:
     if odd:
         return doubted(odd[0])
     if lone := _lone(file):
-        return (f"units in doubt: one total is {_times(lone)} the usual one against the other's",)
+        return (f"units in doubt: a model's totals differ by {_times(lone)} among themselves",)
     return () if not _beyond(ratio) or _adds_up(file) else doubted(ratio)
 
 
@@ -53,10 +53,15 @@ def _total(file: ResultFile, record: Record) -> float | None:
 
 
 def _lone(file: ResultFile) -> float | None:
-    """The first sample's ratio of totals, over the usual one, that is beyond all likelihood."""
-    ratios = [slow / fast for _, slow, fast in pairs(file, _total, corrected=False)]
-    usual = statistics.median(ratios) if ratios else 1.0
-    return next((one / usual for one in ratios if _beyond(one / usual)), None)
+    """The first total of a model, over its usual one, that is beyond all likelihood."""
+    for model in (file.draft, file.target):
+        every = [_total(file, record) for record in file.of(model)]
+        totals = [value for value in every if value]
+        usual = statistics.median(totals) if totals else 1.0
+        odd = next((one / usual for one in totals if _beyond(one / usual)), None)
+        if odd is not None:
+            return odd
+    return None
 
 
 def _adds_up(file: ResultFile) -> bool:

@@ -46,6 +46,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         *_overview(audited),
         *_falls([file for file, _ in used]),
         *_acceptances([file for file, _ in used]),
+        *_unchecked([file for file, _ in used]),
         Block("h2", (("What cannot be known",),)),
         *_list(unknowns(audited) or ("Nothing: there is no result.",)),
         Block("h2", (("File by file",),)),
@@ -186,6 +187,22 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
             "token; the ceiling is the speed-up if all were accepted. Under 1x is slower."
         ),
         *_table(head, rows),
+    ]
+
+
+def _unchecked(files: Sequence[ResultFile]) -> list[Block]:
+    """Rates of acceptance that rest on the file's word alone."""
+    rows = [
+        (file.name, one.path, f"{one.stated:.1%}")
+        for file in files
+        for one in comparing.stated(file)
+        if one.ours is None
+    ]
+    if not rows:
+        return []
+    return [
+        _paragraph("Rates that files state and keep no token ids for: they cannot be checked."),
+        *_table(("file", "in the file at", "stated"), rows),
     ]
 
 

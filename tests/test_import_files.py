@@ -86,7 +86,10 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
     ("arguments", "message"),
     [
         (["--gamma", "0"], "--gamma is 0"),
-        (["--save", "../x"], "'../x' cannot name a set"),
+        *(
+            (["--save", name], "cannot name a set: use up to 64 letters")
+            for name in ("", " ", "../x", "..", "a/b", "a\\b", "x" * 65, "a\nb", "a\x1b[31m", "..x")
+        ),
     ],
 )
 def test_bad_options_are_one_sentence(
@@ -94,6 +97,7 @@ def test_bad_options_are_one_sentence(
 ) -> None:
     code, found, err = call(capsys, folder, *arguments)
     assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
+    assert "\x1b" not in err and sets.names() == ()
 
 
 def test_an_empty_folder_is_one_sentence(

@@ -82,7 +82,8 @@ def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> 
     if not usable:
         raise BadInput("No file could be read: nothing is kept.")
     sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
-    say(f"Kept {len(usable):,} files as {name}.")
+    many = "1 file" if len(usable) == 1 else f"{len(usable):,} files"
+    say(f"Kept {many} as {name}.")
 
 
 def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:

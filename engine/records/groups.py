@@ -134,7 +134,7 @@ def _keys(value: Any) -> str:
     if isinstance(value, list):
         first = next((item for item in value if isinstance(item, dict)), None)
         return f"a list; {_keys(first)}" if first else "a list without known objects"
-    return f"a single {type(value).__name__}"
+    return "a single null" if value is None else f"a single {type(value).__name__}"
 
 
 def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
@@ -173,5 +173,7 @@ def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
 
 
 def _why_failed(name: str, failures: tuple[Any, ...]) -> str:
-    reason = f"; the first says: {failures[0].message}" if failures else ""
-    return f"{name} holds no result: all of its {len(failures)} samples failed{reason}."
+    if not failures:
+        return f"{name} holds no result that can be used: check how it was written."
+    told = f"all of its {len(failures)} samples failed; the first says: {failures[0].message}"
+    return f"{name} holds no result: {told}."

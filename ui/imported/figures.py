@@ -20,6 +20,7 @@ from ui.results import blocks
 from ui.text import count
 
 FILE = "results_file"
+FEW = 4  # models with every time that the file has
 AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothing shows it"}
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
@@ -64,19 +65,22 @@ def who(models: tuple[ModelSummary, ...]) -> Table:
 
 
 def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
-    """Stages in ms, and tokens."""
+    """Stages in ms, and tokens; of many models only what belongs to a stage."""
     values = "corrected values" if corrected else "values as recorded"
+    every = len(models) <= FEW
     rows = tuple(
         (files.label(file, model.model, corrected), *row)
         for model in models
-        for row in _rows(model, corrected)
+        for row in _rows(model, corrected, every)
     )
-    return Table(f"Stages (ms) and tokens per answer, {values}", COLUMNS, rows, 2)
+    more = "" if every else "; the report has the file's other times"
+    return Table(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
 
 
-def _rows(model: ModelSummary, corrected: bool) -> list[tuple[str, ...]]:
+def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    for key, stage in model.stages.items():
+    stages = {key: stage for key, stage in model.stages.items() if every or stage.part}
+    for key, stage in stages.items():
         name = key.removesuffix("_ms")
         what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
         average = stage.corrected if corrected else stage.recorded

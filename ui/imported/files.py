@@ -53,7 +53,7 @@ def _models(file: ResultFile) -> str:
 def label(file: ResultFile, model: str, corrected: bool) -> str:
     """Whom a model is shown as, with the file's own word for it where that differs."""
     shown = name(file, model, corrected)
-    own = "" if shown.lower() == model.lower() else f" ({model})"
+    own = "" if shown.lower().endswith(model.lower()) else f" ({model})"
     return f"{shown}{own}{mark(file, model, corrected)}"
 
 
