@@ -66,7 +66,7 @@ def say_gone(picked: Sequence[Listed] | None) -> None:
 
 
 def _damaged(key: str) -> bool:
-    """Whether it is in the list after all, or the whole list is unreadable: either is said there."""
+    """Whether it is in the list after all, or the list is unreadable: either is said there."""
     try:
         found: tuple[Listed, ...] = (*sources.listing(), *imported.listing())
     except StoreError:
