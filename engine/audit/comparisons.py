@@ -13,6 +13,8 @@ from engine.records import comparing
 from engine.records.cells import quoted
 from engine.records.types import Figure, Record, ResultFile
 
+FEW_PAIRS = 5
+
 
 def estimates(file: ResultFile) -> Iterator[Found]:
     """An acceptance made from words and lengths is no acceptance of tokens."""
@@ -44,19 +46,19 @@ def chance(file: ResultFile) -> Iterator[Found]:
     if file.own or not file.draft:
         return
     found = comparing.acceptance(file)
-    if found is None or not found.rate or not found.shuffled or found.pairs < 5:
+    if found is None or not found.rate or not found.shuffled or found.says_something is not False:
         return
-    if found.rate.value > found.shuffled.high:
-        return
+    low, high = found.shuffled.interval or (found.shuffled.value, found.shuffled.value)
+    few = f" ({found.pairs} pairs alone)" if found.pairs < FEW_PAIRS else ""
     yield Found(
-        f"{found.rate.value:.1%} of the ids match by position, and {found.shuffled.value:.1%} "
-        f"({found.shuffled.low:.1%} to {found.shuffled.high:.1%}) where the samples are shuffled: "
+        f"{found.rate.value:.1%} of the ids match by position{few}, and "
+        f"{found.shuffled.value:.1%} ({low:.1%} to {high:.1%}) where the samples are shuffled: "
         "the match says nothing about the images.",
         figures={
             "position_rate": found.rate.value,
             "shuffled_rate": found.shuffled.value,
-            "shuffled_low": found.shuffled.low,
-            "shuffled_high": found.shuffled.high,
+            "shuffled_low": low,
+            "shuffled_high": high,
         },
         paths=tuple(record.path for record in file.of(file.draft)),
     )

@@ -53,6 +53,7 @@ def pairs_of(
                     *times,
                     record.tokens,
                     other.tokens,
+                    record.clip,
                 )
             )
     return tuple(found)

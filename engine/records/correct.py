@@ -2,9 +2,13 @@
 
 The rules and their proof: README, "Published result files".  A corrected record differs only by
 its `marks`:  "sliced" (60 new tokens were cut off the count), "prompt" (the prompt stood in the
-answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the
-stage that shows it), "total" (made of the
-stages), "placeholder:KEY" (a stage that was never measured).
+answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the stage that
+shows it), "total" (made of the stages), "placeholder:KEY" (a stage that was never measured).
+
+Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
+are as good as any: the stage stands there as the mean of the model's other records, and the
+record's total is as much shorter.  So means of stages and of what they leave add up to the mean of
+totals, everywhere.
 
 Boundary: changes records; the sentences about it are the audit's.
 """
@@ -44,9 +48,33 @@ def corrected(
         mended = _without(mended, empty.get(record.model, ()))
         mended = _total(mended, group)
         if record.path in cold:
-            mended = _mark(mended, "cold", *(f"cold:{key}" for key in cold[record.path]))
+            mended = _warmed(mended, group, _usual(records, record, cold))
         found.append(mended)
     return tuple(found)
+
+
+def _usual(
+    records: Sequence[Record], first: Record, cold: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Each stage of a warm-up by its mean over the model's records that show none in it."""
+    found = {}
+    for key in cold[first.path]:
+        warm = [r for r in records if r.model == first.model and key not in cold.get(r.path, ())]
+        values = [record.times[key] for record in warm if key in record.times]
+        if values:
+            found[key] = statistics.fmean(values)
+    return found
+
+
+def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
+    """With the usual time in place of each stage that shows a warm-up, in the total too."""
+    times = {**record.times, **usual}
+    total = part_of(record, group, "total")
+    if total is not None:
+        saved = sum(record.times[key] - value for key, value in usual.items())
+        times[total[0]] = max(0.0, total[1] - saved)
+    marks = ("cold", *(f"cold:{key}" for key in usual))
+    return _mark(replace(record, times=times), *marks)
 
 
 def _mark(record: Record, *marks: str) -> Record:

@@ -178,6 +178,6 @@ def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
 
 def _why_failed(name: str, failures: tuple[Any, ...]) -> str:
     if not failures:
-        return f"{name} holds no result: none of its rows can be used."
+        return f"{name} holds no result that can be used: check how it was written."
     every = f"all of its {len(failures):,} samples" if len(failures) > 1 else "its only sample"
     return f"{name} holds no result: {every} failed; the first says: {failures[0].message}."

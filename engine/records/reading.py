@@ -90,6 +90,7 @@ class Reading:
         ids: tuple[int, ...] | None = None,
         text: str | None = None,
         question: str = "",
+        clip: str = "",
     ) -> None:
         """A record of numbers: times by their keys, the count of tokens, and the others.
 
@@ -116,6 +117,7 @@ class Reading:
                 text=text,
                 context=next((sizes[key] for key in CONTEXTS if key in sizes), None),
                 lost=frozenset(key for key in numbers if is_time(key) and key not in times),
+                clip=clip,
             )
         )
         if model not in self.models:

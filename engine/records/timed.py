@@ -88,7 +88,9 @@ def _flat_answer(
     names = [f"{prefix}{key}" for key in mine if key.endswith(("time", "_mb"))]
     found = cells.numbers(item, path, names)
     numbers = {key[len(prefix) :]: value for key, value in found.items()}
-    reading.add(model, path, sample, numbers, cells.ids(mine, path, "token_ids"), text, question)
+    ids, clip = cells.ids(mine, path, "token_ids"), item.get("event_data")
+    seen = clip[:200] if isinstance(clip, str) else ""
+    reading.add(model, path, sample, numbers, ids, text, question, seen)
 
 
 def _text_key(item: dict[str, Any]) -> str:

@@ -44,6 +44,7 @@ class Record:
     ids: what the file calls the answer's token ids, None where it keeps none.  tokens: the count
     it states.  lost: keys of times that stand there without a usable value.  marks: why a corrected
     record differs ("sliced", "prompt", "context", "cold" ...).
+    clip: what was seen, where the sample's name does not say it ("" where it does).
     """
 
     model: str
@@ -58,6 +59,12 @@ class Record:
     context: float | None = None
     lost: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()
+    clip: str = ""
+
+    @property
+    def source(self) -> str:
+        """The clip: answers to several questions about one are not independent."""
+        return self.clip or self.sample
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,11 @@ class ResultFile:
         for record in self.records:
             counts[record.model] = counts.get(record.model, 0) + 1
         return max(counts.values(), default=0)
+
+    @property
+    def clips(self) -> int:
+        """Clips that any of the answers are about."""
+        return len({record.source for record in self.records})
 
 
 def milliseconds(key: str, value: float) -> float:

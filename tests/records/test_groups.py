@@ -316,3 +316,18 @@ def test_a_draft_is_painted_over_its_own_text() -> None:
     assert painted and painted.text == made.SENTENCE
     assert {piece.state for piece in painted.pieces} <= {"rejected", "matched"}
     assert comparing.painting(file, file.of("egpt")[1], "adapter") is None
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF x", "\\udc00\\ud800"])
+def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
+    """A page and a file of UTF-8 refuse one; whole pairs and all other letters stay."""
+    value = made.flat()
+    value[0]["query"] = value[1]["id"] = value[2]["egpt"] = "HERE"
+    text = json.dumps(value).replace("HERE", f"é {half} \\ud83d\\ude00")
+    file = read_bytes("a.json", text.encode())
+    told = [file.records[0].question, file.records[2].sample, file.records[4].text or ""]
+    for one in told:
+        assert "\N{REPLACEMENT CHARACTER}" in one and "\N{GRINNING FACE}" in one and "é" in one
+        assert one.encode("utf-8")
+    whole = read_bytes("a.json", json.dumps(value).replace("HERE", "\\ud83d\\ude00").encode())
+    assert whole.records[0].question == "\N{GRINNING FACE}"
