@@ -103,6 +103,8 @@ def _agreeing(one: Sequence[int], two: Sequence[int]) -> int:
 def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Tensor:
     """ids -> scores [ids, vocabulary] for what follows each; the cache grows by all of them."""
     tokens = torch.tensor([list(ids)], device=decoder.device)
+    if len(ids) == 1:
+        return decode.step(decoder, tokens, cache)
     out = decoder.language_model(input_ids=tokens, past_key_values=cache, use_cache=True)
     scores: torch.Tensor = decoder.head(out.last_hidden_state[0]).float()
     return scores

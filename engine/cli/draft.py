@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import dataset, drafts
+from engine.acceptance import Range
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.draft_job import DraftJob
 from engine.drafts import LOOKUP, Difference, DraftReport, DraftRequest, Tried
@@ -91,6 +92,13 @@ def _equality(found: Difference | None) -> str:
     )
 
 
+def _interval(one: Range) -> str:
+    """Of few samples there is none."""
+    if one.low is None or one.high is None:
+        return ""
+    return f" ({one.low:.2f} to {one.high:.2f})"
+
+
 def _figures(found: DraftReport) -> list[str]:
     if found.tokens_per_pass is None:
         return []
@@ -104,8 +112,7 @@ def _figures(found: DraftReport) -> list[str]:
     if found.predicted is not None and found.predicted.speedup is not None:
         one = found.predicted.speedup
         lines.append(
-            f"  predicted by the two models' separate answers: {one.value:.2f}x "
-            f"({one.low:.2f} to {one.high:.2f})"
+            f"  predicted by the two models' separate answers: {one.value:.2f}x{_interval(one)}"
         )
     if found.own_prediction is not None:
         lines.append(
