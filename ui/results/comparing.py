@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from engine import speedup
+from engine import speedup, throughput
 from engine.lens import LensName
 from engine.metrics import BY_NAME, PAIRED
 from engine.pairs import Comparison
@@ -40,6 +40,9 @@ def show(found: Opened) -> None:
         cards.notice(overview.NOTHING[name], "results_lens")
         return
     cards.small(seen.note, "results_lens_note")
+    grouped = [label for label in throughput.batched(found.table) if label in (a, b)]
+    if grouped:
+        cards.notice(f"{' and '.join(grouped)}: {throughput.APART}", "results_batches")
     _told(found, name, a, b)
     _made_of(found, name, a, b)
     _scatter(found, name, a, b)
