@@ -83,3 +83,31 @@ def test_a_model_that_was_given_up_needs_no_more_time() -> None:
     after = tracker.view()
     assert before and after.left_s and after.left_s < before
     assert after.models[1].given_up == "It failed."
+
+
+def test_a_batch_ends_once_however_many_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    tracker = Tracker(100, ["ev"])
+    tracker.begin()
+    for number in range(3):
+        clock[0] += 2
+        names = [f"s{number}-{i}" for i in range(4)]
+        tracker.rows(fabricate.batch(names, ms=2000.0, tokens=5))
+    view = tracker.view()
+    assert view.done == 12 and view.per_s == 2.0
+    medians = view.models[0].medians
+    assert medians["batch"] == 4 and medians["batch_tokens_per_s"] == 10.0
+    assert medians["new_tokens"] == 5 and not {"total", "ttft", "load"} & set(medians)
+
+
+def test_medians_of_batches_are_those_of_one_size() -> None:
+    tracker = Tracker(100, ["ev"])
+    tracker.begin()
+    tracker.rows(fabricate.batch(["s0", "s1", "s2"], ms=900.0))
+    tracker.rows(fabricate.batch(["s3", "s4"], ms=100.0))
+    tracker.rows([fabricate.row(sample="s5")])
+    medians = tracker.view().models[0].medians
+    assert medians["batch"] == 2 and medians["batch_ms"] == 100.0 and "total" in medians
+    cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)
+    assert set(progress.live_figures(cached[0])) == {"batch", "new_tokens"}

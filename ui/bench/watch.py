@@ -137,7 +137,6 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
     if not any("batch" in live.medians for live in found.models):
         return []
     heads = {
-        "batch": "samples at once",
         "batch_ms": "time of a batch (ms)",
         "batch_tokens_per_s": "new tokens/s",
         "batch_samples_per_s": "samples/s",
@@ -148,6 +147,7 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "model": escape(labels.get(live.model, live.model)),
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
+            "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
             **{head: figure(live.medians.get(name)) for name, head in heads.items()},
         }
         for live in found.models

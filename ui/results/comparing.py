@@ -43,6 +43,8 @@ def show(found: Opened) -> None:
     grouped = [label for label in throughput.batched(found.table) if label in (a, b)]
     if grouped:
         cards.notice(f"{' and '.join(grouped)}: {throughput.APART}", "results_batches")
+    if not {a, b} <= set(seen.table["label"]) and grouped:
+        return
     _told(found, name, a, b)
     _made_of(found, name, a, b)
     _scatter(found, name, a, b)
