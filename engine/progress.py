@@ -64,9 +64,26 @@ class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    values: dict[str, deque[float]] = field(
-        default_factory=lambda: {name: deque(maxlen=WINDOW) for name in _LIVE}
-    )
+    values: dict[int, dict[str, deque[float]]] = field(default_factory=dict)  # by batch size
+
+    def of_size(self, batch: int) -> dict[str, deque[float]]:
+        if batch not in self.values:
+            self.values[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
+        return self.values[batch]
+
+    def medians(self) -> dict[str, float]:
+        """Those of single runs, and those of the batches of the commonest size beside them."""
+        sizes = sorted((size for size in self.values if size > 1), key=self._seen)
+        shown = [*sizes[-1:], *([1] if 1 in self.values else [])]
+        return {
+            name: statistics.median(values)
+            for size in shown
+            for name, values in self.values[size].items()
+            if values
+        }
+
+    def _seen(self, batch: int) -> tuple[int, int]:
+        return len(self.values[batch]["batch"]), batch
 
 
 class Tracker:
@@ -126,11 +143,9 @@ class Tracker:
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            if found.get("batch") not in (None, *model.values["batch"]):
-                for name in _BATCH:  # medians are those of one size
-                    model.values[name].clear()
+            kept = model.of_size(int(found.get("batch", 1)))
             for name, value in found.items():
-                model.values[name].append(value)
+                kept[name].append(value)
 
     def view(self) -> Progress:
         with self._lock:
@@ -169,8 +184,7 @@ class Tracker:
 
     def _live(self, name: str) -> Live:
         model = self._models[name]
-        medians = {key: statistics.median(values) for key, values in model.values.items() if values}
-        return Live(name, model.done, model.failed, medians, model.given_up)
+        return Live(name, model.done, model.failed, model.medians(), model.given_up)
 
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:

@@ -43,7 +43,7 @@ def test_nothing_grows_with_the_run() -> None:
         tracker.note("x")
     view = tracker.view()
     assert view.models[0].done == 2000 and len(view.failures) == len(view.notes) == 50
-    values = tracker._models["ev"].values
+    (values,) = tracker._models["ev"].values.values()
     assert all(len(kept) <= progress.WINDOW for kept in values.values())
 
 
@@ -108,6 +108,9 @@ def test_medians_of_batches_are_those_of_one_size() -> None:
     tracker.rows(fabricate.batch(["s3", "s4"], ms=100.0))
     tracker.rows([fabricate.row(sample="s5")])
     medians = tracker.view().models[0].medians
-    assert medians["batch"] == 2 and medians["batch_ms"] == 100.0 and "total" in medians
+    assert medians["batch"] == 3 and medians["batch_ms"] == 900.0 and "total" in medians
+    tracker.rows(fabricate.batch(["s6", "s7"], ms=100.0))
+    medians = tracker.view().models[0].medians
+    assert medians["batch"] == 2 and medians["batch_ms"] == 100.0  # now the commonest
     cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)
     assert set(progress.live_figures(cached[0])) == {"batch", "new_tokens"}

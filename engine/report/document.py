@@ -194,7 +194,7 @@ def together(found: Findings) -> Iterator[Block]:
 
 
 def _range(spread: Spread) -> str:
-    return f"{number(spread.low)} to {number(spread.high)}"
+    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else "-"
 
 
 def apart(found: Findings) -> Iterator[Block]:

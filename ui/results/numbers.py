@@ -23,7 +23,8 @@ def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
             st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(line):
-            st.metric(name, value, help=cards.FORMULAS.get(name), width="content")
+            told = BATCH_HELP if name.startswith("Batch") else cards.FORMULAS.get(name)
+            st.metric(name, value, help=told, width="content")
     told = batch_stages(whole) if line["batch"] > 1 else _stages(line)
     stop = cards.STOPS.get(str(line["stop"]), "")
     cards.small(f"{told}. {stop}".strip(), f"result_stages_{label}")
