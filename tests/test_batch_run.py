@@ -248,7 +248,9 @@ class Impatient(pipeline.Nobody):
         return self.left <= 0 or self.now == self.at
 
 
-@pytest.mark.parametrize("watcher", [Impatient(tokens=7), Impatient(stage="vision")], ids=str)
+@pytest.mark.parametrize(
+    "watcher", [Impatient(tokens=7), Impatient(stage="vision")], ids=["tokens", "stage"]
+)
 def test_a_batch_that_is_cut_is_no_result(
     one_adapter: Adapter, samples: list[Sample], watcher: Impatient
 ) -> None:
