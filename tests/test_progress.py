@@ -74,9 +74,12 @@ def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch
     assert view.per_s and view.per_s > 0 and view.left_s and view.left_s > 0
 
 
-def test_a_model_that_was_given_up_needs_no_more_time() -> None:
+def test_a_model_that_was_given_up_needs_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     tracker = Tracker(10, ["ev", "vl"])
     tracker.begin()
+    clock[0] += 1
     tracker.rows([fabricate.row()])
     before = tracker.view().left_s
     tracker.give_up("vl", "It failed.")
