@@ -30,6 +30,8 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.table
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train

@@ -72,3 +72,8 @@ def test_the_apps_and_the_stages_figures_become_rows() -> None:
     found = stages._rows({"events_to_images": events, "models": {"llava-demo": model}})
     assert [row["ratio"] for row in found] == [2.0, 50.0, 1.0]
     table.markdown({"app": {"rows": rows}, "stages": {"rows": found}})
+
+
+def test_a_burst_of_changes_is_one_redraw() -> None:
+    assert app.redraws([0.0, 1.0, 4.0, 100.0, 103.0, 210.0]) == [0.0, 100.0, 210.0]
+    assert app.redraws([]) == []
