@@ -78,7 +78,8 @@ def settings(page: Page) -> float:
     """Opening the folded settings of decoding, which is the browser's work alone."""
     fold = page.locator(".st-key-compare_decoding summary")
     found = answer(page, UNFOLDED, fold.click)
-    fold.click()  # closed again, at its leisure
+    fold.click()
+    page.wait_for_function(f"() => !({UNFOLDED})()")  # it closes at its leisure
     return found
 
 
