@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.machine import keep
 from benchmarks.runs import write_run
 
-REPEAT = 5
+REPEAT = 3
 SAMPLES = (10, 30, 100, 300, 1_000, 3_000)
 SECONDS = (1, 2, 4, 8, 16)  # of a clip
 FPS, SIZE = 20, (480, 640)

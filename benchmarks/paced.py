@@ -10,7 +10,6 @@ Boundary: changes the job's token call in this process and hands over to Streaml
 from __future__ import annotations
 
 import time
-from typing import Any
 
 PACE_S = 0.04
 
@@ -19,10 +18,10 @@ def slow_down() -> None:
     """From now on each token of a run is followed by a wait."""
     from engine.run_job import RunJob
 
-    token = RunJob.token
+    told = RunJob.token
 
-    def paced(self: RunJob, *arguments: Any) -> None:
-        token(self, *arguments)
+    def paced(self: RunJob, token: int, ms: float) -> None:
+        told(self, token, ms)
         time.sleep(PACE_S)
 
     RunJob.token = paced  # type: ignore[method-assign]

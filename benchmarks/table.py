@@ -23,6 +23,8 @@ ORDER = (
     *("app", "growth"),
 )
 ROW = ("what", "against", "ratio", "repeat")
+RATIOS = ("what", "against", "ratio", "target", "how to repeat it")
+GROWTH = ("what", "grows with", "measured", "per 1,000", "off the line", "how to repeat it")
 LINE = ("what", "of", "points_ms", "per_1000_ms", "departure_share", "repeat")
 
 
@@ -42,10 +44,8 @@ def markdown(kept: dict[str, dict[str, Any]]) -> str:
     """The table of ratios, then that of growth; SystemExit naming a file that lacks a field."""
     ratios = [_ratio(row) for row in _parts(kept, "rows", ROW)]
     growth = [_growth(row) for row in _parts(kept, "lines", LINE)]
-    head = ("what", "against", "ratio", "target", "how to repeat it")
-    tables = [_table(head, ratios)] if ratios else []
-    head = ("what", "grows with", "measured", "per 1,000", "off the line", "how to repeat it")
-    tables += [_table(head, growth)] if growth else []
+    tables = [_table(RATIOS, ratios)] if ratios else []
+    tables += [_table(GROWTH, growth)] if growth else []
     return "\n".join(tables)
 
 
