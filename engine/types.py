@@ -1,7 +1,7 @@
 """The nouns of the engine: what passes from one stage to the next, and what a run leaves behind.
 
-Boundary: frozen dataclasses only.  NumPy arrays appear here, torch appears in annotations alone,
-so that importing this module costs nothing.  All durations are milliseconds.
+Boundary: frozen dataclasses only.  NumPy and torch appear in annotations alone, so that importing
+this module costs nothing.  All durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from engine.errors import BadInput
 from engine.prompts import check_question
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import torch
 
-Image = npt.NDArray[np.uint8]  # [H, W, 3] RGB
+Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]

@@ -191,21 +191,21 @@ def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:150", "--repeat", "5"]
+    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
     child = subprocess.Popen(
         [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
     )
     try:
         end = time.monotonic() + 120
-        while _results(folder) < 4:
+        while _results(folder) < 2:
             assert child.poll() is None and time.monotonic() < end
             time.sleep(0.005)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
     kept = [row for _, row in store.read(folder).results()]
-    assert 4 <= len(kept) < 40 and store.read(folder).state == "stopped"
+    assert 2 <= len(kept) < 40 and store.read(folder).state == "stopped"
     with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
         stream.write(b'{"model": "tiny-llava", "samp')
     code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
