@@ -15,6 +15,7 @@ import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
+from engine.compiled import CompiledStep
 from engine.errors import CacheError, Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.timing import Timeline, VisionProbe, profiler_range
@@ -22,6 +23,7 @@ from engine.types import (
     Generation,
     Media,
     Prepared,
+    Ran,
     RunRequest,
     RunResult,
     StageName,
@@ -31,6 +33,11 @@ from engine.types import (
 
 if TYPE_CHECKING:
     from engine.cache import FeatureCache
+
+
+COMPILED_BEFORE = "The decode step was compiled in {:.1f} s, before this run's clock started."
+COMPILED_WITHIN = "The decode step was compiled in {:.1f} s, between stages 3 and 4 of this run."
+NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
 
 
 class Watcher(Protocol):
@@ -70,8 +77,11 @@ def _answer(
     adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
 ) -> RunResult:
     prepare(cache)
+    compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
         run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
+        if compiling:
+            run_.notes.append(COMPILED_BEFORE.format(compiling))
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -106,6 +116,7 @@ class _Run:
         self.context = 0
         self.shown = ""
         self.stop: Stop = "eos"
+        self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
         self.timeline = Timeline(adapter.device)
 
@@ -169,6 +180,7 @@ class _Run:
 
     # stage 4
     def decode(self, prepared: Prepared, rows: torch.Tensor) -> None:
+        steps = self._steps()
         with self._stage("decode"):
             start = self.timeline.now()
             embeds = self.adapter.embed(prepared, rows)
@@ -179,8 +191,24 @@ class _Run:
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
+                steps,
             )
         self._split_decode(start)
+
+    def _steps(self) -> CompiledStep | None:
+        """The compiled step where it is asked for and can be had; None is the eager one."""
+        step, config = self.adapter.step_for(self.request), self.request.decode
+        if step is None:
+            return None
+        start = self.timeline.now()
+        if seconds := step.ready(self.context + config.max_new_tokens):  # mostly done ahead
+            self.timeline.add("compile", start, seconds * 1000)
+            self.notes.append(COMPILED_WITHIN.format(seconds))
+        if step.failure:
+            self.notes.append(NOT_COMPILED.format(step.failure))
+            return None
+        self.backend = "compiled"
+        return step
 
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
@@ -255,6 +283,7 @@ class _Run:
             generation=generation,
             total_ms=total,
             cold=self.cold,
+            backend=self.backend,
             shown=self.shown,
             tensors=tuple(self.tensors),
             notes=tuple(self.notes),
