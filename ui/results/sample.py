@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -192,7 +192,7 @@ def _source(line: Mapping[str, Any], stage: str) -> str:
     return "" if source == "measured" else f" ({source})"
 
 
-Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
+Badge = tuple[str, cards.Colour, str]
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
