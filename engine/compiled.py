@@ -80,14 +80,14 @@ class CompiledStep(nn.Module):
 
     @torch.inference_mode()
     def ready(self, tokens: int) -> float:
-        """Compiles what so many tokens need; the seconds it took, 0.0 if nothing was to be done.
+        """Makes ready for so many tokens; the seconds it took to compile, 0.0 if that was done.
 
         After a failure, which `failure` then tells, nothing is tried again.
         """
         size = self._bucket(tokens)
         if self.failure or tokens > self._limit or size in self._rooms:
             return 0.0
-        start = time.perf_counter()
+        start, compiled = time.perf_counter(), self._compiles()
         try:
             self._rooms[size] = self._open(size)
         except Exception as error:  # noqa: BLE001 - a compiler fails in any way, eager still works
@@ -97,7 +97,11 @@ class CompiledStep(nn.Module):
             return 0.0
         while len(self._rooms) > ROOMS:
             self._rooms.popitem(last=False)
-        return time.perf_counter() - start
+        return time.perf_counter() - start if compiled else 0.0
+
+    def _compiles(self) -> bool:
+        """Whether another bucket needs another graph."""
+        return self._step is None or self._decoder.device.type == "cuda"
 
     def _bucket(self, tokens: int) -> int:
         unit = CPU_BUCKET if self._decoder.device.type == "cpu" else BUCKET
@@ -108,7 +112,7 @@ class CompiledStep(nn.Module):
         llama, device, head = self._decoder.llama, self._decoder.device, self._decoder.head
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")
-        if self._step is None or device.type == "cuda":  # there each length has its own graph
+        if self._step is None or self._compiles():
             self._step = _compile(_step(llama, head.weight, self._eos, self._limit), device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):  # tuning draws
             return _furnish(self._step, llama, size, device)
@@ -275,7 +279,8 @@ def _use_own_folder(folder: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what a compiler or an allocator says."""
+    """The first line of what a compiler or an allocator says, without torch's wrapping of it."""
+    error = getattr(error, "inner_exception", error)
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    said = f"{type(error).__name__}: {line}" if line else type(error).__name__
+    said = f"{type(error).__name__}: {line.rstrip('.')}" if line else type(error).__name__
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
