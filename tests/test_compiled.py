@@ -18,7 +18,7 @@ from engine import certificates, compiled, decode, llama, media, pipeline, rows,
 from engine.compiled import CompiledStep
 from engine.models import registry
 from engine.models.base import Adapter
-from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import run as verification
 from engine.verify.verdict import VerifyRequest
 from tests.models.test_equality import FAMILIES
@@ -138,9 +138,11 @@ def test_on_the_cpu_one_graph_serves_every_bucket(
 
 
 def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
-    cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert [compiled.wanted(DecodeConfig(backend=one), cpu) for one in ("auto", "eager", "compiled")] == [False, False, True]  # fmt: skip
-    assert [compiled.wanted(DecodeConfig(backend=one), cuda) for one in ("auto", "eager", "compiled")] == [True, False, True]  # fmt: skip
+    def wanted(device: str) -> list[bool]:
+        return [compiled.wanted(DecodeConfig(backend=b), torch.device(device)) for b in BACKENDS]
+
+    assert BACKENDS == ("auto", "eager", "compiled")
+    assert wanted("cpu") == [False, False, True] and wanted("cuda") == [True, False, True]
 
 
 def test_compiling_is_no_part_of_the_run(
