@@ -96,6 +96,16 @@ def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], r
     assert first[0]["token_ids"] == second[0]["token_ids"] == off[0]["token_ids"]
 
 
+def test_the_backend_is_handed_on_and_the_row_says_what_ran(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    some = ["--sample", "id-000000", "--models", "tiny-llava"]
+    _, (row,), _ = compare(capsys, root, *some, "--backend", "eager")
+    assert row["backend"] == {"asked": "eager", "ran": "eager"}
+    _, (row,), _ = compare(capsys, root, *some, "--mode", "hooked")
+    assert row["backend"] == {"asked": "auto", "ran": "generate"}
+
+
 def test_hooked_mode(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, _ = compare(
         capsys, root, "--sample", "id-000000", "--models", ALL, "--mode", "hooked"

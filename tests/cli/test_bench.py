@@ -231,3 +231,16 @@ def test_progress_is_said_now_and_then(
     assert "2 of 4 results, " in err and "a second, about" in err
     assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
     assert issubclass(command._Teller, benchmark.Alone)
+
+
+def test_the_backend_is_part_of_the_plan(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    code, found, _ = bench(capsys, root, "--backend", "eager", "--out", tmp_path / "run")
+    assert code == 0
+    plan = json.loads((Path(found["folder"]) / "run.json").read_text())["plan"]
+    assert plan["decode"]["backend"] == "eager"
+    code, _, err = bench(
+        capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
+    )
+    assert code == 2 and "leave --backend out" in err
