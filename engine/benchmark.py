@@ -19,7 +19,7 @@ from engine.models import registry
 from engine.plan import Task
 from engine.prompts import DEFAULT_QUESTION
 from engine.readiness import Ready, prepare, resume, settled
-from engine.types import RunRequest, Sample, StageName
+from engine.types import Doing, RunRequest, Sample
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 class Watcher(Protocol):
     """Who looks at a dataset run: the pipeline's watcher, and what happens between two samples."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
     def give_way(self) -> float:
@@ -44,7 +44,7 @@ class Watcher(Protocol):
 class Alone:
     """A watcher that looks at nothing and yields to nobody."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool:
         return False

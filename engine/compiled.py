@@ -256,7 +256,8 @@ def _captured(
                 call()
         torch.cuda.current_stream(device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # other threads may look at the device meanwhile
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             scores, best = call()
 
     def replay() -> tuple[torch.Tensor, torch.Tensor]:

@@ -81,7 +81,7 @@ class FirstScores(LogitsProcessor):
 
 def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
     """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
-    if decoder.llama is not None and token.shape[0] == 1:
+    if decoder.llama is not None and decoder.llama.takes(token, cache):
         hidden = decoder.llama.token(token, cache)
     else:
         out = decoder.language_model(input_ids=token, past_key_values=cache, use_cache=True)

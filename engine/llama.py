@@ -109,6 +109,10 @@ class Llama:
     rotary: nn.Module
     _rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
+    def takes(self, token: torch.Tensor, kept: DynamicCache) -> bool:
+        """Whether it is one token of one answer, over keys and values that are all to be seen."""
+        return token.shape == (1, 1) and isinstance(kept.layers[0], DynamicLayer)
+
     def token(self, token: torch.Tensor, kept: DynamicCache) -> torch.Tensor:
         """token [1, 1] -> last hidden state [1, 1, hidden]; the cache grows by one."""
         rotation = self._rotation(kept.get_seq_length())

@@ -20,6 +20,7 @@ from engine.errors import CacheError, Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
+    Doing,
     Generation,
     Media,
     Prepared,
@@ -43,7 +44,7 @@ NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed
 class Watcher(Protocol):
     """Who looks at a run while it goes on."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
 
@@ -51,7 +52,7 @@ class Watcher(Protocol):
 class Nobody:
     """A watcher that looks at nothing and never cancels."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool:
         return False
@@ -77,9 +78,12 @@ def _answer(
     adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
 ) -> RunResult:
     prepare(cache)
+    watcher = watcher or Nobody()
+    if adapter.step_for(request) is not None:
+        watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
-        run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
+        run_ = _Run(adapter, request, cache, watcher)  # the clock starts here
         if compiling:
             run_.notes.append(COMPILED_BEFORE.format(compiling))
         media_ = run_.load()

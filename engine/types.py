@@ -27,6 +27,7 @@ Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
 Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
 StageName = Literal["load", "preprocess", "vision", "decode"]
+Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 

@@ -192,6 +192,10 @@ def test_what_an_earlier_answer_left_behind_changes_nothing(
 def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sample) -> None:
     class Impatient(pipeline.Nobody):
         seen = 0
+        doing: tuple[str, ...] = ()
+
+        def stage(self, name: str) -> None:
+            self.doing += (name,)
 
         def token(self, token: int, ms: float) -> None:
             self.seen += 1
@@ -204,6 +208,7 @@ def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sam
     found = pipeline.run(adapter, request, None, watcher)
     assert (found.generation.stop, found.new_tokens, watcher.seen) == ("cancelled", 5, 5)
     assert found.backend == "compiled"
+    assert watcher.doing == ("compile", "load", "preprocess", "vision", "decode")
 
 
 def broken(*_: Any) -> Any:
