@@ -2,16 +2,18 @@
 # make unit: the quick tests, without the pages, the browser, benchmarks and trained checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
+# Two workers that take work from each other; torch has one thread in each, or they fight for cores.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 .PHONY: run test unit lint types bench checkpoints clean
 
 run: .venv/run.stamp
 	$(BIN)/streamlit run app.py
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 unit: .venv/dev.stamp
-	$(BIN)/python -m pytest --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
+	$(PYTEST) --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
 		--ignore tests/demo/test_checkpoints.py -m "not compiles"
 
 lint: .venv/dev.stamp
@@ -26,9 +28,12 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
+	$(BIN)/python -m benchmarks.batches
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
+	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.table
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train

@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +54,8 @@ def libraries() -> dict[str, str]:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a list of samples needs none
+
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The nouns of the engine: what passes from one stage to the next, and what a run leaves behind.
 
-Boundary: frozen dataclasses only.  NumPy arrays appear here, torch appears in annotations alone,
-so that importing this module costs nothing.  All durations are milliseconds.
+Boundary: frozen dataclasses only.  NumPy and torch appear in annotations alone, so that importing
+this module costs nothing.  All durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from engine.errors import BadInput
 from engine.prompts import check_question
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import torch
 
-Image = npt.NDArray[np.uint8]  # [H, W, 3] RGB
+Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
@@ -277,8 +276,40 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """What samples that were answered together took together; spans as in RunResult.
+
+    None of it is a sample's own.  The vision span covers the `size - cached` samples whose
+    features were computed; it is absent where all were read from the cache.
+    """
+
+    id: str
+    size: int
+    spans: tuple[Span, ...]
+    total_ms: float
+    tokens: int  # new ones, of all its samples
+    cached: int = 0
+
+    def span(self, name: str) -> Span | None:
+        return next((span for span in self.spans if span.name == name), None)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """New tokens of all samples / seconds from the batch's start to its end."""
+        return 1000 * self.tokens / self.total_ms
+
+    @property
+    def samples_per_s(self) -> float:
+        return 1000 * self.size / self.total_ms
+
+
+@dataclass(frozen=True)
 class RunResult:
-    """All that one run left behind."""
+    """All that one run left behind.
+
+    Of a sample that was answered in a `batch` only the answer is its own: it has no spans and no
+    token times, and total_ms is the batch's.
+    """
 
     request: RunRequest
     model: ModelInfo
@@ -291,6 +322,7 @@ class RunResult:
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    batch: Batch | None = None
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)

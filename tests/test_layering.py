@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from engine.demo import dataset as demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"torch", "transformers", "diskcache"}
@@ -21,6 +24,10 @@ FORBIDDEN = {
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
+    "engine/batching.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/batch_run.py": {"jobs", "dataset", "demo", "cli", "benchmark", "asking", "plan"},
+    "engine/asking.py": {"benchmark", "frame", "report", "cli", "store"},
+    "engine/throughput.py": {"pipeline", "jobs", "models", "media", "benchmark", "report", "pairs"},
     "engine/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
     "engine/headlines.py": {"audit", "pipeline", "jobs", "models", "imported_report"},
     "engine/imported_report.py": {"pipeline", "jobs", "models", "cli"},
@@ -116,6 +123,47 @@ def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+NOT_FOR_A_LIST = (
+    *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL", "diskcache"),
+    *("huggingface_hub.file_download", "httpx2", "email", "engine.jobs", "engine.benchmark"),
+    *("engine.audit", "engine.report", "engine.demo.scenes", "engine.demo.writing"),
+)
+
+
+def imported_by(*arguments: str, cache: Path) -> set[str]:
+    """Those of NOT_FOR_A_LIST that a command imports, in a process of its own."""
+    code = (
+        "import sys\nfrom engine.__main__ import main\n"
+        "try:\n    code = main(sys.argv[1:])\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print(code, *[m for m in {NOT_FOR_A_LIST} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"STAGESCOPE_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code_and_names = done.stderr.splitlines()[-1].split()
+    assert code_and_names[0] == "0", done.stderr
+    return set(code_and_names[1:])
+
+
+@pytest.mark.parametrize("command", ["samples", "models"])
+def test_a_list_waits_for_no_heavy_import(command: str, tmp_path: Path) -> None:
+    """What starts in under half a second stays so: its demo dataset is there already."""
+    made = tmp_path / "demo-dataset"
+    made.mkdir()
+    (made / demo_dataset.MARKER).write_text(demo_dataset.VERSION)
+    (made / demo_dataset.INDEX).write_text('[{"id": "one"}]')
+    assert imported_by(command, cache=tmp_path) == set()
+
+
+def test_control_another_command_imports_more(tmp_path: Path) -> None:
+    assert "engine.benchmark" in imported_by("bench", "--help", cache=tmp_path)
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.__main__ import main
+from engine.__main__ import COMMANDS, main
 from engine.cli.common import plain
 from tests.conftest import picture
 
@@ -72,6 +72,26 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, A
 def compare(capsys: pytest.CaptureFixture[str], root: Path, *more: object) -> tuple[int, Any, str]:
     fixed = ("--dataset", root, "--max-new-tokens", 5, "--json")
     return call(capsys, "compare", *fixed, *more)
+
+
+def test_every_command_is_in_the_help_and_found_by_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each alone, as it is imported when it is called, and all of them where none is named."""
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: python -m engine {name} ")
+    for arguments, code in ((["--help"], 0), ([], 2), (["sample"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    places = [said.index(f"    {name} ") for name in COMMANDS]
+    assert places == sorted(places)
 
 
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:

@@ -65,19 +65,28 @@ class Slot:
     numbers: DeltaGenerator
 
 
-def card(entry: ModelEntry) -> Slot:
+def card(entry: ModelEntry, live: bool) -> Slot:
     """A card with its name and empty places."""
     with frame(entry):
         heading(entry)
         with st.container(key=f"seen_{entry.name}"):
-            pictures = st.empty()
-        status = st.empty()
+            pictures = place(live)
+        status = place(live)
         with st.container(
             height=ANSWER_HEIGHT, border=False, key=f"answer_{entry.name}", autoscroll=True
         ):
-            answer = st.empty()
-        numbers = st.empty()
+            answer = place(live)
+        numbers = place(live)
     return Slot(pictures, status, answer, numbers)
+
+
+def place(live: bool) -> DeltaGenerator:
+    """Where something is drawn later: over and over again if live, else once.
+
+    st.empty takes away what the last rerun has drawn, so that the browser makes pictures and
+    charts anew; a container keeps it until the same is drawn there.
+    """
+    return st.empty() if live else st.container()
 
 
 def frame(entry: ModelEntry) -> DeltaGenerator:

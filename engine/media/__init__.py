@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
@@ -90,6 +89,8 @@ def _reader() -> bytes:
 
 def _version(package: str) -> str:
     """None is as good as a version: what is not installed has decoded nothing."""
+    from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
+
     try:
         return version(package)
     except PackageNotFoundError:

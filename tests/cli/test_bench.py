@@ -191,21 +191,21 @@ def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:150", "--repeat", "5"]
+    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
     child = subprocess.Popen(
         [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
     )
     try:
         end = time.monotonic() + 120
-        while _results(folder) < 4:
+        while _results(folder) < 2:
             assert child.poll() is None and time.monotonic() < end
             time.sleep(0.005)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
     kept = [row for _, row in store.read(folder).results()]
-    assert 4 <= len(kept) < 40 and store.read(folder).state == "stopped"
+    assert 2 <= len(kept) < 40 and store.read(folder).state == "stopped"
     with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
         stream.write(b'{"model": "tiny-llava", "samp')
     code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
@@ -244,3 +244,29 @@ def test_the_backend_is_part_of_the_plan(
         capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
     )
     assert code == 2 and "leave --backend out" in err
+
+
+def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
+    code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
+    (alone, together) = found["throughput"]
+    assert code == 0 and (alone["batch"], together["batch"], together["n"]) == (1, 3, 1)
+    assert found["counts"][0]["batched"] == 3
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert "Throughput of batches" in capsys.readouterr().out
+    code, _, err = bench(capsys, root, "--resume", tmp_path / "run", "--batch", 4, fixed=False)
+    assert code == 2 and "--resume goes on with the run's own plan: leave --batch out." in err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--batch", 0), "batch is 0: choose a value from 1 to 256"),
+        (("--batch", 4, "--mode", "hooked"), "choose decoupled, or batch 1"),
+        (("--batch", 4, "--cache", "refresh"), "choose use or off, or batch 1"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], root: Path, more: tuple[object, ...], message: str
+) -> None:
+    code, _, err = bench(capsys, root, *more)
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1
