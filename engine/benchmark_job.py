@@ -14,7 +14,7 @@ from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.plan import Plan
 from engine.progress import Progress, Tracker
-from engine.types import StageName
+from engine.types import Doing
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class BenchmarkJob(Job):
             raise BadInput("A new run needs a plan and a dataset: choose models and samples.")
         return benchmark.prepare(self.plan, dataset.read(self.root), self.folder)
 
-    def stage(self, name: StageName) -> None:
+    def stage(self, name: Doing) -> None:
         self._stage = name
 
     def token(self, token: int, ms: float) -> None: ...

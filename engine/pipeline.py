@@ -16,14 +16,17 @@ import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
+from engine.compiled import CompiledStep
 from engine.errors import CacheError, Cancelled, OutOfMemory
 from engine.models.base import Adapter, generate_options
 from engine.reuse import Reuse
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
+    Doing,
     Generation,
     Media,
     Prepared,
+    Ran,
     RunRequest,
     RunResult,
     StageName,
@@ -36,10 +39,15 @@ if TYPE_CHECKING:
     from engine.prefixes import Prefixes
 
 
+COMPILED_BEFORE = "The decode step was compiled in {:.1f} s, before this run's clock started."
+COMPILED_WITHIN = "The decode step was compiled in {:.1f} s, between stages 3 and 4 of this run."
+NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
+
+
 class Watcher(Protocol):
     """Who looks at a run while it goes on."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
 
@@ -47,7 +55,7 @@ class Watcher(Protocol):
 class Nobody:
     """A watcher that looks at nothing and never cancels."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool:
         return False
@@ -85,9 +93,15 @@ def _answer(
     kept: Prefixes | None,
 ) -> RunResult:
     prepare(cache)
+    watcher = watcher or Nobody()
+    if adapter.step_for(request) is not None:
+        watcher.stage("compile")
+    compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
         reuse = Reuse(adapter, kept if request.prefix else None)
-        run_ = _Run(adapter, request, cache, watcher or Nobody(), reuse)  # the clock starts here
+        run_ = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
+        if compiling:
+            run_.notes.append(COMPILED_BEFORE.format(compiling))
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -128,6 +142,7 @@ class _Run:
         self.context = 0
         self.shown = ""
         self.stop: Stop = "eos"
+        self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
         self.timeline = Timeline(adapter.device)
 
@@ -198,6 +213,7 @@ class _Run:
 
     # stage 4
     def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
+        steps = self._steps()
         with self._stage("decode"):
             start = self.timeline.now()
             read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
@@ -209,9 +225,25 @@ class _Run:
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
-                past=self.reuse.begin(),
+                steps,
+                self.reuse.begin(),
             )
         self._split_decode(start)
+
+    def _steps(self) -> CompiledStep | None:
+        """The compiled step where it is asked for and can be had; None is the eager one."""
+        step, config = self.adapter.step_for(self.request), self.request.decode
+        if step is None:
+            return None
+        start = self.timeline.now()
+        if seconds := step.ready(self.context + config.max_new_tokens):  # mostly done ahead
+            self.timeline.add("compile", start, seconds * 1000)
+            self.notes.append(COMPILED_WITHIN.format(seconds))
+        if step.failure:
+            self.notes.append(NOT_COMPILED.format(step.failure))
+            return None
+        self.backend = "compiled"
+        return step
 
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
@@ -287,6 +319,7 @@ class _Run:
             generation=generation,
             total_ms=total,
             cold=self.cold,
+            backend=self.backend,
             shown=self.shown,
             tensors=tuple(self.tensors),
             notes=(*self.notes, *self.reuse.notes),

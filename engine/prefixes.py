@@ -60,9 +60,9 @@ class Prefix:
 
 def empty(config: Any) -> DynamicCache:
     """A cache that has read nothing yet."""
-    from transformers import DynamicCache
+    from engine import llama
 
-    return DynamicCache(config=config)
+    return llama.cache(config)
 
 
 def cut(cache: DynamicCache, tokens: int, took: Mapping[str, float], cold: bool) -> Prefix:

@@ -50,6 +50,7 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "frames": request.frames,
         "shown": result.shown,
         "decode_config": vars(request.decode),
+        "backend": {"asked": request.decode.backend, "ran": result.backend},
         "cold": result.cold,
         "stages": {name: stage(result.span(name)) for name in STAGES},
         "prefill": stage(result.span("decode.prefill")),

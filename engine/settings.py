@@ -56,6 +56,11 @@ class Settings:
         return self.cache_dir / "features"
 
     @property
+    def compiled_dir(self) -> Path:
+        """Where torch.compile keeps what it compiled: code, so only this user may write there."""
+        return self.cache_dir / "compiled"
+
+    @property
     def hashes_file(self) -> Path:
         """Where the hashes of checkpoint files are remembered."""
         return self.cache_dir / "checkpoint-hashes.json"

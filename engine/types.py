@@ -23,11 +23,15 @@ Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
+Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
+Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
 StageName = Literal["load", "preprocess", "vision", "decode"]
+Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
+BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
 FRAME_RULES = ("arange", "spread", "linspace")
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
@@ -104,7 +108,7 @@ class DecodeConfig:
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
-    backend: Literal["eager"] = "eager"
+    backend: Backend = "auto"
 
     def __post_init__(self) -> None:
         _check("max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS)
@@ -117,6 +121,7 @@ class DecodeConfig:
             )
         _check("top_p", self.top_p, 0.01, 1.0)
         _check("seed", self.seed, 0, 2**32 - 1)
+        _among("backend", self.backend, BACKENDS)
 
     @property
     def greedy(self) -> bool:
@@ -126,6 +131,11 @@ class DecodeConfig:
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+
+
+def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
 
 
 @dataclass(frozen=True)
@@ -148,8 +158,7 @@ class RunRequest:
             ("cache", self.cache, ("use", "refresh", "off")),
             ("mode", self.mode, ("decoupled", "hooked")),
         ):
-            if value not in allowed:
-                raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+            _among(name, value, allowed)
         self._check_prefix()
 
     def _check_prefix(self) -> None:
@@ -326,6 +335,7 @@ class RunResult:
     generation: Generation
     total_ms: float
     cold: bool
+    backend: Ran = "eager"
     shown: str = ""  # what the model was shown: source, frames and their rule
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()

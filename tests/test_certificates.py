@@ -120,7 +120,7 @@ def test_what_was_tampered_with_is_no_certificate(damage: str) -> None:
     if damage == "verdict":
         for model in made["models"]:  # type: ignore[attr-defined]
             model["verified"] = True
-    changed = {"verdict": made, "hash": made | {"hash": "0"}, "format": made | {"format": 2}}
+    changed = {"verdict": made, "hash": made | {"hash": "0"}, "format": made | {"format": 1}}
     texts = {"garbage": "{", "list": "[]"}
     path.write_text(texts.get(damage) or json.dumps(changed[damage]))
     assert certificates.read(path) is None and certificates.kept() == []

@@ -19,6 +19,8 @@ FORBIDDEN = {
     "engine/types.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "settings"},
     "engine/errors.py": {"types", "pipeline", "jobs", "models", "media", "cache"},
     "engine/decode.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/llama.py": {"decode", "compiled", "pipeline", "jobs", "models", "media", "cache"},
+    "engine/compiled.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},

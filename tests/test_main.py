@@ -148,6 +148,16 @@ def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], 
     assert "prefix reused; computed in" in said and "had all been computed" in said
 
 
+def test_the_backend_is_handed_on_and_the_row_says_what_ran(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    some = ["--sample", "id-000000", "--models", "tiny-llava"]
+    _, (row,), _ = compare(capsys, root, *some, "--backend", "eager")
+    assert row["backend"] == {"asked": "eager", "ran": "eager"}
+    _, (row,), _ = compare(capsys, root, *some, "--mode", "hooked")
+    assert row["backend"] == {"asked": "auto", "ran": "generate"}
+
+
 def test_hooked_mode(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, _ = compare(
         capsys, root, "--sample", "id-000000", "--models", ALL, "--mode", "hooked"

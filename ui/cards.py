@@ -21,7 +21,7 @@ from ui.text import count, escape, ms, rate
 from ui.theme import FAMILY_COLOURS
 
 ANSWER_HEIGHT = 250
-Colour = Literal["green", "orange", "violet", "gray"]
+Colour = Literal["green", "orange", "violet", "gray", "blue"]
 CACHE_HELP = (
     "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
     "the total of this run and the total with stage 3 at the time it took when it was computed."
@@ -42,6 +42,9 @@ UNVERIFIED_HELP = (
 DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
 COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
 HOOKED_HELP = "The model's own generate() ran; stage 3 was timed by hooks, stage 4 is the rest."
+COMPILED_HELP = (
+    "Tokens after the first came from a compiled step: equal to the eager one up to rounding."
+)
 FORMULAS = {
     "New tokens": "Ids the model produced; the end-of-answer token counts. The prompt does not.",
     "Context": "Ids of the prompt with the visual tokens in place.",
@@ -257,6 +260,8 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
             found.append((words, "green", CACHE_HELP))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))
+    if result.backend == "compiled":
+        found.append(("compiled", "blue", COMPILED_HELP))
     if result.request.mode == "hooked":
         found.append(("hooked", "violet", HOOKED_HELP))
     return found

@@ -10,7 +10,15 @@ from typing import cast
 
 import streamlit as st
 
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from engine.types import (
+    BACKENDS,
+    FRAME_RULES,
+    MAX_NEW_TOKENS,
+    Backend,
+    CachePolicy,
+    DecodeConfig,
+    Mode,
+)
 
 FRAME_WORDS = {
     "arange": "evenly from the first (arange)",
@@ -18,10 +26,16 @@ FRAME_WORDS = {
     "linspace": "first to last, rounded down (linspace)",
 }
 CACHE_WORDS = {"use": "Use", "refresh": "Refresh", "off": "Off"}
+BACKEND_WORDS = {"auto": "Auto", "eager": "Eager", "compiled": "Compiled"}
 MODE_WORDS = {"decoupled": "Decoupled", "hooked": "Hooked"}
 CACHE_HELP = (
     "Use: read stage 3's features if they were kept, else compute and keep them. "
     "Refresh: compute and keep them anew. Off: neither read nor write."
+)
+BACKEND_HELP = (
+    "How tokens after the first are computed. Eager: operation by operation. Compiled: as one "
+    "program, which is made once per model (seconds to a minute, before the run's clock starts, "
+    "and kept on disk). Auto: compiled on CUDA, eager elsewhere. The result says which ran."
 )
 MODE_HELP = (
     "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
@@ -93,9 +107,26 @@ def _decode() -> DecodeConfig:
     seed = st.number_input(
         "Seed", 0, 2**32 - 1, 0, key="compare_seed", bind="query-params", disabled=not sampled
     )
+    backend = cast(Backend, _backend())
     if not sampled:
-        return DecodeConfig(max_new_tokens=int(tokens))
-    return DecodeConfig(int(tokens), temperature=temperature, top_p=top_p, seed=int(seed))
+        return DecodeConfig(max_new_tokens=int(tokens), backend=backend)
+    return DecodeConfig(
+        int(tokens), temperature=temperature, top_p=top_p, seed=int(seed), backend=backend
+    )
+
+
+def _backend() -> str:
+    chosen: str = st.segmented_control(
+        "Token steps",
+        list(BACKENDS),
+        default="auto",
+        required=True,
+        format_func=BACKEND_WORDS.__getitem__,
+        key="compare_backend",
+        bind="query-params",
+        help=BACKEND_HELP,
+    )
+    return chosen
 
 
 def _pipeline(decode: DecodeConfig) -> Knobs:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine import dataset, rows
 from engine.certificates import SHOWN
-from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.cli.common import DATASET_HELP, add_backend, add_json, names, out, read_dataset, say
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -41,6 +41,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="a further --prompt goes on from the part that all of them share; its times say so",
     )
+    add_backend(sub)
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -51,6 +52,7 @@ def _compare(options: argparse.Namespace) -> int:
         temperature=options.temperature,
         top_p=options.top_p,
         seed=options.seed,
+        backend=options.backend or DecodeConfig.backend,
     )
     sample = dataset.find(read_dataset(options.dataset), options.sample)
     how = (decode, options.frames, options.cache, options.mode, options.prefix)
@@ -94,12 +96,16 @@ def _card(row: dict[str, Any], asked: bool) -> str:
     tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
     cold = ", first (cold) run" if row["cold"] else ""
     return (
-        f"{row['model']} ({row['mode']}{cold}){question}\n  {row['text']}\n"
+        f"{row['model']} ({row['mode']}{_compiled(row)}{cold}){question}\n  {row['text']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
         f"{_prefix(row['prefix'])}  {_verified(row['verified'])}"
     )
+
+
+def _compiled(row: dict[str, Any]) -> str:
+    return ", compiled" if row["backend"]["ran"] == "compiled" else ""
 
 
 def _verified(certificate: str | None) -> str:

@@ -20,12 +20,14 @@ import transformers
 from transformers import GenerationConfig
 from transformers.generation import BaseStreamer, StoppingCriteriaList
 
+from engine import compiled
+from engine.compiled import CompiledStep
 from engine.decode import Decoder
-from engine.errors import ContextTooLong, ModelUnavailable
+from engine.errors import BadInput, ContextTooLong, ModelUnavailable
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.prompts import refuse_markers
-from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared
+from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared, RunRequest
 
 
 class Adapter(ABC):
@@ -50,6 +52,7 @@ class Adapter(ABC):
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self.runs = 0
+        self.compiled: CompiledStep | None = None  # made when a run first asks for it
         self.eos_ids = _eos_ids(model, tokenizer)
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
@@ -148,6 +151,30 @@ class Adapter(ABC):
         """Embeddings [1, S, hidden] of ids [1, S] that stand for no visual row."""
         embeds: torch.Tensor = self.model.get_input_embeddings()(ids)
         return embeds
+
+    def step_for(self, request: RunRequest) -> CompiledStep | None:
+        """The compiled step where the request asks for one; made, not yet compiled, at its first
+        use."""
+        if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
+            return None
+        if self.compiled is None:
+            self.compiled = CompiledStep(self.decoder)
+        return self.compiled
+
+    def compile_ahead(self, request: RunRequest) -> float:
+        """Compiles what the request will need; the seconds it took, 0.0 for nothing to be done.
+
+        The prompt's length follows from the question; where it does not, the run itself finds the
+        step missing.
+        """
+        if (step := self.step_for(request)) is None:
+            return 0.0
+        try:
+            refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
+        except BadInput:  # the run says so
+            return 0.0
+        _, context = self.prompt_ids(request.prompt, self.info.images or 1)
+        return step.ready(context + request.decode.max_new_tokens)
 
     def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
         """ContextTooLong unless prompt, visual rows and new tokens have positions."""

@@ -17,7 +17,7 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.base import Adapter
-from engine.types import ModelInfo, Prepared, Sample
+from engine.types import ModelInfo, Prepared, Ran, Sample
 from engine.verify import checks, equality, keys, sight, stages, traces
 from engine.verify.verdict import Finding, Verdict, VerifyRequest
 from engine.verify.ways import Answer, Subject, rounding
@@ -49,6 +49,7 @@ class Examined:
     environment: dict[str, str]
     verdicts: tuple[Verdict, ...]
     known: bool = True
+    backend: Ran = "eager"  # what decoded the decoupled way
 
 
 def verify(request: VerifyRequest, watcher: Watcher) -> list[Examined]:
@@ -67,11 +68,12 @@ def _model(name: str, request: VerifyRequest, watcher: Watcher) -> Examined:
         watcher.found(verdict)
         return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    for verdict in _Model(adapter, request, watcher).verdicts():
+    model = _Model(adapter, request, watcher)
+    for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return Examined(name, adapter.info, environment, tuple(verdicts))
+    return Examined(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
 
 
 class _Model:
@@ -80,6 +82,7 @@ class _Model:
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
         self.pairs: list[tuple[float, float]] = []
+        self.backend: Ran = "eager"
 
     def verdicts(self) -> Iterator[Verdict]:
         samples = self.request.samples
@@ -103,6 +106,7 @@ class _Model:
                     return
                 yield from examination.verdicts()
                 self.pairs += examination.pairs
+                self.backend = examination.subject.backend
                 examination.subject.cache.close()
         except Cancelled:
             raise
@@ -183,7 +187,10 @@ class _Examination:
 
     def _answer(self, plain: Answer) -> Finding:
         shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.source}
+        shown["backend"] = self.subject.backend
         sentence = f"It answers in {len(plain.ids)} new tokens."
+        if self.request.backend == "compiled" and self.subject.backend == "eager":
+            sentence += " The decode step could not be compiled: the eager one is verified."
         return Finding("passed", sentence, len(plain.ids), None, "new tokens", shown)
 
     def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:

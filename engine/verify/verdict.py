@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import Sample
+from engine.types import BACKENDS, Backend, Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 PASSED = ("passed", "tie")
@@ -117,11 +117,14 @@ class VerifyRequest:
     prompt: str = DEFAULT_QUESTION
     max_new_tokens: int = 48
     runs: int = 5
+    backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
         _check("runs", self.runs, MAX_RUNS)
         _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
+        if self.backend not in BACKENDS:
+            raise BadInput(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:

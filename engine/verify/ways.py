@@ -23,7 +23,7 @@ from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
 from engine.prefixes import Prefixes
-from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, Prepared, Ran, RunRequest, RunResult, Sample
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
@@ -84,6 +84,8 @@ class Watch:
     def __enter__(self) -> Watch:
         decoder = self._adapter.decoder
         self._add(decoder.head.register_forward_hook(self._scores))
+        if self._adapter.compiled is not None:  # whose graph holds the head
+            self._add(self._adapter.compiled.register_forward_hook(self._compiled_scores))
         self._add(decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True))
         for index, module in enumerate(self._adapter.vision_modules()):
             hook = self._count(index)
@@ -99,6 +101,9 @@ class Watch:
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         self._times.append((time.perf_counter() - self._start) * 1000)
         self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+
+    def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
+        self._scores(module, arguments, out[0])
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
         if self._embeds is None and named.get("inputs_embeds") is not None:
@@ -157,7 +162,15 @@ class Subject:
 
     @property
     def greedy(self) -> DecodeConfig:
-        return DecodeConfig(max_new_tokens=self.request.max_new_tokens)
+        return DecodeConfig(
+            max_new_tokens=self.request.max_new_tokens, backend=self.request.backend
+        )
+
+    @property
+    def backend(self) -> Ran:
+        """What decodes the decoupled way, once it has run."""
+        step = self.adapter.step_for(self.run_request(self.greedy, "use"))
+        return "compiled" if step is not None and not step.failure else "eager"
 
     @property
     def sampled(self) -> DecodeConfig:
@@ -212,6 +225,7 @@ class Subject:
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
         pipeline.prepare(self.cache)  # the watch and the run's clock then start together
+        self.adapter.compile_ahead(request)
         with Watch(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":

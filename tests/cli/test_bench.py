@@ -233,6 +233,19 @@ def test_progress_is_said_now_and_then(
     assert issubclass(command._Teller, benchmark.Alone)
 
 
+def test_the_backend_is_part_of_the_plan(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    code, found, _ = bench(capsys, root, "--backend", "eager", "--out", tmp_path / "run")
+    assert code == 0
+    plan = json.loads((Path(found["folder"]) / "run.json").read_text())["plan"]
+    assert plan["decode"]["backend"] == "eager"
+    code, _, err = bench(
+        capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
+    )
+    assert code == 2 and "leave --backend out" in err
+
+
 def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
     code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
     (alone, together) = found["throughput"]

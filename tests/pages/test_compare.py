@@ -89,14 +89,18 @@ def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
     (view,) = results(at)
     assert view.request.prompt == "Is it dark?" and view.request.cache == "off"
     assert view.request.mode == "hooked" and view.request.decode.max_new_tokens == 4
+    assert view.request.decode.backend == "auto"
     again = app(jobs=[view.id])
     assert view.text in texts(again) and len(again.table) == 1
 
 
 def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
-    at = app(sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", **SHORT)
+    at = app(
+        sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", backend="Eager", **SHORT
+    )
     decode = results(press_run(at))[0].request.decode
     assert (decode.temperature, decode.top_p, decode.seed) == (1.5, 0.5, 7)
+    assert decode.backend == "eager"
 
 
 def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:

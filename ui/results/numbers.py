@@ -7,7 +7,7 @@ batch shows the batch's times as the batch's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -67,7 +67,7 @@ def _source(line: Mapping[str, Any], stage: str) -> str:
     return "" if source == "measured" else f" ({source})"
 
 
-Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
+Badge = tuple[str, cards.Colour, str]
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
