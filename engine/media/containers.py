@@ -40,8 +40,8 @@ def reader_of(head: bytes) -> str:
 def container(data: Data, name: str, probed: bool = True) -> Iterator[InputContainer]:
     """The clip, open.  What FFmpeg refuses until it is closed leaves as a MediaError.
 
-    Not `probed`, it opens at a fraction of the cost and knows only what its header says: enough
-    for MP4 and Matroska, and nothing may then ask for its pixel format.
+    Not `probed`, an MP4 opens at a fraction of the cost and knows only what its header says; to
+    ask for its pixel format would then crash PyAV.
     """
     try:
         import av
@@ -58,7 +58,7 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
         with opened(data) as file:
             kind = reader_of(file.read(3 * _PACKET))
             file.seek(0)
-            options = {} if probed or kind == "mpegts" else UNPROBED
+            options = {} if probed or kind != "mp4" else UNPROBED
             with av.open(file, "r", kind, options, metadata_errors="replace") as clip:
                 _check(clip, name)
                 yield clip

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 THREADS = 0  # as many as there are cores
+# What a decoder repairs depends on what it decoded before: an error instead of a repair.
+_STRICT = {"err_detect": "explode"}
 
 
 def everything(
-    data: Data, name: str, wanted: Collection[int], threads: int = THREADS
+    data: Data, name: str, wanted: Collection[int], threads: int | None = None
 ) -> tuple[dict[int, Image], int, int]:
     """(the wanted frames by index, how many frames came, how many of them were damaged)."""
     kept: dict[int, Image] = {}
@@ -43,13 +45,14 @@ def some(
     packets: Iterable[Packet[Any]],
     sent: Collection[int],
     wanted: Mapping[int, int],
-    threads: int = THREADS,
+    threads: int | None = None,
 ) -> dict[int, Image] | None:
     """The frames of the packets at the places `sent`: those with a time in `wanted`, by its index.
 
     None unless the decoder gives one whole frame for each packet, in the order of showing.
     """
     _use(clip, threads)
+    clip.streams.video[0].codec_context.options = _STRICT
     kept: dict[int, Image] = {}
     times: list[int] = []
     for frame in _frames(clip.streams.video[0].codec_context, packets, sent):
@@ -72,10 +75,10 @@ def _frames(context: Any, packets: Iterable[Packet[Any]], sent: Collection[int])
     yield from context.decode(None)
 
 
-def _use(clip: InputContainer, threads: int) -> None:
-    stream = clip.streams.video[0]
-    stream.thread_type = "NONE" if threads == 1 else "AUTO"
-    stream.codec_context.thread_count = threads
+def _use(clip: InputContainer, threads: int | None) -> None:
+    stream, count = clip.streams.video[0], THREADS if threads is None else threads
+    stream.thread_type = "NONE" if count == 1 else "AUTO"
+    stream.codec_context.thread_count = count
 
 
 def pixels(frame: Any) -> Image:

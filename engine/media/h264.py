@@ -75,14 +75,14 @@ class Reader:
         return Picture(header.idr, header.reference, self._order(header))
 
     def _check_sets(self, sets: tuple[bytes, ...], units: list[bytes]) -> None:
-        """Parameter sets come with every IDR picture or with none, and never change."""
+        """Parameter sets come with every IDR picture or with none, and are always the same."""
         idr = any(unit[0] & 31 == IDR for unit in units)
         if self._sets is None:
             if not idr:
                 raise Unsure("the clip does not begin with an IDR picture")
             self._sets = sets
             self._sequence = _sequence(sets or self._given)
-        elif sets != (self._sets if idr else ()):
+        elif sets != self._sets and (idr or sets):
             raise Unsure("parameter sets change")
 
     def _header(self, unit: bytes) -> Header:
