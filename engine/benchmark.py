@@ -190,9 +190,8 @@ class _Benchmark:
     def _request(self, task: Task, sample: Sample) -> RunRequest:
         plan = self.plan
         prompt = plan.prompt or sample.question or DEFAULT_QUESTION
-        return RunRequest(
-            sample, task.model, prompt, plan.decode, plan.frames, plan.cache, plan.mode
-        )
+        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
+        return RunRequest(sample, task.model, prompt, *how)
 
     def _failed(self, task: Task, sample: Sample, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""

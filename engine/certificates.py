@@ -23,7 +23,7 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
-from engine.types import RunResult
+from engine.types import Pixels, RunResult
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 FORMAT = 1
@@ -79,6 +79,7 @@ def make(
             "prompt": request.prompt,
             "max_new_tokens": request.max_new_tokens,
             "runs": request.runs,
+            "pixels": request.pixels,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
@@ -193,13 +194,17 @@ def stale(certificate: Mapping[str, Any]) -> bool:
     return bool(certificate["engine"] != engine_digest())
 
 
-def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | None:
+def hash_for(
+    digest: str, dtype: str, environment: Mapping[str, str], pixels: Pixels = "exact"
+) -> str | None:
     """The hash of the newest certificate for this checkpoint, code, device and dtype, or None.
 
-    The newest one decides: a failure takes back what an earlier certificate said.
+    What was verified with pixels of one setting is not proved for the other.  The newest one decides: a failure takes back what an earlier certificate said.
     """
     wanted = (digest, dtype, *_place(environment))
     for certificate in kept():
+        if certificate["request"].get("pixels") != pixels:
+            continue
         named = dict(_named(certificate)) if not stale(certificate) else {}
         if wanted in named:
             return str(certificate["hash"]) if named[wanted] else None
@@ -208,7 +213,8 @@ def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | N
 
 def of(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result's model as it ran, or None."""
-    return hash_for(result.model.digest, result.model.precision, result.environment)
+    model, pixels = result.model, result.request.pixels
+    return hash_for(model.digest, model.precision, result.environment, pixels)
 
 
 def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], bool]]:

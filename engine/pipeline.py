@@ -123,9 +123,12 @@ class _Run:
     # stage 2
     def preprocess(self, found: Media) -> Prepared:
         with self._stage("preprocess"):
-            prepared = self.adapter.preprocess(found, self.request.prompt)
+            setting = self.request.pixels
+            prepared = self.adapter.preprocess(found, self.request.prompt, setting)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
+        if setting == "fast" and not self.adapter.has_fast_pixels:
+            self.notes.append("Fast pixels do not know this image processor: its own are used.")
         self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
         return prepared

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
-from engine.types import FRAME_RULES, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, PIXELS, CachePolicy, DecodeConfig, Mode, Pixels
 
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -48,6 +48,7 @@ class Plan:
     frames: str = "arange"
     mode: Mode = "decoupled"
     stop_after: int = STOP_AFTER
+    pixels: Pixels = "exact"
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:
@@ -62,6 +63,7 @@ class Plan:
         _among("cache", self.cache, ("use", "refresh", "off"))
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
+        _among("pixels", self.pixels, PIXELS)
         if self.planned > MAX_RESULTS:
             raise BadInput(
                 f"{len(self.models)} models x {len(self.samples):,} samples x {self.repeat:,} "

@@ -35,6 +35,7 @@ def row(result: RunResult) -> dict[str, Any]:
         "mode": request.mode,
         "cache": request.cache,
         "frames": request.frames,
+        "pixels": request.pixels,
         "shown": result.shown,
         "decode_config": vars(request.decode),
         "cold": result.cold,

@@ -24,12 +24,14 @@ Image = npt.NDArray[np.uint8]  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
+Pixels = Literal["exact", "fast"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
 FRAME_RULES = ("arange", "spread", "linspace")
+PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
 
@@ -140,6 +142,7 @@ class RunRequest:
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
+    pixels: Pixels = "exact"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -147,6 +150,7 @@ class RunRequest:
             ("frames", self.frames, FRAME_RULES),
             ("cache", self.cache, ("use", "refresh", "off")),
             ("mode", self.mode, ("decoupled", "hooked")),
+            ("pixels", self.pixels, PIXELS),
         ):
             if value not in allowed:
                 raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
@@ -154,12 +158,16 @@ class RunRequest:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S]."""
+    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S].
+
+    `setting` says how the pixels were made; features of one setting are none of the other.
+    """
 
     pixels: torch.Tensor
     input_ids: torch.Tensor
     digest: str
     context_tokens: int
+    setting: Pixels = "exact"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine import benchmark, dataset, readiness, settings, store
 from engine.benchmark import Ready
-from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.cli.common import DATASET_HELP, add_json, add_pixels, names, out, read_dataset, say
 from engine.errors import BadInput, DatasetError
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
@@ -24,7 +24,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "stop_after", "out")  # fmt: skip
+            "max_new_tokens", "frames", "mode", "pixels", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -43,6 +43,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, help="the limit of a natural length")
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
+    add_pixels(sub)
     sub.add_argument(
         "--stop-after", type=int, help=f"failures in a row that give a model up ({STOP_AFTER})"
     )
@@ -83,6 +84,7 @@ def _new(options: argparse.Namespace) -> Ready:
         "cache": options.cache,
         "frames": options.frames,
         "mode": options.mode,
+        "pixels": options.pixels,
         "stop_after": options.stop_after,
     }
     plan = Plan(

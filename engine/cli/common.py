@@ -13,6 +13,7 @@ from pathlib import Path
 from engine import dataset, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput
+from engine.types import PIXELS, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
 
@@ -51,6 +52,12 @@ def names(text: str) -> list[str]:
     if not found:
         raise BadInput(f"--models is {text!r}: name at least one model.")
     return found
+
+
+def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
+    """The flag that says how pictures are resized; None by default where a plan knows it."""
+    told = "exact: the image processor's own values (default); fast: one grey level off at times"
+    sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine import dataset, rows
 from engine.certificates import SHOWN
-from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.cli.common import DATASET_HELP, add_json, add_pixels, names, out, read_dataset, say
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--frames", default="arange", help="rule that chooses the 8 frames")
     sub.add_argument("--cache", default="use", choices=("use", "refresh", "off"))
     sub.add_argument("--mode", default="decoupled", choices=("decoupled", "hooked"))
+    add_pixels(sub, "exact")
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -47,10 +48,8 @@ def _compare(options: argparse.Namespace) -> int:
     )
     sample = dataset.find(read_dataset(options.dataset), options.sample)
     prompt = options.prompt if options.prompt is not None else DEFAULT_QUESTION
-    requests = [
-        RunRequest(sample, name, prompt, decode, options.frames, options.cache, options.mode)
-        for name in names(options.models)
-    ]
+    how = (decode, options.frames, options.cache, options.mode, options.pixels)
+    requests = [RunRequest(sample, name, prompt, *how) for name in names(options.models)]
     outcomes = [_answer(request) for request in requests]
     found = [row for row, _ in outcomes]
     out(found, "\n\n".join(_card(row) for row in found), options)
@@ -81,8 +80,9 @@ def _card(row: dict[str, Any]) -> str:
     stages = " | ".join(_stage(name, row["stages"][name]) for name in STAGES)
     tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
     cold = ", first (cold) run" if row["cold"] else ""
+    fast = ", fast pixels" if row["pixels"] == "fast" else ""
     return (
-        f"{row['model']} ({row['mode']}{cold})\n  {row['text']}\n"
+        f"{row['model']} ({row['mode']}{fast}{cold})\n  {row['text']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"

@@ -19,7 +19,7 @@ from PIL import Image as Pictures
 from engine import cache, media
 from engine.media import events
 from engine.models.base import Adapter
-from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Sample
+from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Pixels, Sample
 from engine.verify.ways import Subject
 
 
@@ -38,13 +38,17 @@ class Change:
 
 def changes(subject: Subject, folder: Path) -> Iterator[Change]:
     """Every ingredient changed by itself."""
-    adapter, prompt = subject.adapter, subject.request.prompt
-    own = _key(adapter, subject.media, prompt)
-    yield Change("another question", False, own != _key(adapter, subject.media, "Anything else?"))
+    adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
+    own = _key(adapter, subject.media, prompt, used)
+    yield Change(
+        "another question", False, own != _key(adapter, subject.media, "Anything else?", used)
+    )
     for what, other in _other_adapters(adapter):
-        yield Change(what, True, own != _key(other, subject.media, prompt))
+        yield Change(what, True, own != _key(other, subject.media, prompt, used))
+    setting: Pixels = "fast" if used == "exact" else "exact"
+    yield Change(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
     rule = FRAME_RULES[-1]
-    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt)
+    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt, used)
     yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
@@ -55,8 +59,8 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
             yield Change(what, True, subject.cache.read(spec) is None)
 
 
-def _key(adapter: Adapter, shown: Media, prompt: str) -> str:
-    return cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt)))
+def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
+    return cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt, setting)))
 
 
 def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
