@@ -199,7 +199,8 @@ def hash_for(
 ) -> str | None:
     """The hash of the newest certificate for this checkpoint, code, device and dtype, or None.
 
-    What was verified with pixels of one setting is not proved for the other.  The newest one decides: a failure takes back what an earlier certificate said.
+    What was verified with pixels of one setting is not proved for the other.  The newest one
+    decides: a failure takes back what an earlier certificate said.
     """
     wanted = (digest, dtype, *_place(environment))
     for certificate in kept():

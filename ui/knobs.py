@@ -1,4 +1,4 @@
-"""The settings of a run as widgets: how to decode, which frames, the cache, the mode.
+"""The settings of a run as widgets: how to decode, which frames, the cache, the mode, pixels.
 
 Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key.
 """
@@ -10,7 +10,7 @@ from typing import cast
 
 import streamlit as st
 
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode, Pixels
 
 FRAME_WORDS = {
     "arange": "evenly from the first (arange)",
@@ -22,6 +22,11 @@ MODE_WORDS = {"decoupled": "Decoupled", "hooked": "Hooked"}
 CACHE_HELP = (
     "Use: read stage 3's features if they were kept, else compute and keep them. "
     "Refresh: compute and keep them anew. Off: neither read nor write."
+)
+PIXELS_WORDS = {"exact": "Exact", "fast": "Fast"}
+PIXELS_HELP = (
+    "How pictures are resized for the model. Exact: the values of its own image processor. Fast: "
+    "several times quicker, and some values are a grey level or two off; the result says so."
 )
 MODE_HELP = (
     "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
@@ -37,13 +42,14 @@ class Knobs:
     frames: str
     cache: CachePolicy
     mode: Mode
+    pixels: Pixels
 
 
 def knobs() -> Knobs:
     """Draw the widgets and give their values."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
-    with st.expander("Frames, cache, mode", key="compare_pipeline"):
+    with st.expander("Frames, cache, mode, pixels", key="compare_pipeline"):
         return _pipeline(decode)
 
 
@@ -121,4 +127,21 @@ def _pipeline(decode: DecodeConfig) -> Knobs:
         bind="query-params",
         help=MODE_HELP,
     )
-    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode))
+    return Knobs(
+        decode, frames, cast(CachePolicy, cache), cast(Mode, mode), pick_pixels("compare_pixels")
+    )
+
+
+def pick_pixels(key: str) -> Pixels:
+    """Exact or fast, as the URL says under this key."""
+    chosen = st.segmented_control(
+        "Pixels",
+        list(PIXELS_WORDS),
+        default="exact",
+        required=True,
+        format_func=PIXELS_WORDS.__getitem__,
+        key=key,
+        bind="query-params",
+        help=PIXELS_HELP,
+    )
+    return cast(Pixels, chosen)

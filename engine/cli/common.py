@@ -56,7 +56,7 @@ def names(text: str) -> list[str]:
 
 def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
     """The flag that says how pictures are resized; None by default where a plan knows it."""
-    told = "exact: the image processor's own values (default); fast: one grey level off at times"
+    told = "exact: the image processor's values (default); fast: at times a grey level or two off"
     sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
 
 

@@ -196,7 +196,7 @@ Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
-    """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
+    """Certificate, cache, cold, pause, mode, pixels: what stands between a time and its meaning."""
     found: list[Badge] = [cards.standing(line["verified"] or None)]
     if line["cached"]:
         found.append(("from cache", "green", cards.CACHE_HELP))
@@ -206,6 +206,8 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append(("after a pause", "orange", PAUSE_HELP))
     if line["mode"] == "hooked":
         found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["pixels"] == "fast":
+        found.append(("fast pixels", "violet", cards.FAST_HELP))
     return found
 
 
