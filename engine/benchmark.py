@@ -195,8 +195,11 @@ class _Benchmark:
 
     def _failed(self, task: Task, sample: Sample, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""
-        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=self.plan.mode)
-        prompt = self.plan.prompt or sample.question or DEFAULT_QUESTION
+        plan = self.plan
+        request = RunRequest(
+            sample, task.model, DEFAULT_QUESTION, mode=plan.mode, pixels=plan.pixels
+        )
+        prompt = plan.prompt or sample.question or DEFAULT_QUESTION
         return rows.failed(request, self.ready.entries[task.model], reason) | {"prompt": prompt}
 
     def _count_failures(self, model: str, error: str | None) -> None:

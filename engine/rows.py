@@ -86,6 +86,7 @@ def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[st
         "sample": request.sample.id,
         "prompt": request.prompt,
         "mode": request.mode,
+        "pixels": request.pixels,
         "error": error,
     }
 

@@ -56,6 +56,7 @@ def test_json_gives_the_same_plan() -> None:
         ("cache", "on", "cache is 'on'"),
         ("mode", "both", "mode is 'both'"),
         ("frames", "all", "frames is 'all'"),
+        ("pixels", "soft", "pixels is 'soft'"),
         ("prompt", " ", "question is empty"),
     ],
 )
