@@ -87,7 +87,7 @@ def _case(kind: str, side: int, images: Sequence[Any]) -> dict[str, Any]:
     figures = _rounds(ways)
     for setting in PIXELS:
         levels = (ways[setting]() - wanted).abs() / plain.steps
-        share = float((levels > 0).float().mean())
+        share = float((levels > 0.5).float().mean())
         figures[setting] |= {
             "largest_difference_grey_levels": round(float(levels.max()), 3),
             "share_of_values_that_differ": round(share, 6),

@@ -68,8 +68,18 @@ class Plain:
             return None
         fast = setting == "fast" and self.has_fast
         small = np.stack([self._resized(image, fast) for image in images])
+        if fast:
+            return self._scaled(small)
         channels = [self.table[c].take(small[..., c]) for c in range(3)]
         return torch.from_numpy(np.stack(channels, axis=1))
+
+    def _scaled(self, small: npt.NDArray[np.uint8]) -> torch.Tensor:
+        """The table as the straight line that it is: the same up to a rounding, and quicker."""
+        channels = torch.from_numpy(small).permute(0, 3, 1, 2)
+        values = channels.to(torch.float32, memory_format=torch.contiguous_format)
+        lowest = torch.from_numpy(self.table[:, :1, None])
+        steps = torch.from_numpy(self.table[:, 255:] - self.table[:, :1])[..., None] / 255
+        return values.mul_(steps).add_(lowest)
 
     def _target(self, shape: tuple[int, ...]) -> tuple[int, int]:
         """The height and width a picture is resized to, before the crop."""
