@@ -7,27 +7,25 @@ the number of results.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from engine import header, jobs, rows, store
+from engine import header, store
+from engine.asking import Asker, Row, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.plan import Task
-from engine.prompts import DEFAULT_QUESTION
 from engine.readiness import Ready, prepare, resume, settled
-from engine.types import RunRequest, Sample, StageName
+from engine.types import StageName
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
 
 __all__ = ["Alone", "Outcome", "Ready", "Watcher", "prepare", "resume", "run"]
-log = logging.getLogger(__name__)
 Outcome = Literal["finished", "cancelled"]
-Row = dict[str, Any]
 
 
 class Watcher(Protocol):
@@ -82,6 +80,7 @@ class _Benchmark:
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+        self.asker = Asker(self.ready, self.watcher, self._note)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -89,8 +88,8 @@ class _Benchmark:
             return "finished"
         self.writer.begin()
         try:
-            for batch in self.plan.batches():
-                self._batch(batch)
+            for crew in self.plan.crews():
+                self._crew(crew)
         except Cancelled:
             self._note("stopped", "Cancelled; it can be resumed.")
             return "cancelled"
@@ -102,19 +101,18 @@ class _Benchmark:
         self._note("finished", "")
         return "finished"
 
-    # One batch of models: loaded, warmed up, then asked.
-    def _batch(self, batch: tuple[str, ...]) -> None:
-        waiting = {task.model for task in self.plan.tasks(batch) if task not in self.done}
-        adapters = self._load([name for name in batch if name in waiting])
+    # One crew of models: loaded, warmed up, then asked.
+    def _crew(self, crew: tuple[str, ...]) -> None:
+        waiting = {task.model for task in self.plan.tasks(crew) if task not in self.done}
+        adapters = self._load([name for name in crew if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        for task in self.plan.tasks(batch):
-            if task not in self.done and task.model not in self.given_up:
-                self._between()
-                self._ask(task, adapters[task.model])
+        for batch in self.plan.batches(crew):
+            if tasks := [task for task in batch if task not in self.done]:
+                self._ask(tasks, adapters)
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
-        """The adapters of a batch; a model that does not load is given up, the others go on."""
+        """The adapters of a crew; a model that does not load is given up, the others go on."""
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
@@ -129,15 +127,13 @@ class _Benchmark:
     def _warm_up(self, name: str, adapter: Adapter) -> None:
         """Rows of a phase of their own, numbered on from those of earlier sittings."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
-        able = [s for s in self.plan.samples if not self._missing(name, s)] or [""]
-        for index in range(self.plan.warmup):
-            task = Task(name, able[index % len(able)], begin + index, "warmup")
-            if task.sample and name not in self.given_up:
-                self._between()
-                self._ask(task, adapter)
-
-    def _missing(self, model: str, sample: str) -> str | None:
-        return self.ready.samples[sample].missing.get(self.ready.entries[model].kind)
+        tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
+        able = [task for task in tasks if not self.asker.missing(task)]
+        size = min(self.plan.batch, len(able))
+        for start in range(0, self.plan.warmup * size, max(1, size)):
+            numbers = range(start, start + size)
+            some = [able[n % len(able)]._replace(repeat=begin + n) for n in numbers]
+            self._ask(some, {name: adapter})
 
     def _between(self) -> None:
         """Between two pieces of work others may have the device; the next row says so."""
@@ -149,58 +145,37 @@ class _Benchmark:
             self.tracker.paused(paused)
             self._note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
-    def _ask(self, task: Task, adapter: Adapter) -> None:
-        self.tracker.doing(f"{task.model}, {task.phase}, sample {task.sample}")
-        sample = self.ready.samples[task.sample]
-        reason = self._missing(task.model, task.sample)
-        row = self._failed(task, sample, reason) if reason else self._answer(task, sample, adapter)
-        row |= {
-            "sequence": sample.sequence,
-            "reference": sample.reference,
-            "truth": dict(sample.truth),
-            "repeat": task.repeat,
-            "phase": task.phase,
-            "paused_ms": self.paused_ms,  # the device was lent just before
-            "at": header.now(),
-        }
-        self.paused_ms = 0.0
-        self.writer.append(row)
-        self.tracker.row(row)
-        if not reason:
-            self._count_failures(task.model, row["error"])
+    def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
+        """Tasks of one model together, or in the smaller groups that turn out to be possible."""
+        model, todo = tasks[0].model, deque([tasks])
+        while todo and model not in self.given_up:
+            self._between()
+            some = todo.popleft()
+            self.tracker.doing(_words(some))
+            found, parts = self.asker.ask(some, adapters[model])
+            todo.extendleft(reversed(parts))
+            self._keep(some, found)
 
-    def _answer(self, task: Task, sample: Sample, adapter: Adapter) -> Row:
-        """The row of one run; only the user's stop and a lack of storage end more than the row."""
-        from engine import pipeline
-
-        try:
-            request = self._request(task, sample)
-            result = pipeline.run(adapter, request, jobs.feature_cache(), self.watcher)
-        except Cancelled:
-            raise
-        except StageScopeError as error:
-            return self._failed(task, sample, str(error))
-        except Exception as error:  # whatever a model raises costs its own row
-            log.exception("%s failed on %s", task.model, task.sample)
-            return self._failed(task, sample, f"{task.model}: {type(error).__name__}: {error}")
-        if result.generation.stop == "cancelled":
-            raise Cancelled("The run was cancelled.")
-        return rows.row(result)
-
-    def _request(self, task: Task, sample: Sample) -> RunRequest:
-        plan = self.plan
-        prompt = plan.prompt or sample.question or DEFAULT_QUESTION
-        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
-        return RunRequest(sample, task.model, prompt, *how)
-
-    def _failed(self, task: Task, sample: Sample, reason: str) -> Row:
-        """The reason and no figure; written even where the question itself is what is wrong."""
-        plan = self.plan
-        request = RunRequest(
-            sample, task.model, DEFAULT_QUESTION, mode=plan.mode, pixels=plan.pixels
-        )
-        prompt = plan.prompt or sample.question or DEFAULT_QUESTION
-        return rows.failed(request, self.ready.entries[task.model], reason) | {"prompt": prompt}
+    def _keep(self, tasks: Tasks, found: Sequence[Row]) -> None:
+        for task, row in zip(tasks, found, strict=False):  # no row where there are smaller groups
+            sample = self.ready.samples[task.sample]
+            row |= {
+                "sequence": sample.sequence,
+                "reference": sample.reference,
+                "truth": dict(sample.truth),
+                "repeat": task.repeat,
+                "phase": task.phase,
+                "batch_asked": self.plan.batch,
+                "paused_ms": self.paused_ms,  # the device was lent just before
+                "at": header.now(),
+            }
+            self.writer.append(row)
+        if found:
+            self.paused_ms = 0.0
+            self.tracker.rows(found)
+        for task, row in zip(tasks, found, strict=False):
+            if not self.asker.missing(task):
+                self._count_failures(task.model, row["error"])
 
     def _count_failures(self, model: str, error: str | None) -> None:
         streak = self.streaks.setdefault(model, _Streak())
@@ -223,7 +198,7 @@ class _Benchmark:
 
     def _summary(self) -> dict[str, Any]:
         """Counts, and each figure of each model; neither texts nor token times are read for it."""
-        from engine import frame, summary
+        from engine import frame, summary, throughput
 
         view = self.tracker.view()
         table = frame.frame([store.read(self.writer.folder)], answers=False)
@@ -238,4 +213,11 @@ class _Benchmark:
             "given_up": {live.model: live.given_up for live in view.models if live.given_up},
             "counts": [vars(count) for count in summary.counts(table)],
             "figures": [vars(figure) for figure in summary.figures(table)],
+            "throughput": [asdict(one) for one in throughput.throughputs(table)],
         }
+
+
+def _words(tasks: Tasks) -> str:
+    """What goes on, for people."""
+    first, more = tasks[0], f" and {len(tasks) - 1:,} more" if len(tasks) > 1 else ""
+    return f"{first.model}, {first.phase}, sample {first.sample}{more}"

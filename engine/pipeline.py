@@ -91,6 +91,13 @@ def prepare(cache: FeatureCache | None) -> None:
         cache.prepare()
 
 
+def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
+    """What a result says where pixels were not made as it was asked."""
+    if request.pixels == "exact" or adapter.has_fast_pixels:
+        return ()
+    return ("Fast pixels do not know this image processor: its own are used.",)
+
+
 class _Run:
     """The state of one run: its clock, its tokens, its notes."""
 
@@ -127,8 +134,7 @@ class _Run:
             prepared = self.adapter.preprocess(found, self.request.prompt, setting)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
-        if setting == "fast" and not self.adapter.has_fast_pixels:
-            self.notes.append("Fast pixels do not know this image processor: its own are used.")
+        self.notes += pixel_notes(self.adapter, self.request)
         self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
         return prepared

@@ -24,7 +24,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "pixels", "stop_after", "out")  # fmt: skip
+            "max_new_tokens", "frames", "mode", "pixels", "batch", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -44,6 +44,9 @@ def add(commands: Any) -> None:
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_pixels(sub)
+    sub.add_argument(
+        "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
+    )
     sub.add_argument(
         "--stop-after", type=int, help=f"failures in a row that give a model up ({STOP_AFTER})"
     )
@@ -85,6 +88,7 @@ def _new(options: argparse.Namespace) -> Ready:
         "frames": options.frames,
         "mode": options.mode,
         "pixels": options.pixels,
+        "batch": options.batch,
         "stop_after": options.stop_after,
     }
     plan = Plan(
