@@ -25,6 +25,9 @@ types: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.video
+	$(BIN)/python -m benchmarks.events
+	$(BIN)/python -m benchmarks.preprocessing
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.again
 	$(BIN)/python -m benchmarks.drafting

@@ -77,7 +77,7 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
-    state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
+    state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
@@ -100,7 +100,13 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
     values += [row.get("phase"), _group(row), cached]
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
-    values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
+    values += [
+        row.get("mode"),
+        row.get("pixels") or "exact",
+        row.get("stop"),
+        row.get("error") or "",
+        row.get("verified"),
+    ]
     values.append(_mapping(row.get("truth")))
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
@@ -151,8 +157,9 @@ def _times(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The model alone where that says enough."""
+    """The model alone where that says enough; fast pixels are always said."""
     models: pd.Series[str] = table["model"].astype(str)
+    models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
     pairs = table[["model", "number"]].drop_duplicates()
     if not pairs["model"].duplicated().any():
         return models

@@ -48,6 +48,16 @@ def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     assert len(twice) == 4 and all("(" in label for label in twice)
 
 
+def test_fast_pixels_are_never_taken_for_exact_ones(tmp_path: Path) -> None:
+    """One model in two settings has two labels, in one run or several."""
+    exact = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
+    rows = [fabricate.row("ll") | {"pixels": "fast"}, fabricate.failed("ll") | {"pixels": "fast"}]
+    fast = fabricate.run(tmp_path / "b", rows)
+    assert labels(frame([exact, fast])) == ["ev", "vl", "ll · fast pixels"]
+    again = fabricate.run(tmp_path / "c", [fabricate.row("ev") | {"pixels": "fast"}])
+    assert labels(frame([exact, again]))[-1] == f"ev · fast pixels · {again.id}"
+
+
 def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
     rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
     table = frame([fabricate.run(tmp_path / "r", rows)])

@@ -15,7 +15,16 @@ from typing import Any
 
 from engine import benchmark, dataset, readiness, settings, store
 from engine.benchmark import Ready
-from engine.cli.common import DATASET_HELP, add_backend, add_json, names, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import BadInput, DatasetError
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
@@ -24,7 +33,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "backend", "batch",
+            "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
             "stop_after", "out")  # fmt: skip
 
 
@@ -45,6 +54,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
+    add_pixels(sub)
     sub.add_argument(
         "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
     )
@@ -88,6 +98,7 @@ def _new(options: argparse.Namespace) -> Ready:
         "cache": options.cache,
         "frames": options.frames,
         "mode": options.mode,
+        "pixels": options.pixels,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }

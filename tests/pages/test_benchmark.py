@@ -126,7 +126,9 @@ def test_samples_at_once(app: Open) -> None:
 
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
-    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
+    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"} | {
+        "pixels": "Fast"
+    }
     at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
     at.segmented_control(key="benchmark_asks").set_value("one").run()
     at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
@@ -140,6 +142,7 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
         order="interleaved",
         cache="refresh",
         decode=DecodeConfig(3, min_new_tokens=3),
+        pixels="fast",
     )
     assert len(plan.samples) == 2
 

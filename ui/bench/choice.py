@@ -18,9 +18,16 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode, Pixels
 from ui import cards, datasets, links
-from ui.knobs import CACHE_HELP, CACHE_WORDS, FRAME_WORDS, MODE_HELP, MODE_WORDS
+from ui.knobs import (
+    CACHE_HELP,
+    CACHE_WORDS,
+    FRAME_WORDS,
+    MODE_HELP,
+    MODE_WORDS,
+    pick_pixels,
+)
 from ui.picker import say_why_not
 from ui.text import count
 
@@ -69,13 +76,12 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
         numbers = _numbers()
         batch = _batch()
         decode = _length()
-        frames, cache, mode = _pipeline()
+        frames, cache, mode, pixels = _pipeline()
         if found is None or not models or not samples:
             return Choice(found, None, _missing(found, models))
         repeat, warmup, order = numbers
-        plan = Plan(
-            models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode, batch=batch
-        )
+        how = (repeat, warmup, order, cache, decode, frames, mode)
+        plan = Plan(models, samples, prompt, *how, pixels=pixels, batch=batch)
     except BadInput as error:
         return Choice(found, None, str(error))
     return Choice(found, plan)
@@ -254,8 +260,8 @@ def _length() -> DecodeConfig:
     return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
 
 
-def _pipeline() -> tuple[str, CachePolicy, Mode]:
-    with st.expander("Frames, cache, mode", key="benchmark_pipeline"):
+def _pipeline() -> tuple[str, CachePolicy, Mode, Pixels]:
+    with st.expander("Frames, cache, mode, pixels", key="benchmark_pipeline"):
         frames = st.selectbox(
             "Which 8 frames",
             FRAME_RULES,
@@ -283,7 +289,8 @@ def _pipeline() -> tuple[str, CachePolicy, Mode]:
             bind="query-params",
             help=MODE_HELP,
         )
-    return frames, cast(CachePolicy, cache), cast(Mode, mode)
+        pixels = pick_pixels("benchmark_pixels")
+    return frames, cast(CachePolicy, cache), cast(Mode, mode), pixels
 
 
 def words(plan: Plan) -> str:
