@@ -38,7 +38,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.growth
-	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m benchmarks.table --write
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
