@@ -1,33 +1,41 @@
 """A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
 
-Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
-pipeline's; where rows are kept, the store's; who looks, the watcher's.  Nothing here grows with
-the number of results.
+Boundary: the order of tasks, models coming and going, failures, pauses.  How one task is answered,
+asking.py knows; where rows are kept, the store; who looks is the watcher.  Tasks are answered in
+this process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here
+grows with the number of results.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from engine import header, jobs, rows, store
+from engine import header, store
+from engine.asking import Asker, Row
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.plan import Task
-from engine.prompts import DEFAULT_QUESTION
 from engine.readiness import Ready, prepare, resume, settled
-from engine.types import RunRequest, Sample, StageName
+from engine.types import StageName
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
 
-__all__ = ["Alone", "Outcome", "Ready", "Watcher", "prepare", "resume", "run"]
-log = logging.getLogger(__name__)
+__all__ = [
+    "Alone",
+    "Executor",
+    "Outcome",
+    "Ready",
+    "Sitting",
+    "Watcher",
+    "prepare",
+    "resume",
+    "run",
+]
 Outcome = Literal["finished", "cancelled"]
-Row = dict[str, Any]
 
 
 class Watcher(Protocol):
@@ -53,12 +61,20 @@ class Alone:
         return 0.0
 
 
-def run(ready: Ready, watcher: Watcher | None = None) -> Outcome:
+class Executor(Protocol):
+    """Who answers the tasks, if it is not this process."""
+
+    def work(self, sitting: Sitting) -> None:
+        """Has every task answered that has no row yet and keeps each row; Cancelled as told."""
+        ...
+
+
+def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None = None) -> Outcome:
     """All tasks that have no row yet.  The run stays open and resumable whatever happens.
 
     StoreError when results can no longer be kept.  The summary is written when nothing is left.
     """
-    return _Benchmark(ready, watcher or Alone()).run()
+    return Sitting(ready, watcher or Alone(), executor).run()
 
 
 @dataclass
@@ -70,11 +86,12 @@ class _Streak:
 
 
 @dataclass
-class _Benchmark:
-    """The state of one sitting."""
+class Sitting:
+    """The state of one sitting; an executor takes from it what is to do, and keeps rows by it."""
 
     ready: Ready
     watcher: Watcher
+    executor: Executor | None = None
     streaks: dict[str, _Streak] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     paused_ms: float = 0.0
@@ -82,6 +99,7 @@ class _Benchmark:
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+        self.asker = Asker(self.plan, self.ready.entries)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -89,18 +107,24 @@ class _Benchmark:
             return "finished"
         self.writer.begin()
         try:
-            for batch in self.plan.batches():
-                self._batch(batch)
+            self._work()
         except Cancelled:
-            self._note("stopped", "Cancelled; it can be resumed.")
+            self.note("stopped", "Cancelled; it can be resumed.")
             return "cancelled"
         except BaseException as error:
             with suppress(StoreError):  # a full disk has its own sentence
-                self._note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
+                self.note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
             raise
         self.writer.finish(self._summary())
-        self._note("finished", "")
+        self.note("finished", "")
         return "finished"
+
+    def _work(self) -> None:
+        if self.executor is not None:
+            self.executor.work(self)
+            return
+        for batch in self.plan.batches():
+            self._batch(batch)
 
     # One batch of models: loaded, warmed up, then asked.
     def _batch(self, batch: tuple[str, ...]) -> None:
@@ -110,7 +134,7 @@ class _Benchmark:
             self._warm_up(name, adapter)
         for task in self.plan.tasks(batch):
             if task not in self.done and task.model not in self.given_up:
-                self._between()
+                self.between()
                 self._ask(task, adapters[task.model])
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
@@ -118,28 +142,29 @@ class _Benchmark:
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
-            self._between()
+            self.between()
             self.tracker.doing(f"loading {name}")
             try:
                 adapters[name] = registry.load(self.ready.entries[name], tokens)
             except StageScopeError as error:
-                self._give_up(name, str(error))
+                self.give_up(name, str(error))
         return adapters
 
     def _warm_up(self, name: str, adapter: Adapter) -> None:
         """Rows of a phase of their own, numbered on from those of earlier sittings."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
-        able = [s for s in self.plan.samples if not self._missing(name, s)] or [""]
+        able = [s for s in self.plan.samples if not self.missing(name, s)] or [""]
         for index in range(self.plan.warmup):
             task = Task(name, able[index % len(able)], begin + index, "warmup")
             if task.sample and name not in self.given_up:
-                self._between()
+                self.between()
                 self._ask(task, adapter)
 
-    def _missing(self, model: str, sample: str) -> str | None:
+    def missing(self, model: str, sample: str) -> str | None:
+        """Why the record itself cannot be shown to the model, if it cannot."""
         return self.ready.samples[sample].missing.get(self.ready.entries[model].kind)
 
-    def _between(self) -> None:
+    def between(self) -> None:
         """Between two pieces of work others may have the device; the next row says so."""
         if self.watcher.cancelled():
             raise Cancelled("The run was cancelled.")
@@ -147,74 +172,56 @@ class _Benchmark:
         if paused:
             self.paused_ms += paused
             self.tracker.paused(paused)
-            self._note("paused", "The device was lent to other work.", ms=round(paused, 1))
+            self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
     def _ask(self, task: Task, adapter: Adapter) -> None:
         self.tracker.doing(f"{task.model}, {task.phase}, sample {task.sample}")
         sample = self.ready.samples[task.sample]
-        reason = self._missing(task.model, task.sample)
-        row = self._failed(task, sample, reason) if reason else self._answer(task, sample, adapter)
-        row |= {
+        reason = self.missing(task.model, task.sample)
+        if reason:
+            row = self.asker.failed(task, sample, reason)
+        else:
+            row = self.asker.answer(task, sample, adapter, self.watcher)
+        self.keep(task, row, self.paused_ms)
+        self.paused_ms = 0.0
+
+    def keep(
+        self, task: Task, row: Row, paused_ms: float = 0.0, where: Mapping[str, Any] | None = None
+    ) -> None:
+        """Writes the row of a task; `paused_ms`: how long its device was lent just before it,
+        `where`: the node, device and actor that answered, where it was not this process."""
+        sample = self.ready.samples[task.sample]
+        row = row | {
             "sequence": sample.sequence,
             "reference": sample.reference,
             "truth": dict(sample.truth),
             "repeat": task.repeat,
             "phase": task.phase,
-            "paused_ms": self.paused_ms,  # the device was lent just before
+            "paused_ms": paused_ms,
             "at": header.now(),
         }
-        self.paused_ms = 0.0
+        if where is not None:
+            row["where"] = dict(where)
         self.writer.append(row)
         self.tracker.row(row)
-        if not reason:
+        if not self.missing(task.model, task.sample):
             self._count_failures(task.model, row["error"])
-
-    def _answer(self, task: Task, sample: Sample, adapter: Adapter) -> Row:
-        """The row of one run; only the user's stop and a lack of storage end more than the row."""
-        from engine import pipeline
-
-        try:
-            request = self._request(task, sample)
-            result = pipeline.run(adapter, request, jobs.feature_cache(), self.watcher)
-        except Cancelled:
-            raise
-        except StageScopeError as error:
-            return self._failed(task, sample, str(error))
-        except Exception as error:  # whatever a model raises costs its own row
-            log.exception("%s failed on %s", task.model, task.sample)
-            return self._failed(task, sample, f"{task.model}: {type(error).__name__}: {error}")
-        if result.generation.stop == "cancelled":
-            raise Cancelled("The run was cancelled.")
-        return rows.row(result)
-
-    def _request(self, task: Task, sample: Sample) -> RunRequest:
-        plan = self.plan
-        prompt = plan.prompt or sample.question or DEFAULT_QUESTION
-        return RunRequest(
-            sample, task.model, prompt, plan.decode, plan.frames, plan.cache, plan.mode
-        )
-
-    def _failed(self, task: Task, sample: Sample, reason: str) -> Row:
-        """The reason and no figure; written even where the question itself is what is wrong."""
-        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=self.plan.mode)
-        prompt = self.plan.prompt or sample.question or DEFAULT_QUESTION
-        return rows.failed(request, self.ready.entries[task.model], reason) | {"prompt": prompt}
 
     def _count_failures(self, model: str, error: str | None) -> None:
         streak = self.streaks.setdefault(model, _Streak())
         streak.length = streak.length + 1 if error else 0
         streak.reason = error or ""
         if streak.length >= self.plan.stop_after:
-            self._give_up(
+            self.give_up(
                 model, f"{streak.length:,} failures in a row, the last one: {streak.reason}"
             )
 
-    def _give_up(self, model: str, reason: str) -> None:
+    def give_up(self, model: str, reason: str) -> None:
         self.given_up.add(model)
         self.tracker.give_up(model, reason)
-        self._note("given up", f"{model} was given up: {reason}", model=model)
+        self.note("given up", f"{model} was given up: {reason}", model=model)
 
-    def _note(self, event: str, text: str, **more: Any) -> None:
+    def note(self, event: str, text: str, **more: Any) -> None:
         self.writer.note(event, text, **more)
         if text:
             self.tracker.note(text)

@@ -40,10 +40,13 @@ TEXTS = ("text", "reference", "prompt")
 def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     """All results of the runs, in their order.  Without answers: no texts and no token times.
 
-    label       the model, with its run's id where two runs have results of one model
+    label       the model, with its run's id where two runs have results of one model, and with
+                the device where a run has results from devices of different types
     group       "measured", or why the result stays out of means: cold, warm-up, after a pause
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
+    device      the type of device that answered, and whether it was shared; node, actor: where,
+                for results of a cluster
     token_ms    times of the new tokens since the run's start, an array per result
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
@@ -72,6 +75,7 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
+    state += ["device", "node", "actor"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
 
@@ -95,6 +99,8 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
     values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
     values.append(_mapping(row.get("truth")))
+    where = _mapping(row.get("where"))
+    values += [_device(row, where), where.get("node", ""), where.get("actor", "")]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
     values.append(spans["vision"].get("original_ms"))
@@ -103,6 +109,26 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
         values += [row.get(name) or "" for name in TEXTS]
         values.append(_times(row.get("token_ms")))
     return values
+
+
+def device_type(environment: Mapping[str, Any]) -> str:
+    """What times depend on: a GPU's name, or a processor with its threads; "" if unknown."""
+    if not environment:
+        return ""
+    if str(environment.get("device", "")) != "cpu":
+        return str(environment.get("hardware", ""))
+    threads = str(environment.get("threads", ""))
+    name = str(environment.get("processor") or environment.get("hardware", ""))
+    return f"{name}, {threads} {'thread' if threads == '1' else 'threads'}"
+
+
+def _device(row: Mapping[str, Any], where: Mapping[str, Any]) -> str:
+    """A shared device is another type: its times are those of two."""
+    found = device_type(_mapping(row.get("environment"))) or str(where.get("type", ""))
+    shares = where.get("shares")
+    if not isinstance(shares, list) or not shares:
+        return found
+    return f"{found}, shared {' and '.join(map(str, shares))}"
 
 
 def _group(row: Mapping[str, Any]) -> Group:
@@ -138,9 +164,22 @@ def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
     """The model alone where that says enough."""
     models: pd.Series[str] = table["model"].astype(str)
     pairs = table[["model", "number"]].drop_duplicates()
-    if not pairs["model"].duplicated().any():
-        return models
-    return models + " · " + _run_names(table, ids)
+    if pairs["model"].duplicated().any():
+        models = models + " · " + _run_names(table, ids)
+    return models + _device_names(table)
+
+
+def _device_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Nothing where a model of a run has one type of device: else times of several would meet."""
+    import pandas as pd
+
+    devices: pd.Series[str] = table["device"].fillna("").astype(str)
+    known = table.assign(device=devices)[devices != ""]
+    types = known.groupby(["model", "number"])["device"].nunique()
+    several = set(types[types > 1].index)
+    places = zip(table["model"], table["number"], devices, strict=True)
+    names = [f" · {here or 'no device'}" if (m, n) in several else "" for m, n, here in places]
+    return pd.Series(names, index=table.index, dtype="object")
 
 
 def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:

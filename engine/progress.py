@@ -42,6 +42,22 @@ class Live:
 
 
 @dataclass(frozen=True)
+class WorkerView:
+    """A worker of a cluster as it stands.  `type` is what times depend on, `shares` what other
+    workers use at the same time, `per_s` its measured results a second of late."""
+
+    id: str
+    node: str
+    device: str
+    type: str
+    shares: tuple[str, ...]
+    state: str
+    ended: bool
+    done: int
+    per_s: float | None
+
+
+@dataclass(frozen=True)
 class Progress:
     """done and failed count measured results of the whole run, those of earlier sittings too."""
 
@@ -55,6 +71,7 @@ class Progress:
     models: tuple[Live, ...]
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
+    workers: tuple[WorkerView, ...] = ()  # none where this process does the work itself
 
 
 @dataclass
@@ -79,6 +96,7 @@ class Tracker:
         self._ends: deque[float] = deque(maxlen=RATED)  # when the last ones ended, in worked time
         self._paused_ms = 0.0
         self._current = ""
+        self._workers: tuple[WorkerView, ...] = ()
         self._start: float | None = None
         self._lock = threading.Lock()
 
@@ -92,6 +110,10 @@ class Tracker:
 
     def doing(self, words: str) -> None:
         self._current = words
+
+    def crew(self, workers: tuple[WorkerView, ...]) -> None:
+        """The workers of a cluster, as they stand now."""
+        self._workers = workers
 
     def row(self, row: Mapping[str, Any]) -> None:
         """A new row."""
@@ -139,6 +161,7 @@ class Tracker:
                 models=tuple(self._live(name) for name in self._models),
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
+                workers=self._workers,
             )
 
     def _share(self) -> int:

@@ -1,4 +1,5 @@
-"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads.
+"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads, and
+where a Ray cluster is.
 
 Boundary: reads the environment and one file, touches nothing else.  An environment variable wins
 over `stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which wins over
@@ -29,12 +30,14 @@ VARIABLES = {
     "device": "STAGESCOPE_DEVICE",
     "threads": "STAGESCOPE_THREADS",
     "cache_limit_mb": "STAGESCOPE_CACHE_LIMIT_MB",
+    "ray_address": "STAGESCOPE_RAY_ADDRESS",
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings.  `datasets` are roots offered in the app; device "auto" means detect."""
+    """All settings.  `datasets` are roots offered in the app; device "auto" means detect;
+    `ray_address` is that of a cluster for dataset runs, HOST:PORT or "auto", "" for none."""
 
     cache_dir: Path
     runs_dir: Path
@@ -43,6 +46,7 @@ class Settings:
     device: str
     threads: int
     cache_limit_mb: int
+    ray_address: str = ""
 
     @property
     def demo_dir(self) -> Path:
@@ -74,6 +78,7 @@ def load() -> Settings:
         device=str(_get(table, "device", "auto")),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
+        ray_address=str(_get(table, "ray_address", "")).strip(),
     )
 
 
