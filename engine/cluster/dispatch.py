@@ -228,9 +228,12 @@ class Dispatcher:
         return self._queues[model]
 
     def _put_back(self, task: Task) -> None:
-        """In front of its sequence."""
-        sequence = self._sequence_of(task.sample)
-        self._queue(task.model).setdefault(sequence, deque()).appendleft(task)
+        """In front of its sequence, and that in front of all where it was used up."""
+        sequence, queues = self._sequence_of(task.sample), self._queue(task.model)
+        if sequence in queues:
+            queues[sequence].appendleft(task)
+        else:
+            self._queues[task.model] = {sequence: deque([task]), **queues}
 
 
 def _pop(

@@ -23,7 +23,8 @@ from engine.errors import ClusterError
 from engine.plan import Task
 
 TICK_S = 0.2  # how soon a Cancel is seen
-PATIENCE_S = 60.0  # without a single worker
+PATIENCE_S = 30.0  # without a single worker
+INSPECT_S = 300.0  # for a node to say what it holds: it may hash its checkpoints for the first time
 SHOWN_S = 0.5  # between two views of the workers
 
 
@@ -164,6 +165,7 @@ class _Work:
             self.judged[member.node] = self.inspector.look(name, about["holds"], self.versions)
         finding = self.judged[member.node]
         if reason := finding.refused or finding.useless:
+            self.last_reason = reason
             self.pool.send("refuse", node=member.node, reason=reason)
             return
         self.pool.send("accept", node=member.node)
@@ -235,7 +237,7 @@ class _Work:
     # Before, between and after.
     def _inspect(self) -> None:
         """Waits until every node has said what it holds; refuses the run where one differs."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + INSPECT_S
         while self._unheard() and time.monotonic() < end:
             self._between()
             for event in self.pool.events(TICK_S):

@@ -49,7 +49,7 @@ class ClusterOptions:
 
 
 def _gpus_fit(gpus: float) -> bool:
-    return 0 <= gpus <= 1 or (gpus <= MOST and float(gpus).is_integer())
+    return 0 <= gpus <= MOST and (gpus <= 1 or float(gpus).is_integer())
 
 
 def host_and_port(address: str) -> tuple[str, int]:
