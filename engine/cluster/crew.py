@@ -77,6 +77,7 @@ class Crew:
             "device": f"{member.device['name']} ({member.device['unit']})",
             "type": member.device["type"],
             "actor": member.id,
+            "pid": member.device["pid"],
             "shares": self.shares(member),
         }
 

@@ -31,6 +31,7 @@ LOOK_S = 1.0  # nodes that came or left
 RESTARTS = 3  # of a device's actor without a single answer in between
 STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one parcel
 PROBE_S = 3.0
+_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # what Ray says between them
 Say = Callable[..., None]
 
 
@@ -313,9 +314,10 @@ def _sentence(error: BaseException) -> str:
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return f"{type(cause).__name__}: {cause}"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "exit" in line.lower() or "mismatch" in line.lower()]
-    return " ".join((telling or lines[:1] or [type(error).__name__])[0].split())
+    detail = str(error).partition(_DETAIL)[2].partition(_ADVICE)[0].strip().rstrip(".")
+    lines = [line.strip() for line in (detail or str(error)).splitlines() if line.strip()]
+    telling = [line for line in lines if "mismatch" in line.lower()]
+    return (telling or lines[:1] or [type(error).__name__])[0].rstrip(".")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ class Link:
         self._log = (self.folder / "ray.log").open("w+b")
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._process = _process(self._log)
-        threading.Thread(target=self._listen, name="ray link", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="ray link", daemon=True)
+        self._listener.start()
         start = {"workers": options.workers, "cpus": options.cpus, "gpus": options.gpus}
         try:
             self.send("start", address=options.address, temp=str(self.folder), **start)
@@ -110,6 +111,7 @@ class Link:
             process.wait(STOP_S if self._was_ready() else 1.0)
         except subprocess.TimeoutExpired:
             _kill(process)
+        self._listener.join(1.0)
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -119,7 +121,7 @@ class Link:
     def _listen(self) -> None:
         stream = self._process.stdout
         assert stream is not None
-        with contextlib.suppress(ValueError, OSError):
+        with stream, contextlib.suppress(ValueError, OSError):
             for line in stream:
                 self._events.put(json.loads(line))
         self._events.put({"event": "closed", "reason": self._last_words()})

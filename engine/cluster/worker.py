@@ -86,6 +86,7 @@ def device_here() -> dict[str, Any]:
         "unit": _unit(environment["device"]),
         "machine": machine(),
         "host": platform.node(),
+        "pid": os.getpid(),
         "threads": int(environment["threads"]),
         "cores": os.cpu_count() or 1,
     }
