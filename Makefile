@@ -28,6 +28,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
+	$(BIN)/python -m benchmarks.scaling
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
@@ -45,6 +46,6 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-ray.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@

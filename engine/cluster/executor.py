@@ -32,10 +32,13 @@ class ClusterExecutor:
     """Connected when it is made, so that what can be refused is refused before a run begins."""
 
     def __init__(
-        self, options: ClusterOptions, connect: Callable[[ClusterOptions], Pool] = Link
+        self,
+        options: ClusterOptions,
+        connect: Callable[[ClusterOptions, Callable[[], bool]], Pool] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self.options = options
-        self._pool = connect(options)
+        self._pool = (connect or Link)(options, cancelled)
 
     def __enter__(self) -> ClusterExecutor:
         return self

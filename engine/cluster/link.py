@@ -21,17 +21,19 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from engine.cluster.options import AUTO, LOCAL, ClusterOptions
-from engine.errors import ClusterError
+from engine.errors import Cancelled, ClusterError
 from engine.settings import PROJECT
 
 Event = dict[str, Any]
 ANSWER_S = 10.0  # a cluster that is there answers within it
 START_S = 90.0  # a Ray of our own on a busy machine
 STOP_S = 20.0
+LOOK_S = 0.2  # how soon a Cancel is seen
 INSTALL = "pip install -r requirements-ray.txt"
 _ROOM = 40  # characters of a folder's name that leave room for Ray's sockets below it (107)
 
@@ -50,8 +52,10 @@ class Pool(Protocol):
 class Link:
     """A Pool on Ray."""
 
-    def __init__(self, options: ClusterOptions) -> None:
-        """Connects; ClusterError with a sentence if that cannot be."""
+    def __init__(
+        self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Connects; ClusterError with a sentence if that cannot be, Cancelled if that is wanted."""
         if importlib.util.find_spec("ray") is None:
             raise ClusterError(f"Ray is not installed: {INSTALL} (the same on each machine).")
         self.folder = Path(tempfile.mkdtemp(prefix="stagescope-", dir=_short_folder()))
@@ -63,16 +67,18 @@ class Link:
         start = {"workers": options.workers, "cpus": options.cpus, "gpus": options.gpus}
         try:
             self.send("start", address=options.address, temp=str(self.folder), **start)
-            self.ready = self._wait_until_ready(options.address)
+            self.ready = self._wait_until_ready(options.address, cancelled)
         except BaseException:
             self.close()
             raise
 
-    def _wait_until_ready(self, address: str) -> Event:
+    def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> Event:
         patience = START_S if address == LOCAL else ANSWER_S
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
-            for event in self.events(left):
+            if cancelled():
+                raise Cancelled("The run was cancelled before it was connected to Ray.")
+            for event in self.events(min(left, LOOK_S)):
                 if event["event"] == "ready":
                     return event
                 if event["event"] in ("refused", "closed"):

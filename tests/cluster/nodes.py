@@ -1,15 +1,14 @@
 """A Ray cluster of nodes on this machine's loopback, for tests; runs as a process of its own.
 
-`python -m tests.cluster.nodes`: a head with one core, in the current folder; prints its address.
-Then a JSON object in each line of standard input: {"add": {variable: value}, "cwd": folder} starts
-a second node with one core, {"kill": true} ends it as a power cut would.  Each line is answered
-by a line; end of input ends everything.
+`python -m tests.cluster.nodes`: a head with one core; prints its address.  Then a JSON object in
+each line of standard input: {"add": {variable: value}} starts a second node with one core,
+{"kill": true} ends it as a power cut would.  Each line is answered by a line; end of input ends
+everything.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any
 
@@ -28,7 +27,6 @@ def main() -> None:
             cluster.remove_node(second, allow_graceful=False)
             second = None
         if "add" in order:
-            os.chdir(order["cwd"])
             second = cluster.add_node(env_vars=order["add"], **NODE)
         _say("done")
     cluster.shutdown()

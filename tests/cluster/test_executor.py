@@ -55,7 +55,7 @@ def finish(ready: benchmark.Ready, folder: Path, pool: HerePool | None) -> Run:
         if pool is None:
             benchmark.run(ready)
         else:
-            with ClusterExecutor(ClusterOptions(), lambda _: pool) as executor:
+            with ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
                 benchmark.run(ready, None, executor)
             assert pool.closed
     return store.read(folder)
@@ -359,7 +359,7 @@ def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
     folder = tmp_path / "run"
     ready = benchmark.prepare(plan(root, repeat=9), dataset.read(root), folder)
     pool = HerePool({"x": "n"})
-    with ready.writer, ClusterExecutor(ClusterOptions(), lambda _: pool) as executor:
+    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
         assert benchmark.run(ready, Lender(), executor) == "cancelled"
     found = rows(store.read(folder))
     assert 1 <= sum(row["paused_ms"] == 25.0 for row in found) <= 2 < len(found) < 36

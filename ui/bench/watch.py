@@ -15,6 +15,7 @@ from engine.metrics import BY_NAME
 from engine.progress import Progress
 from engine.types import STAGES
 from ui import cards
+from ui.bench import crew
 from ui.text import count, duration, escape, figure
 
 # What the small table shows, beside the counts.
@@ -31,6 +32,7 @@ def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
         show(view.error, "benchmark_job")
     if view.progress is None:
         return
+    crew.workers(view.progress)
     _models(view.progress, labels)
     _failures(view.progress, labels)
     _notes(view.progress)

@@ -179,6 +179,8 @@ def _numbers(one: Result) -> None:
     )
     stop = cards.STOPS.get(str(line["stop"]), "")
     cards.small(f"{stages}. {stop}".strip(), f"result_stages_{one.label}")
+    if where := place(line):
+        cards.small(where, f"result_place_{one.label}")
     for number, note in enumerate(one.whole.get("notes") or ()):
         cards.small(str(note), f"result_note_{one.label}_{number}")
 
@@ -190,6 +192,13 @@ def _known(value: Any) -> float | None:
 def _source(line: Mapping[str, Any], stage: str) -> str:
     source = line[f"{stage}_source"]
     return "" if source == "measured" else f" ({source})"
+
+
+def place(line: Mapping[str, Any]) -> str:
+    """Where a result of a cluster comes from, or nothing."""
+    if not line.get("node"):
+        return ""
+    return f"Ran on node {line['node']}, worker {line['actor']}: {line['device']}."
 
 
 Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
