@@ -100,7 +100,8 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
     values.append(_mapping(row.get("truth")))
     where = _mapping(row.get("where"))
-    values += [_device(row, where), where.get("node", ""), where.get("actor", "")]
+    values.append(_device(row, where))
+    values += [str(where.get(name) or "") for name in ("node", "actor")]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
     values.append(spans["vision"].get("original_ms"))
