@@ -140,18 +140,18 @@ def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
     cluster: Cluster, root: Path, tmp_path: Path
 ) -> None:
     cluster.add()
-    here = ready(root, tmp_path / "here", 60, repeat=6)
+    here = ready(root, tmp_path / "here", 40, repeat=4)
     with here.writer:
         benchmark.run(here)
 
     def kill(found: list[dict[str, Any]]) -> None:
         os.kill(found[-1]["where"]["pid"], signal.SIGKILL)
 
-    there = ready(root, tmp_path / "there", 60, repeat=6)
-    trouble = Trouble(tmp_path / "there", [(4, kill), (20, lambda _: cluster.kill())])
+    there = ready(root, tmp_path / "there", 40, repeat=4)
+    trouble = Trouble(tmp_path / "there", [(3, kill), (14, lambda _: cluster.kill())])
     run = on_ray(there, cluster.address, trouble)
     assert run.state == "finished" and not trouble.troubles
-    assert not any(row["error"] for row in whole(run, 48))
+    assert not any(row["error"] for row in whole(run, 32))
     assert tokens(run) == tokens(store.read(tmp_path / "here"))  # row by row
     assert "has ended: its process on node " in notes(run)
     assert "has left the cluster" in notes(run)
@@ -188,8 +188,8 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
 ) -> None:
     lost = [root / kind / clip for kind in ("video", "event_image") for clip in ("q2", "q3")]
     cluster.add(**hiding(tmp_path / "hide", *lost, tiny_folder / "eventgpt" / "config.json"))
-    run = on_ray(ready(root, tmp_path / "run", 30, repeat=4), cluster.address)
-    done = whole(run, 32)
+    run = on_ray(ready(root, tmp_path / "run", 8, repeat=2), cluster.address)
+    done = whole(run, 16)
     assert run.state == "finished" and not any(row["error"] for row in done)
     assert "lacks files of 2 samples, which run elsewhere" in notes(run)
     assert "tiny-eventgpt" in notes(run) and "config.json" in notes(run)
@@ -198,19 +198,6 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
         by_node.setdefault(row["where"]["node"], set()).add((row["model"], row["sample"]))
     assert len(by_node) == 2
     assert min(by_node.values(), key=len) <= {("tiny-llava", "id-0"), ("tiny-llava", "id-1")}
-
-
-def test_a_node_with_another_checkpoint_is_refused(
-    cluster: Cluster, root: Path, tiny_folder: Path, tmp_path: Path
-) -> None:
-    other = shutil.copytree(tiny_folder, tmp_path / "other")
-    config = other / "llava" / "config.json"
-    config.write_text(config.read_text().replace("}", " }", 1))
-    cluster.add(STAGESCOPE_MODELS=str(other / "models.toml"))
-    found = ready(root, tmp_path / "run")
-    with pytest.raises(ClusterError, match=r"^Node \w+ .* has another checkpoint or dtype of tiny"):
-        on_ray(found, cluster.address)
-    assert not list(store.read(tmp_path / "run").results())
 
 
 def test_more_workers_than_devices(
@@ -228,7 +215,7 @@ def test_a_driver_killed_with_9_goes_on_there_and_here(
 ) -> None:
     cluster.kill()
     folder = tmp_path / "run"
-    plan = ["--models", "tiny-llava", "--length", "forced:100", "--repeat", "8"]
+    plan = ["--models", "tiny-llava", "--length", "forced:60", "--repeat", "8"]
     there = ["--executor", "ray", "--address", cluster.address]
     command = ["bench", "--dataset", str(root), *plan, "--out", str(folder), *there]
     driver(command, folder, 4)
@@ -255,12 +242,17 @@ def driver(command: list[str], folder: Path, results: int) -> None:
     )
     try:
         end = time.monotonic() + 120
-        while len(list(store.read(folder).results()) if folder.exists() else []) < results:
+        while kept_in(folder) < results:
             assert child.poll() is None and time.monotonic() < end
             time.sleep(0.01)
     finally:
         child.send_signal(signal.SIGKILL)
         child.communicate()
+
+
+def kept_in(folder: Path) -> int:
+    path = folder / store.RESULTS
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def test_a_ray_of_its_own_is_started_and_stopped(
