@@ -18,6 +18,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -160,18 +161,19 @@ class Hub:
         threading.Thread(target=self._read, name="orders", daemon=True).start()
         nodes = [{"id": _short(node), "address": node["NodeManagerAddress"]} for node in _nodes()]
         self._say("ready", nodes=nodes, gpus=self._gpus, cpus=self._cpus)
+        looked = time.monotonic()
         while True:
-            try:
-                kind, *rest = self._queue.get(timeout=LOOK_S)
-            except queue.Empty:
+            if time.monotonic() - looked >= LOOK_S:
                 self._look()
-                continue
-            if kind == "end":
-                return
-            if kind == "order":
-                self._obey(rest[0])
-            else:
-                self._answered(*rest)
+                looked = time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                kind, *rest = self._queue.get(timeout=LOOK_S)
+                if kind == "end":
+                    return
+                if kind == "order":
+                    self._obey(rest[0])
+                else:
+                    self._answered(*rest)
 
     def _read(self) -> None:
         for line in sys.stdin:
@@ -182,6 +184,10 @@ class Hub:
         import ray
 
         kind = order["order"]
+        if kind == "call":
+            if (actor := self._actors.get(order["worker"])) is not None:
+                self._call(actor, order["number"], order["method"], order["arguments"])
+            return
         if kind == "begin":
             self._parcel = ray.put(order["parcel"])
         elif kind == "accept":
@@ -190,8 +196,6 @@ class Hub:
             self._refused.add(order["node"])
             for one in [one for one in self._actors.values() if one.slot.node == order["node"]]:
                 self._end(one, order["reason"])
-        elif (actor := self._actors.get(order["worker"])) is not None:
-            self._call(actor, order["number"], order["method"], order["arguments"])
         self._fill()
 
     # Actors on devices.
