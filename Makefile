@@ -26,6 +26,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
+	$(BIN)/python -m benchmarks.batches
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.scaling

@@ -1,20 +1,21 @@
 """A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
 
-Boundary: the order of tasks, models coming and going, failures, pauses.  How one task is answered,
-asking.py knows; where rows are kept, the store; who looks is the watcher.  Tasks are answered in
-this process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here
-grows with the number of results.
+Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
+pipeline's; where rows are kept, the store's; who looks, the watcher's.  Tasks are answered in this
+process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here grows with
+the number of results.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from engine import header, store
-from engine.asking import Asker, Row
+from engine.asking import Asker, Row, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.plan import Task
@@ -99,7 +100,8 @@ class Sitting:
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
-        self.asker = Asker(self.plan, self.ready.entries)
+        samples, entries = self.ready.samples, self.ready.entries
+        self.asker = Asker(self.plan, samples, entries, self.watcher, self.note)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -123,22 +125,21 @@ class Sitting:
         if self.executor is not None:
             self.executor.work(self)
             return
-        for batch in self.plan.batches():
-            self._batch(batch)
+        for crew in self.plan.crews():
+            self._crew(crew)
 
-    # One batch of models: loaded, warmed up, then asked.
-    def _batch(self, batch: tuple[str, ...]) -> None:
-        waiting = {task.model for task in self.plan.tasks(batch) if task not in self.done}
-        adapters = self._load([name for name in batch if name in waiting])
+    # One crew of models: loaded, warmed up, then asked.
+    def _crew(self, crew: tuple[str, ...]) -> None:
+        waiting = {task.model for task in self.plan.tasks(crew) if task not in self.done}
+        adapters = self._load([name for name in crew if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        for task in self.plan.tasks(batch):
-            if task not in self.done and task.model not in self.given_up:
-                self.between()
-                self._ask(task, adapters[task.model])
+        for batch in self.plan.batches(crew):
+            if tasks := [task for task in batch if task not in self.done]:
+                self._ask(tasks, adapters)
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
-        """The adapters of a batch; a model that does not load is given up, the others go on."""
+        """The adapters of a crew; a model that does not load is given up, the others go on."""
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
@@ -153,16 +154,13 @@ class Sitting:
     def _warm_up(self, name: str, adapter: Adapter) -> None:
         """Rows of a phase of their own, numbered on from those of earlier sittings."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
-        able = [s for s in self.plan.samples if not self.missing(name, s)] or [""]
-        for index in range(self.plan.warmup):
-            task = Task(name, able[index % len(able)], begin + index, "warmup")
-            if task.sample and name not in self.given_up:
-                self.between()
-                self._ask(task, adapter)
-
-    def missing(self, model: str, sample: str) -> str | None:
-        """Why the record itself cannot be shown to the model, if it cannot."""
-        return self.ready.samples[sample].missing.get(self.ready.entries[model].kind)
+        tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
+        able = [task for task in tasks if not self.asker.missing(task)]
+        size = min(self.plan.batch, len(able))
+        for start in range(0, self.plan.warmup * size, max(1, size)):
+            numbers = range(start, start + size)
+            some = [able[n % len(able)]._replace(repeat=begin + n) for n in numbers]
+            self._ask(some, {name: adapter})
 
     def between(self) -> None:
         """Between two pieces of work others may have the device; the next row says so."""
@@ -174,38 +172,50 @@ class Sitting:
             self.tracker.paused(paused)
             self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
-    def _ask(self, task: Task, adapter: Adapter) -> None:
-        self.tracker.doing(f"{task.model}, {task.phase}, sample {task.sample}")
-        sample = self.ready.samples[task.sample]
-        reason = self.missing(task.model, task.sample)
-        if reason:
-            row = self.asker.failed(task, sample, reason)
-        else:
-            row = self.asker.answer(task, sample, adapter, self.watcher)
-        self.keep(task, row, self.paused_ms)
-        self.paused_ms = 0.0
+    def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
+        """Tasks of one model together, or in the smaller groups that turn out to be possible."""
+        model, todo = tasks[0].model, deque([tasks])
+        while todo and model not in self.given_up:
+            self.between()
+            some = todo.popleft()
+            self.tracker.doing(_words(some))
+            found, parts = self.asker.ask(some, adapters[model])
+            todo.extendleft(reversed(parts))
+            self.keep(some, found, self.paused_ms)
+            if found:
+                self.paused_ms = 0.0
 
     def keep(
-        self, task: Task, row: Row, paused_ms: float = 0.0, where: Mapping[str, Any] | None = None
+        self,
+        tasks: Tasks,
+        found: Sequence[Row],
+        paused_ms: float = 0.0,
+        where: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes the row of a task; `paused_ms`: how long its device was lent just before it,
-        `where`: the node, device and actor that answered, where it was not this process."""
-        sample = self.ready.samples[task.sample]
-        row = row | {
-            "sequence": sample.sequence,
-            "reference": sample.reference,
-            "truth": dict(sample.truth),
-            "repeat": task.repeat,
-            "phase": task.phase,
-            "paused_ms": paused_ms,
-            "at": header.now(),
-        }
-        if where is not None:
-            row["where"] = dict(where)
-        self.writer.append(row)
-        self.tracker.row(row)
-        if not self.missing(task.model, task.sample):
-            self._count_failures(task.model, row["error"])
+        """Writes a row per task, or nothing where there are smaller groups.
+
+        `paused_ms`: how long the device was lent just before; `where`: the node, device and actor
+        that answered, where it was not this process.
+        """
+        for task, row in zip(tasks, found, strict=False):
+            sample = self.ready.samples[task.sample]
+            row |= {
+                "sequence": sample.sequence,
+                "reference": sample.reference,
+                "truth": dict(sample.truth),
+                "repeat": task.repeat,
+                "phase": task.phase,
+                "batch_asked": self.plan.batch,
+                "paused_ms": paused_ms,
+                "at": header.now(),
+            }
+            row |= {"where": dict(where)} if where is not None else {}
+            self.writer.append(row)
+        if found:
+            self.tracker.rows(found)
+        for task, row in zip(tasks, found, strict=False):
+            if not self.asker.missing(task):
+                self._count_failures(task.model, row["error"])
 
     def _count_failures(self, model: str, error: str | None) -> None:
         streak = self.streaks.setdefault(model, _Streak())
@@ -228,7 +238,7 @@ class Sitting:
 
     def _summary(self) -> dict[str, Any]:
         """Counts, and each figure of each model; neither texts nor token times are read for it."""
-        from engine import frame, summary
+        from engine import frame, summary, throughput
 
         view = self.tracker.view()
         table = frame.frame([store.read(self.writer.folder)], answers=False)
@@ -243,4 +253,11 @@ class Sitting:
             "given_up": {live.model: live.given_up for live in view.models if live.given_up},
             "counts": [vars(count) for count in summary.counts(table)],
             "figures": [vars(figure) for figure in summary.figures(table)],
+            "throughput": [asdict(one) for one in throughput.throughputs(table)],
         }
+
+
+def _words(tasks: Tasks) -> str:
+    """What goes on, for people."""
+    first, more = tasks[0], f" and {len(tasks) - 1:,} more" if len(tasks) > 1 else ""
+    return f"{first.model}, {first.phase}, sample {first.sample}{more}"

@@ -19,8 +19,9 @@ from engine.types import STAGES
 if TYPE_CHECKING:
     import pandas as pd
 
-Group = Literal["measured", "cold", "warm-up", "after a pause"]
-GROUPS: tuple[Group, ...] = ("measured", "cold", "warm-up", "after a pause")
+Group = Literal["measured", "in a batch", "cold", "warm-up", "after a pause"]
+IN_A_BATCH: Group = "in a batch"
+GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
 SPANS = (*STAGES, "prefill", "steps")
 NUMBERS = (
     *(f"{name}_ms" for name in SPANS),
@@ -33,6 +34,8 @@ NUMBERS = (
     "unaccounted_ms",
     "new_tokens",
     "context_tokens",
+    "batch_ms",
+    "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
 
@@ -42,7 +45,10 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
 
     label       the model, with its run's id where two runs have results of one model, and with
                 the device where a run has results from devices of different types
-    group       "measured", or why the result stays out of means: cold, warm-up, after a pause
+    group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
+                or after a pause
+    batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
+                batch_cached are of all of them
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
     device      the type of device that answered, and whether it was shared; node, actor: where,
@@ -76,8 +82,9 @@ def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
     state += ["device", "node", "actor"]
+    batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
-    return [*fixed, *state, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
+    return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
 
 
 def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
@@ -102,6 +109,7 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     where = _mapping(row.get("where"))
     values.append(_device(row, where))
     values += [str(where.get(name) or "") for name in ("node", "actor")]
+    values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
     values.append(spans["vision"].get("original_ms"))
@@ -137,7 +145,15 @@ def _group(row: Mapping[str, Any]) -> Group:
         return "warm-up"
     if row.get("cold"):
         return "cold"
-    return "after a pause" if row.get("paused_ms") else "measured"
+    if row.get("paused_ms"):
+        return "after a pause"
+    return IN_A_BATCH if _size(row) > 1 else "measured"
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    """How many samples were answered together; 1 in rows from before there were batches."""
+    found = row.get("batch", 1)
+    return found if isinstance(found, int) else 1
 
 
 def _span(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -196,5 +212,5 @@ def labels(table: pd.DataFrame) -> list[str]:
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:
-    """What may enter means: answered, measured, neither cold nor warm-up nor after a pause."""
+    """What may enter means: answered, measured by itself, not cold, warm-up or after a pause."""
     return table[(table["group"] == "measured") & (table["error"] == "")]

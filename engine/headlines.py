@@ -1,37 +1,44 @@
-"""Three published claims about EventGPT beside what imported files say, and what a difference is
-made of.
+"""Three published claims about EventGPT beside what imported files say.
 
 The claims are those of the benchmark's design documents: about 3.3x faster overall, 1.9x in
 decoding, 8x faster loading, each against the other model.  A ratio here is the other model's time
-divided by EventGPT's: of the means, and the median over samples with a bootstrap interval.
+divided by EventGPT's: of the means, and the median over samples with a bootstrap interval that
+resamples whole clips.  A file without both times says why (absences.py has the reasons).
 
 Boundary: figures from ResultFiles; no drawing, no Markdown.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from engine.records import summary
-from engine.records.comparing import decoding
-from engine.records.correct import part_of
-from engine.records.identity import KEY_FAMILY
-from engine.records.types import NAMES, Record, ResultFile, milliseconds
+from engine.absences import Without, without
+from engine.acceptance import amount
+from engine.doubts import doubted, doubts, impossible
+from engine.reaches import REACHES, pairs, ratio_of_means
+from engine.records.identity import KEY_FAMILY, disputed, shown
+from engine.records.types import ResultFile
 from engine.stats import Interval, bootstrap
+from engine.waterfall import waterfall
 
 HELD = 0.1  # a ratio within 10 % of the claim bears it out
-Reach = Callable[[ResultFile, Record], float | None]
+CLAIMS = (
+    ("overall", "EventGPT is about 3.3x faster overall", 3.3),
+    ("decoding", "EventGPT is 1.9x faster in decoding", 1.9),
+    ("loading", "EventGPT's media load 8x faster", 8.0),
+)
 
 
 @dataclass(frozen=True)
 class Evidence:
     """What one file gives for a claim.
 
-    samples: pairs of answers, 0 where the file has means alone.  recorded and corrected: the ratio
-    of the means.  paired: the median over samples with its interval, of the values asked for.
-    notes: what stands in the way of reading the ratio as it is.
+    samples: pairs of answers, 0 where the file has means alone, of so many clips.  recorded and
+    corrected: the ratio of the means.  paired: the median over samples with its interval, of the
+    values asked for; None where all are of one clip.  notes: what stands in the way of reading the
+    ratio as it is.  doubted: its units cannot be right, so it counts in no verdict.
     """
 
     file: str
@@ -41,107 +48,90 @@ class Evidence:
     corrected: float | None
     paired: Interval | None
     notes: tuple[str, ...] = ()
+    clips: int = 0
+    doubted: bool = False
 
     def ratio(self, corrected: bool) -> float | None:
         """The recorded one where nothing could be corrected (means alone)."""
         return self.corrected if corrected and self.corrected is not None else self.recorded
 
+    @property
+    def amount(self) -> str:
+        """How much it rests on, in words."""
+        return amount(self.samples, self.clips) if self.samples else "means"
+
 
 @dataclass(frozen=True)
 class Headline:
-    """A claim, how many times as fast it says, and the files' evidence; verdict in one sentence."""
+    """A claim, how many times as fast it says, and the files' evidence; verdict in one sentence.
+
+    without: the files that say nothing about it, by reason.
+    """
 
     name: str
     claim: str
     stated: float
     evidence: tuple[Evidence, ...]
     verdict: str
+    without: tuple[Without, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `import --json` prints it, without intervals."""
+        evidence = [asdict(one) for one in self.evidence]
+        for one in evidence:
+            del one["paired"]
+        return asdict(self) | {"evidence": evidence}
 
 
-@dataclass(frozen=True)
-class Part:
-    """One bar of a waterfall: milliseconds that EventGPT saves (negative: loses) per sample."""
+def headlines(
+    files: Iterable[ResultFile], corrected: bool = True, intervals: bool = True
+) -> tuple[Headline, ...]:
+    """The three claims, each with every file that has both times, and a verdict on the values.
 
-    name: str
-    ms: float
-
-
-@dataclass(frozen=True)
-class Waterfall:
-    """From the other model's mean total to EventGPT's; the parts and nothing else between them.
-
-    tokens_ratio and per_token_ratio multiply to the ratio of decoding times.
+    Without intervals `paired` is None: resampling thousands of samples takes longer than all else.
     """
-
-    file: str
-    slow: str
-    fast: str
-    slow_ms: float
-    fast_ms: float
-    parts: tuple[Part, ...]
-    tokens_ratio: float | None
-    per_token_ratio: float | None
-
-
-def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
-    """The three claims, each with every file that has both times, and a verdict on the values."""
-    usable = [file for file in files if file.status == "ok" and not file.own]
-    return tuple(
-        _headline(name, claim, stated, reach, usable, corrected)
-        for name, claim, stated, reach in (
-            ("overall", "EventGPT is about 3.3x faster overall", 3.3, _total),
-            ("decoding", "EventGPT is 1.9x faster in decoding", 1.9, _decoding),
-            ("loading", "EventGPT's media load 8x faster", 8.0, _load),
-        )
-    )
-
-
-def _total(file: ResultFile, record: Record) -> float | None:
-    found = part_of(record, file.group, "total")
-    # without loading (E) or as a model's generation alone (F, H) it is no pipeline's total
-    whole = file.group.letter in ("A", "B", "B'", "C", "D")
-    return milliseconds(*found) if found and whole else None
-
-
-def _decoding(file: ResultFile, record: Record) -> float | None:
-    found = decoding(record, file)
-    return found[1] if found and found[0] != "total" else None
-
-
-def _load(file: ResultFile, record: Record) -> float | None:
-    found = part_of(record, file.group, "load")
-    return milliseconds(*found) if found else None
+    published = [file for file in files if not file.own]
+    return tuple(_headline(*claim, published, corrected, intervals) for claim in CLAIMS)
 
 
 def _headline(
     name: str,
     claim: str,
     stated: float,
-    reach: Reach,
     files: Sequence[ResultFile],
     corrected: bool,
+    intervals: bool,
 ) -> Headline:
-    every = (_evidence(file, reach, name, corrected) for file in files)
-    found = tuple(one for one in every if one is not None)
-    return Headline(name, claim, stated, found, _verdict(stated, found, corrected))
+    every = [(file, _evidence(file, name, corrected, intervals)) for file in files]
+    found = tuple(one for _, one in every if one is not None)
+    absent = without([file for file, one in every if one is None], name)
+    return Headline(name, claim, stated, found, _verdict(stated, found, corrected), absent)
 
 
-def _evidence(file: ResultFile, reach: Reach, name: str, corrected: bool) -> Evidence | None:
+def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> Evidence | None:
+    if file.status != "ok":
+        return None
     if not file.draft:
         return _of_means(file) if name == "decoding" else None
-    recorded = _ratio(file, reach, corrected=False)
-    pairs = _pairs(file, reach, corrected)
-    if recorded is None or not pairs:
+    reach = REACHES[name]
+    recorded = ratio_of_means(file, reach, corrected=False)
+    both = pairs(file, reach, corrected)
+    if recorded is None or not both:
         return None
-    ratios = [slow / fast for slow, fast in pairs]
+    ratios = [slow / fast for _, slow, fast in both]
+    clips = [clip for clip, _, _ in both]
+    doubt = doubts(file, recorded)
+    other = file.identities[file.target]
     return Evidence(
         file=file.name,
-        other=_name(file),
-        samples=len(pairs),
+        other=shown(other, corrected) + disputed(other, corrected),
+        samples=len(both),
         recorded=recorded,
-        corrected=_ratio(file, reach, corrected=True),
-        paired=bootstrap(ratios) if len(ratios) > 1 else None,
-        notes=tuple(_notes(file, name, corrected)),
+        corrected=ratio_of_means(file, reach, corrected=True),
+        paired=bootstrap(ratios, clips) if intervals and len(set(clips)) > 1 else None,
+        notes=(*doubt, *_notes(file, name, corrected)),
+        clips=len(set(clips)),
+        doubted=bool(doubt),
     )
 
 
@@ -150,121 +140,57 @@ def _of_means(file: ResultFile) -> Evidence | None:
     stated = {claim.path: claim.stated for claim in file.claims}
     slow, fast = (stated.get(f"stage_timing.{m}.decode_ms") for m in ("videollava", "eventgpt"))
     tokens = [stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt")]
-    if not slow or not fast:
+    if not slow or not fast or slow < 0 or fast < 0:
         return None
-    notes = ["from the file's own means: it has no rows of EventGPT"]
+    notes = [f"from the file's own means over {amount(file.samples, file.clips)}: it has no rows "
+             "of EventGPT"]  # fmt: skip
     if tokens[0] and tokens[1]:
         more = tokens[0] / tokens[1]
         notes.append(f"{more:.2f}x the tokens at {slow / fast / more:.2f}x the time per token")
-    return Evidence(file.name, "Video-LLaVA", 0, slow / fast, None, None, tuple(notes))
-
-
-def _name(file: ResultFile) -> str:
-    identity = file.identities[file.target]
-    return NAMES.get(identity.family or "", identity.claimed)
-
-
-def _times(file: ResultFile, model: str, reach: Reach, corrected: bool) -> list[float]:
-    records = [r for r in file.of(model, corrected) if not (corrected and "cold" in r.marks)]
-    found = (reach(file, record) for record in records)
-    return [value for value in found if value is not None]
-
-
-def _ratio(file: ResultFile, reach: Reach, corrected: bool) -> float | None:
-    slow, fast = (_times(file, m, reach, corrected) for m in (file.target, file.draft))
-    if not slow or not fast or sum(fast) <= 0:
-        return None
-    return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
-
-
-def _pairs(file: ResultFile, reach: Reach, corrected: bool) -> list[tuple[float, float]]:
-    others = {(r.sample, r.question): r for r in file.of(file.target, corrected)}
-    found = []
-    for record in file.of(file.draft, corrected):
-        other = others.get((record.sample, record.question))
-        if other is None or "cold" in record.marks | other.marks:  # marks of corrected ones alone
-            continue
-        fast, slow = reach(file, record), reach(file, other)
-        if fast and slow:
-            found.append((slow, fast))
-    return found
+    doubt = impossible(file) or doubted(slow / fast)
+    return Evidence(
+        file.name, "Video-LLaVA", 0, slow / fast, None, None, (*doubt, *notes), doubted=bool(doubt)
+    )
 
 
 def _notes(file: ResultFile, name: str, corrected: bool) -> list[str]:
     found = []
     identity = file.identities[file.target]
+    answered = shown(identity, corrected=True)
     if identity.agrees is False:
-        found.append(f"labelled {identity.claimed}, but {_name(file)} answered")
+        found.append(f"labelled {identity.claimed}, but {answered} answered")
     if KEY_FAMILY.get(file.draft) != "eventgpt":
         found.append(f"the draft is {file.draft}, not EventGPT")
     if file.group.letter == "C" and name != "loading":
         found.append("both decoded a few tokens of a fixed number")
-    fall = waterfall(file, corrected)
-    if fall and name != "loading" and fall.tokens_ratio and fall.per_token_ratio:
-        found.append(
-            f"{fall.tokens_ratio:.2f}x the tokens at {fall.per_token_ratio:.2f}x the time per token"
-        )
+    if name != "loading":
+        found += _lengths(file, corrected)
     if any(r.context in (636, 637) for r in file.of(file.draft)):
         found.append("EventGPT saw one event image")
     ended = [r.ids[-1] == 2 for r in file.of(file.target, corrected=True) if r.ids]
     if ended and not any(ended) and name != "loading":
-        found.append(f"{_name(file)}'s answers are cut at a limit")
+        found.append(f"{answered}'s answers are cut at a limit")
     return found
 
 
+def _lengths(file: ResultFile, corrected: bool) -> list[str]:
+    """How much of a ratio is the number of tokens, and how much the time for each."""
+    fall = waterfall(file, corrected)
+    if fall is None or not fall.tokens_ratio or not fall.per_token_ratio:
+        return []
+    told = f"{fall.tokens_ratio:.2f}x the tokens at {fall.per_token_ratio:.2f}x the time per token"
+    return [f"{told}, which makes no sense: see the findings" if fall.nonsense else told]
+
+
 def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:
-    ratios = [one.ratio(corrected) or 0.0 for one in evidence]
+    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
+    doubted = len(evidence) - len(ratios)
+    left = f" {doubted} more left out: units in doubt." if doubted else ""
     if not ratios:
-        return "No imported file has both times: nothing can be said."
+        return f"No imported file has both times: nothing can be said.{left}"
     held = sum(abs(ratio / stated - 1) <= HELD for ratio in ratios)
     span = (
         f"{min(ratios):.2f}x" if len(ratios) == 1 else f"{min(ratios):.2f}x to {max(ratios):.2f}x"
     )
     where = "1 file gives" if len(ratios) == 1 else f"{len(ratios)} files give"
-    return f"{where} {span}; {held} of {len(ratios)} within 10 % of {stated:g}x."
-
-
-def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
-    """What the difference of the mean totals is made of; corrected values leave warm-ups out.
-
-    Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  None
-    where a file lacks totals, stages or token counts of either model.
-    """
-    if not file.draft or file.status != "ok":
-        return None
-    fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
-    if fast is None or slow is None:
-        return None
-    parts = [
-        Part(name, slow[1].get(name, 0.0) - fast[1].get(name, 0.0))
-        for name in dict.fromkeys([*slow[1], *fast[1]])
-        if name != "decode"
-    ]
-    tokens, per_token = slow[2] / fast[2], None
-    decode_slow, decode_fast = slow[1].get("decode"), fast[1].get("decode")
-    if decode_slow and decode_fast:
-        each = decode_fast / fast[2]
-        per_token = decode_slow / slow[2] / each
-        parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
-        parts.append(Part("time per token", decode_slow - slow[2] * each))
-    rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
-    if abs(rest) > 0.001 * slow[0]:
-        parts.append(Part("not in any stage", rest))
-    return Waterfall(
-        file.name, _name(file), "EventGPT", slow[0], fast[0], tuple(parts), tokens, per_token
-    )
-
-
-def _means(
-    file: ResultFile, model: str, corrected: bool
-) -> tuple[float, dict[str, float], float] | None:
-    """(mean total ms, mean ms by part with prefill apart, mean tokens) of the warm records."""
-    warm = [r for r in file.of(model, corrected) if "cold" not in r.marks]
-    tokens = summary.average([r.tokens for r in warm if r.tokens is not None]).mean
-    parts: dict[str, float] = {}
-    for key, part in file.group.stages.items():
-        mean = summary.average([r.times[key] for r in warm if key in r.times]).mean
-        if mean is not None:
-            parts["decode" if part == "steps" else part] = milliseconds(key, mean)
-    total = parts.pop("total", 0.0)
-    return (total, parts, tokens) if total and parts and tokens else None
+    return f"{where} {span}; {held} of {len(ratios)} within 10 % of {stated:g}x.{left}"

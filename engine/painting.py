@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.acceptance import Painted, Pair, paint
+from engine.token_pairs import Painted, Pair, paint
 
 ORDER = ("rejected", "beyond", "matched", "accepted")  # the worst of a piece's ids counts
 MOST_IDS = 6  # of one word

@@ -18,6 +18,7 @@ from engine import metrics, stats
 from engine.frame import measured
 from engine.metrics import BY_NAME, PAIRED, Metric
 from engine.stats import Interval
+from engine.throughput import batched
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +57,7 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     kind = BY_NAME[metric]
     both = paired(table, a, b, kind)
     if both.empty:
-        return _unknown(kind, a, b, both, "no sample has a measured value of both")
+        return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
     sequences = both["sequence"].tolist()
     groups = len(set(sequences))
     if groups < MIN_SEQUENCES:
@@ -84,6 +85,13 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
         verdict=verdict,
         more_samples=_more(ratio) if ratio and verdict == "undecided" else None,
     )
+
+
+def _no_pair(table: pd.DataFrame, sides: tuple[str, str]) -> str:
+    grouped = [label for label in batched(table) if label in sides]
+    if not grouped:
+        return "no sample has a measured value of both"
+    return f"{' and '.join(grouped)} answered in batches, where no sample has a time of its own"
 
 
 def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from engine.errors import BadInput, StoreError
@@ -16,7 +17,7 @@ from engine.types import FRAME_RULES, CachePolicy, DecodeConfig, Mode
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
 ORDERS: tuple[Order, ...] = ("sequential", "interleaved")
-MAX_REPEAT, MAX_WARMUP, MAX_RESULTS = 1000, 100, 1_000_000
+MAX_REPEAT, MAX_WARMUP, MAX_RESULTS, MAX_BATCH = 1000, 100, 1_000_000, 256
 STOP_AFTER = 10  # failures of one model in a row
 
 
@@ -35,6 +36,7 @@ class Plan:
 
     `samples` are ids in their order.  `prompt` None asks each sample's own question, or the
     default one where it has none.  `stop_after` failures of a model in a row give it up.
+    `batch` samples are answered together; what is measured then is the batch.
     """
 
     models: tuple[str, ...]
@@ -48,6 +50,7 @@ class Plan:
     frames: str = "arange"
     mode: Mode = "decoupled"
     stop_after: int = STOP_AFTER
+    batch: int = 1
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:
@@ -62,10 +65,25 @@ class Plan:
         _among("cache", self.cache, ("use", "refresh", "off"))
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
+        _within("batch", self.batch, 1, MAX_BATCH)
+        self._check_batch()
         if self.planned > MAX_RESULTS:
             raise BadInput(
                 f"{len(self.models)} models x {len(self.samples):,} samples x {self.repeat:,} "
                 f"repeats are {self.planned:,} results: choose at most {MAX_RESULTS:,}."
+            )
+
+    def _check_batch(self) -> None:
+        """What only a sample's own run can give."""
+        if self.batch > 1 and self.mode == "hooked":
+            raise BadInput(
+                f"mode is 'hooked' and batch is {self.batch:,}: a model's own generate() is timed "
+                "one sample at a time; choose decoupled, or batch 1."
+            )
+        if self.batch > 1 and self.cache == "refresh":
+            raise BadInput(
+                f"cache is 'refresh' and batch is {self.batch:,}: features that are computed in a "
+                "batch are not kept; choose use or off, or batch 1."
             )
 
     @property
@@ -79,20 +97,28 @@ class Plan:
         same = self.decode.min_new_tokens == self.decode.max_new_tokens
         return self.decode.max_new_tokens if same else None
 
-    def batches(self) -> tuple[tuple[str, ...], ...]:
-        """The models that are at work by turns; each batch ends before the next begins."""
+    def crews(self) -> tuple[tuple[str, ...], ...]:
+        """The models that are at work by turns; each crew ends before the next begins."""
         if self.order == "interleaved":
             return (self.models,)
         return tuple((name,) for name in self.models)
 
-    def tasks(self, batch: tuple[str, ...]) -> Iterator[Task]:
-        """All measured tasks of a batch.  Models that take turns also take turns at being first,
-        so that none always finds files that another one has just read."""
+    def batches(self, crew: tuple[str, ...]) -> Iterator[tuple[Task, ...]]:
+        """The measured tasks of a crew, those of one model that are to run together as one tuple.
+
+        Models that take turns also take turns at being first, so that none always finds files
+        that another one has just read.
+        """
         for repeat in range(self.repeat):
-            for index, sample in enumerate(self.samples):
-                first = index % len(batch)
-                for model in batch[first:] + batch[:first]:
-                    yield Task(model, sample, repeat, "measured")
+            for index, start in enumerate(range(0, len(self.samples), self.batch)):
+                some = self.samples[start : start + self.batch]
+                first = index % len(crew)
+                for model in crew[first:] + crew[:first]:
+                    yield tuple(Task(model, sample, repeat, "measured") for sample in some)
+
+    def tasks(self, crew: tuple[str, ...]) -> Iterator[Task]:
+        """All measured tasks of a crew."""
+        return chain.from_iterable(self.batches(crew))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

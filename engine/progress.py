@@ -19,7 +19,8 @@ from engine.types import STAGES
 WINDOW = 200
 FAILURES = 50
 RATED = 50  # the rate is that of so many last results: loading a model does not linger in it
-_LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens")
+_BATCH = ("batch", "batch_ms", "batch_tokens_per_s", "batch_samples_per_s")
+_LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Failure:
 @dataclass(frozen=True)
 class Live:
     """One model so far.  `medians` are of the last results that were neither cold nor warm-up nor
-    read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any."""
+    read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any.  Those
+    of batches, which have no times of single samples, are under the names of their fields."""
 
     model: str
     done: int
@@ -79,9 +81,26 @@ class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    values: dict[str, deque[float]] = field(
-        default_factory=lambda: {name: deque(maxlen=WINDOW) for name in _LIVE}
-    )
+    values: dict[int, dict[str, deque[float]]] = field(default_factory=dict)  # by batch size
+
+    def of_size(self, batch: int) -> dict[str, deque[float]]:
+        if batch not in self.values:
+            self.values[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
+        return self.values[batch]
+
+    def medians(self) -> dict[str, float]:
+        """Those of single runs, and those of the batches of the commonest size beside them."""
+        sizes = sorted((size for size in self.values if size > 1), key=self._seen)
+        shown = [*sizes[-1:], *([1] if 1 in self.values else [])]
+        return {
+            name: statistics.median(values)
+            for size in shown
+            for name, values in self.values[size].items()
+            if values
+        }
+
+    def _seen(self, batch: int) -> tuple[int, int]:
+        return len(self.values[batch]["batch"]), batch
 
 
 class Tracker:
@@ -93,7 +112,8 @@ class Tracker:
         self._failures: deque[Failure] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
         self._here = 0  # measured results of this sitting
-        self._ends: deque[float] = deque(maxlen=RATED)  # when the last ones ended, in worked time
+        # When the last ones ended, in worked time, and how many then.
+        self._ends: deque[tuple[float, int]] = deque(maxlen=RATED)
         self._paused_ms = 0.0
         self._current = ""
         self._workers: tuple[WorkerView, ...] = ()
@@ -115,13 +135,15 @@ class Tracker:
         """The workers of a cluster, as they stand now."""
         self._workers = workers
 
-    def row(self, row: Mapping[str, Any]) -> None:
-        """A new row."""
+    def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """New rows that ended together: one, or those of a batch."""
         with self._lock:
-            if row["phase"] == "measured":
-                self._here += 1
-                self._ends.append(self._worked())
-            self._count(row)
+            measured = sum(row["phase"] == "measured" for row in rows)
+            if measured:
+                self._here += measured
+                self._ends.append((self._worked(), measured))
+            for row in rows:
+                self._count(row)
 
     def paused(self, ms: float) -> None:
         self._paused_ms += ms
@@ -142,8 +164,10 @@ class Tracker:
             model.failed += 1
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
-            for name, value in live_figures(row).items():
-                model.values[name].append(value)
+            found = live_figures(row)
+            kept = model.of_size(int(found.get("batch", 1)))
+            for name, value in found.items():
+                kept[name].append(value)
 
     def view(self) -> Progress:
         with self._lock:
@@ -170,8 +194,9 @@ class Tracker:
     def _rate(self) -> float | None:
         if self._start is None or not self._here:
             return None
-        if len(self._ends) > 1 and self._ends[-1] > self._ends[0]:
-            return (len(self._ends) - 1) / (self._ends[-1] - self._ends[0])
+        if len(self._ends) > 1 and self._ends[-1][0] > self._ends[0][0]:
+            counted = sum(number for _, number in list(self._ends)[1:])
+            return counted / (self._ends[-1][0] - self._ends[0][0])
         worked = self._worked()
         return self._here / worked if worked > 0 else None
 
@@ -182,12 +207,14 @@ class Tracker:
 
     def _live(self, name: str) -> Live:
         model = self._models[name]
-        medians = {key: statistics.median(values) for key, values in model.values.items() if values}
-        return Live(name, model.done, model.failed, medians, model.given_up)
+        return Live(name, model.done, model.failed, model.medians(), model.given_up)
 
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a row that may enter a median; what a cached stage touches is left out."""
+    if row.get("batch", 1) > 1:
+        some = ("batch",) if row["batch_cached"] else _BATCH
+        return {name: row[name] for name in (*some, "new_tokens")}
     stages = row["stages"]
     found = {
         name: stage["ms"]

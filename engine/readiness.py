@@ -90,7 +90,7 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
 def settled(writer: Writer) -> bool:
     """Whether a run has its summary and every result: then going on is nothing to write down."""
     plan = writer.header.plan
-    tasks = (task for batch in plan.batches() for task in plan.tasks(batch))
+    tasks = (task for crew in plan.crews() for task in plan.tasks(crew))
     return (writer.folder / store.SUMMARY).exists() and all(task in writer.done for task in tasks)
 
 

@@ -10,11 +10,24 @@ from typing import Any
 
 from engine import certificates
 from engine.models.checkpoint import ModelEntry
-from engine.types import STAGES, ModelInfo, RunRequest, RunResult, Span
+from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Span
+
+# Null in the row of a sample that was answered in a batch.
+NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
+              "uncached_total_ms", "unaccounted_ms", "token_ms", "verified")  # fmt: skip
 
 
 def row(result: RunResult) -> dict[str, Any]:
-    """One object per sample and model; every figure as metrics define it."""
+    """One object per sample and model; every figure as metrics define it.
+
+    A sample of a batch has null for what was measured of all of them together: that stands in the
+    fields that begin with "batch".
+    """
+    alone = _alone(result)
+    return alone | _batched(result.batch) if result.batch else alone
+
+
+def _alone(result: RunResult) -> dict[str, Any]:
     request, model, answer = result.request, result.model, result.generation
     return {
         "model": model.name,
@@ -52,7 +65,25 @@ def row(result: RunResult) -> dict[str, Any]:
         "notes": list(result.notes),
         "environment": dict(result.environment),
         "verified": certificates.of(result),
+        "batch": 1,
         "error": None,
+    }
+
+
+def _batched(batch: Batch) -> dict[str, Any]:
+    """The batch's figures; no certificate speaks of batches."""
+    return dict.fromkeys(NOT_OF_ONE) | {
+        "stages": dict.fromkeys(STAGES),
+        "batch": batch.size,
+        "batch_id": batch.id,
+        "batch_stages": {name: stage(batch.span(name)) for name in STAGES},
+        "batch_prefill": stage(batch.span("decode.prefill")),
+        "batch_steps": stage(batch.span("decode.steps")),
+        "batch_ms": batch.total_ms,
+        "batch_tokens": batch.tokens,
+        "batch_cached": batch.cached,
+        "batch_tokens_per_s": batch.tokens_per_s,
+        "batch_samples_per_s": batch.samples_per_s,
     }
 
 

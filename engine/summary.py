@@ -59,6 +59,7 @@ class Count:
     capped: int  # stopped at the greatest length, not by themselves
     texts: int | None
     samples: int
+    batched: int = 0  # answered in a batch: in no figure of single samples
 
 
 def counts(table: pd.DataFrame) -> tuple[Count, ...]:
@@ -81,6 +82,7 @@ def _count(label: str, lines: pd.DataFrame) -> Count:
         capped=int(((answered["stop"] == "length") & ~answered["forced"].astype(bool)).sum()),
         texts=int(answered["text"].nunique()) if "text" in answered else None,
         samples=int(answered["sample"].nunique()),
+        batched=int((answered["batch"] > 1).sum()),
     )
 
 

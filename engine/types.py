@@ -268,8 +268,40 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
+class Batch:
+    """What samples that were answered together took together; spans as in RunResult.
+
+    None of it is a sample's own.  The vision span covers the `size - cached` samples whose
+    features were computed; it is absent where all were read from the cache.
+    """
+
+    id: str
+    size: int
+    spans: tuple[Span, ...]
+    total_ms: float
+    tokens: int  # new ones, of all its samples
+    cached: int = 0
+
+    def span(self, name: str) -> Span | None:
+        return next((span for span in self.spans if span.name == name), None)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """New tokens of all samples / seconds from the batch's start to its end."""
+        return 1000 * self.tokens / self.total_ms
+
+    @property
+    def samples_per_s(self) -> float:
+        return 1000 * self.size / self.total_ms
+
+
+@dataclass(frozen=True)
 class RunResult:
-    """All that one run left behind."""
+    """All that one run left behind.
+
+    Of a sample that was answered in a `batch` only the answer is its own: it has no spans and no
+    token times, and total_ms is the batch's.
+    """
 
     request: RunRequest
     model: ModelInfo
@@ -281,6 +313,7 @@ class RunResult:
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    batch: Batch | None = None
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)

@@ -132,6 +132,7 @@ def main() -> None:
     with st.sidebar:
         picked = chosen.choose()
     st.title("Results", anchor=False)
+    chosen.say_gone(picked)
     adding.panel(expanded=not picked)
     files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
     mine = [one for one in picked or () if isinstance(one, RunSource)]

@@ -9,6 +9,7 @@ from typing import Any
 from engine import store
 from engine.header import DatasetIdentity, Header, ModelIdentity
 from engine.plan import Plan
+from engine.rows import NOT_OF_ONE
 from engine.store import Run
 from engine.types import DecodeConfig
 
@@ -89,6 +90,44 @@ def span(
     start: float, ms: float, source: str = "measured", original: float | None = None
 ) -> dict[str, Any]:
     return {"start_ms": start, "ms": ms, "source": source, "original_ms": original}
+
+
+def batch(
+    samples: Sequence[str],
+    model: str = "ev",
+    *,
+    ms: float = 100.0,
+    tokens: int = 4,
+    cached: int = 0,
+    name: str = "",
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """The rows of one batch that took `ms`; every answer has `tokens` new tokens."""
+    size = len(samples)
+    parts = {"load": 0.1, "preprocess": 0.1, "vision": 0.2, "decode": 0.5}
+    at = 0.0
+    spans = {}
+    for part, share in parts.items():
+        spans[part] = span(at, ms * share)
+        at += ms * share
+    figures = {
+        **dict.fromkeys(NOT_OF_ONE),
+        "stages": dict.fromkeys(parts),
+        "new_tokens": tokens,
+        "token_ids": list(range(100, 100 + tokens)),
+        "batch": size,
+        "batch_asked": size,
+        "batch_id": name or "-".join(samples),
+        "batch_stages": spans,
+        "batch_prefill": span(ms * 0.4, ms * 0.1),
+        "batch_steps": span(ms * 0.5, ms * 0.4),
+        "batch_ms": ms,
+        "batch_tokens": tokens * size,
+        "batch_cached": cached,
+        "batch_tokens_per_s": 1000 * tokens * size / ms,
+        "batch_samples_per_s": 1000 * size / ms,
+    }
+    return [row(model, sample, **more) | figures for sample in samples]
 
 
 def failed(model: str = "ev", sample: str = "s0", error: str = "It broke.", **more: Any) -> Any:

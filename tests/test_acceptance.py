@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from engine.acceptance import Pair, analyse, paint, shuffled
+from engine.acceptance import Pair, Range, analyse, shuffled
+from engine.token_pairs import paint
 
 
 def pair(draft: str, target: str, sample: str = "s", **more: object) -> Pair:
@@ -76,6 +79,86 @@ def test_a_sample_never_meets_itself() -> None:
     assert shuffled([pair("aa", "aa", "1")]) is None
 
 
+def test_the_shuffled_value_is_the_ratio_over_every_mismatched_pair() -> None:
+    """Sum of matches / sum compared, by brute force, over questions, clips and lengths."""
+    generator = np.random.default_rng(3)
+
+    def answer() -> tuple[int, ...]:
+        return tuple(generator.integers(0, 3, generator.integers(1, 12)).tolist())
+
+    pairs = [
+        Pair(f"{clip}-{question}", answer(), answer(), question, clip=clip)
+        for clip in ("a", "a", "b", "c", "d")
+        for question in ("x", "y")
+    ]
+    crossed = [
+        (sum(m == n for m, n in zip(one.draft, two.target, strict=False)),
+         min(len(one.draft), len(two.target)))
+        for one in pairs for two in pairs
+        if one.question == two.question and one.clip != two.clip
+    ]  # fmt: skip
+    found = shuffled(pairs)
+    expected = sum(matched for matched, _ in crossed) / sum(many for _, many in crossed)
+    assert found and found.value == pytest.approx(expected, rel=1e-12)
+    assert found.interval and found.interval[0] <= found.value <= found.interval[1]
+    assert found.value != pytest.approx(np.mean([m / n for m, n in crossed]), rel=1e-3)
+
+
+def test_the_shuffled_value_is_no_median_of_draws() -> None:
+    """One target matches all drafts, and one draft in three is long: 12 of 39, not 1 of 13."""
+    drafts = ("a", "a" * 10, "a", "a")
+    pairs = [pair(draft, ("b" if i else "a") * 10, str(i)) for i, draft in enumerate(drafts)]
+    found = shuffled(pairs)
+    assert found and found.value == pytest.approx(12 / 39)
+    assert found.interval == pytest.approx((1 / 13, 10 / 13))
+
+
+def questions(clips: int, asked: int = 10) -> list[Pair]:
+    """Each clip's answers all match or none does: its questions tell one thing, not ten."""
+    return [
+        pair("aaaa", "aaaa" if clip % 2 else "bbbb", str(clip), question=str(question),
+             draft_ms=4.0, target_ms=8.0)
+        for clip in range(clips) for question in range(asked)
+    ]  # fmt: skip
+
+
+def test_questions_about_one_clip_are_drawn_together() -> None:
+    """100 records of 10 clips have the interval of 10 clips; as 100 clips it is far narrower."""
+    found = analyse(questions(10), "d", "t")
+    alone = analyse([replace(one, sample=f"{one.sample}{one.question}") for one in questions(10)],
+                    "d", "t")  # fmt: skip
+    few = analyse(questions(10, 1), "d", "t")
+    assert found.amount == "100 records of 10 clips" and alone.amount == "100"
+    for name in ("rate", "speedup"):
+        wide, narrow, same = (width(getattr(one, name)) for one in (found, alone, few))
+        assert wide == pytest.approx(same, rel=0.05) and wide > 2.5 * narrow
+
+
+def width(found: Range | None) -> float:
+    assert found is not None and found.interval is not None
+    return found.interval[1] - found.interval[0]
+
+
+def test_one_clip_gives_a_value_and_no_interval() -> None:
+    found = analyse(questions(1), "d", "t")
+    assert found.amount == "10 records of 1 clip" and found.shuffled is None
+    assert found.rate and found.rate.interval is None and found.rate.value == 0.0
+    assert found.speedup and found.speedup.interval is None and found.says_something is None
+
+
+def test_a_clip_may_have_samples_of_several_names() -> None:
+    pairs = [Pair(f"id-{n}", (1,), (1,), clip=f"clip-{n % 2}") for n in range(6)]
+    found = analyse(pairs, "d", "t")
+    assert (found.pairs, found.clips) == (6, 2)
+
+
+def test_shuffles_keep_the_questions_of_a_clip_together() -> None:
+    """Two kinds of clips: shuffled one by one, the questions' chance would even out."""
+    together = shuffled(questions(6))
+    alone = [width(shuffled([replace(one, question="") for one in questions(6, 1)]))]
+    assert width(together) == pytest.approx(alone[0], abs=0.05)
+
+
 def test_the_interval_covers_the_truth() -> None:
     generator = np.random.default_rng(1)
     inside = 0
@@ -84,8 +167,10 @@ def test_the_interval_covers_the_truth() -> None:
         pairs = [Pair(str(i), tuple(range(10)), tuple(np.where(row, np.arange(10), -1).tolist()))
                  for i, row in enumerate(hits)]  # fmt: skip
         rate = analyse(pairs, "d", "t").rate
-        assert rate is not None and rate.low <= rate.value <= rate.high
-        inside += rate.low <= 0.3 <= rate.high
+        assert rate is not None and rate.interval is not None
+        low, high = rate.interval
+        assert low <= rate.value <= high
+        inside += low <= 0.3 <= high
     assert inside >= 34
 
 

@@ -21,10 +21,14 @@ def test_each_result_is_where_it_belongs(tmp_path: Path) -> None:
         fabricate.row(sample="s1", cold=True),
         fabricate.row(sample="s2", paused_ms=40.0),
         fabricate.row(sample="s3"),
+        *fabricate.batch(["s5", "s6"]),
         fabricate.failed(sample="s4"),
     ]
     table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert list(table["group"]) == ["warm-up", "cold", "after a pause", "measured", "measured"]
+    assert list(table["group"]) == [
+        "warm-up", "cold", "after a pause", "measured", "in a batch", "in a batch", "measured",
+    ]  # fmt: skip
+    assert list(table["batch"]) == [1, 1, 1, 1, 2, 2, 1]
     assert list(measured(table)["sample"]) == ["s3"]
     last = table.iloc[-1]
     assert (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
 
-from engine.headlines import headlines, waterfall
+from engine.headlines import Headline, headlines
+from engine.waterfall import waterfall
 from tests.records import synthetic as made
 from tests.records.synthetic import read
 
@@ -32,7 +34,7 @@ def test_the_notes_say_what_stands_in_the_way() -> None:
     (one,) = headlines([read(made.legacy())])[0].evidence
     assert "labelled Video-LLaVA, but LLaVA-1.5 answered" in one.notes
     (one,) = headlines([read(made.five())])[0].evidence
-    assert "EventGPT saw one event image" in one.notes and one.samples == 3
+    assert "EventGPT saw one event image" in one.notes and one.samples == 4
     assert "Video-LLaVA's answers are cut at a limit" in one.notes
     assert any("2.00x the tokens at 1.00x" in n for n in headlines([read(made.flat())])[0]
                .evidence[0].notes)  # fmt: skip
@@ -92,3 +94,109 @@ def test_a_recorded_waterfall_holds_the_warm_up_and_the_prompt() -> None:
     for fall in (recorded, corrected):
         saved = math.fsum(part.ms for part in fall.parts)
         assert saved == pytest.approx(fall.slow_ms - fall.fast_ms)
+
+
+def reasons(headline: Headline) -> dict[str, str]:
+    """By file, why it says nothing."""
+    return {file: one.reason for one in headline.without for file in one.files}
+
+
+def test_every_file_without_both_times_says_why() -> None:
+    alone = made.five()
+    for row in alone["results"]:
+        del row["videollava"]
+    value = made.EVERY | {"F3": made.pairs("F3"), "alone": alone, "other": {"a": 1}}
+    files = [read(one, name) for name, one in value.items()]
+    overall, decoding, loading = headlines(files)
+    for headline in (overall, decoding, loading):
+        told = reasons(headline)
+        assert set(told) | {one.file for one in headline.evidence} == set(value)
+        assert not set(told) & {one.file for one in headline.evidence}
+        assert "the run failed" in told["Z"] and "not usable" in told["other"]
+        assert "one model alone" in told["alone"] and "no times" in told["F3"]
+    assert "leave loading out" in reasons(overall)["E"] and "loading" in reasons(overall)["H"]
+    assert "no rows of EventGPT" in reasons(overall)["G"]
+    assert "together with preprocessing" in reasons(loading)["C"]
+    assert "as a whole" in reasons(decoding)["H"]
+
+
+def test_times_of_one_model_and_samples_apart_are_told_apart() -> None:
+    one_sided, apart = made.flat(), made.flat()
+    for row in one_sided:
+        del row["llava_stage1_time"]
+    apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
+    loading = headlines([read(one_sided, "a")])[2]
+    assert "loading is timed for one model alone" in reasons(loading)["a"]
+    assert headlines([read(apart, "b")])[2].evidence[0].samples == 3
+
+
+def scaled(by: float, *keys: str) -> object:
+    """A whose EventGPT times under these keys are that many times as long."""
+    value = made.flat()
+    for row in value:
+        for key in keys:
+            row[f"egpt_{key}"] *= by
+    return value
+
+
+EVERY_TIME = ("time", "stage1_time", "stage2_time", "stage3_time")
+
+
+def test_a_file_whose_units_cannot_be_right_is_in_no_verdict() -> None:
+    good, bad = read(made.flat(), "good"), read(scaled(1000, *EVERY_TIME), "bad")
+    for headline in headlines([good, bad]):
+        doubted = {one.file: one.doubted for one in headline.evidence}
+        assert doubted == {"good": False, "bad": True}
+        assert "1 file gives" in headline.verdict and "1 more left out" in headline.verdict
+        (noted,) = [one for one in headline.evidence if one.doubted]
+        assert "units in doubt" in noted.notes[0]
+    (alone, *_) = headlines([bad])
+    assert "nothing can be said" in alone.verdict and "left out" in alone.verdict
+
+
+def test_one_record_in_another_unit_is_doubt_enough() -> None:
+    value = made.flat()
+    for key in EVERY_TIME:
+        value[2][f"llava_{key}"] *= 1000
+    assert all(h.evidence[0].doubted for h in headlines([read(value)]))
+
+
+def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
+    """Loading in 0.2 ms against 200: the stages still make up the totals, in one unit."""
+    value = made.flat()
+    for row in value:
+        row["egpt_stage1_time"], row["egpt_time"] = 0.0002, 1.0102
+    assert headlines([read(value)])[2].evidence[0].doubted is False
+    in_ms = headlines([read(scaled(1000, "stage1_time"))])[2].evidence[0]
+    assert in_ms.doubted and headlines([read(scaled(1000, "stage1_time"))])[1].evidence[0].notes
+
+
+def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
+    rows = [dict(row, event_data="one.npy") for row in made.flat()]
+    (one, *_) = headlines([read(rows)])[0].evidence
+    assert one.amount == "4 records of 1 clip" and one.paired is None
+    (other, *_) = headlines([read(made.flat())])[0].evidence
+    assert other.amount == "4" and other.paired is not None
+
+
+def test_as_recorded_the_label_stands_with_its_mark() -> None:
+    file = read(made.legacy())
+    recorded, corrected = (headlines([file], one)[0].evidence[0].other for one in (False, True))
+    assert (recorded, corrected) == ("Video-LLaVA, label disputed", "LLaVA-1.5")
+    falls = [waterfall(file, one) for one in (False, True)]
+    assert [fall.slow for fall in falls if fall] == [recorded, corrected]
+
+
+def test_parts_that_are_more_than_all_the_time_are_nonsense() -> None:
+    """As recorded the prompt counts as output: 617 tokens against 11."""
+    file = read(made.legacy())
+    recorded, corrected = waterfall(file, corrected=False), waterfall(file)
+    assert recorded and "make sense" in recorded.nonsense and "fewer tokens" in recorded.nonsense
+    assert corrected and corrected.nonsense == ""
+    assert "makes no sense" in "; ".join(headlines([file], False)[0].evidence[0].notes)
+
+
+def test_claims_go_into_json() -> None:
+    found = [one.as_dict() for one in headlines([read(made.flat(), "a"), read(made.failed(), "z")])]
+    assert json.loads(json.dumps(found, allow_nan=False))[0]["evidence"][0]["file"] == "a"
+    assert found[1]["without"][0]["files"] == ("z",) and "paired" not in found[0]["evidence"][0]

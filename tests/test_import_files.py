@@ -43,7 +43,7 @@ def test_the_json_has_the_shape_that_is_promised(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     code, found, err = call(capsys, folder)
-    assert code == 0 and err == "" and set(found) == {"files"}
+    assert code == 0 and err == "" and set(found) == {"files", "claims"}
     assert [file["group"].split()[0] for file in found["files"]] == list(made.EVERY)
     for file in found["files"]:
         assert set(file) >= FILE_KEYS
@@ -54,6 +54,8 @@ def test_the_json_has_the_shape_that_is_promised(
                 assert set(stage) >= {"mean", "median", "mean_without_first", "corrected"}
         for finding in file["findings"]:
             assert set(finding) >= {"rule", "severity", "records", "message", "figures"}
+    assert [claim["name"] for claim in found["claims"]] == ["overall", "decoding", "loading"]
+    assert all(claim["verdict"] and claim["without"] for claim in found["claims"])
     acceptance = found["files"][1]["acceptance"]
     assert acceptance["pairs"] == 4 and acceptance["raw"]["pos_matched"] == 0
     assert acceptance["shuffled_interval"] and acceptance["predicted_speedup_interval"]
@@ -84,7 +86,10 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
     ("arguments", "message"),
     [
         (["--gamma", "0"], "--gamma is 0"),
-        (["--save", "../x"], "'../x' cannot name a set"),
+        *(
+            (["--save", name], "cannot name a set: use up to 64 letters")
+            for name in ("", " ", "../x", "..", "a/b", "a\\b", "x" * 65, "a\nb", "a\x1b[31m", "..x")
+        ),
     ],
 )
 def test_bad_options_are_one_sentence(
@@ -92,6 +97,7 @@ def test_bad_options_are_one_sentence(
 ) -> None:
     code, found, err = call(capsys, folder, *arguments)
     assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
+    assert "\x1b" not in err and sets.names() == ()
 
 
 def test_an_empty_folder_is_one_sentence(

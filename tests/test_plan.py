@@ -18,7 +18,7 @@ def plan(**more: Any) -> Plan:
 
 def test_sequential_ends_one_model_before_the_next() -> None:
     wanted = plan(repeat=2)
-    tasks = [task for batch in wanted.batches() for task in wanted.tasks(batch)]
+    tasks = [task for crew in wanted.crews() for task in wanted.tasks(crew)]
     assert [task.model for task in tasks] == ["a"] * 6 + ["b"] * 6
     assert tasks[3] == Task("a", "s", 1, "measured")
     assert len(set(tasks)) == wanted.planned == 12
@@ -26,10 +26,42 @@ def test_sequential_ends_one_model_before_the_next() -> None:
 
 def test_interleaved_models_take_turns_at_being_first() -> None:
     wanted = plan(order="interleaved")
-    (batch,) = wanted.batches()
-    tasks = list(wanted.tasks(batch))
+    (crew,) = wanted.crews()
+    tasks = list(wanted.tasks(crew))
     assert [task.model for task in tasks] == ["a", "b", "b", "a", "a", "b"]
     assert [task.sample for task in tasks] == ["s", "s", "t", "t", "u", "u"]
+
+
+def test_a_batch_holds_samples_of_one_model_and_the_last_may_be_smaller() -> None:
+    wanted = plan(order="interleaved", batch=2, repeat=2)
+    (crew,) = wanted.crews()
+    batches = list(wanted.batches(crew))
+    assert [[(t.model, t.sample) for t in batch] for batch in batches[:4]] == [
+        [("a", "s"), ("a", "t")],
+        [("b", "s"), ("b", "t")],
+        [("b", "u")],
+        [("a", "u")],
+    ]
+    assert [len({task.model for task in batch}) for batch in batches] == [1] * 8
+    assert len(set(wanted.tasks(crew))) == wanted.planned
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"mode": "hooked"}, "mode is 'hooked' and batch is 4: .* choose decoupled"),
+        ({"cache": "refresh"}, "cache is 'refresh' and batch is 4: .* choose use or off"),
+    ],
+)
+def test_what_only_single_runs_give(more: dict[str, Any], message: str) -> None:
+    assert plan(batch=1, **more).batch == 1
+    with pytest.raises(BadInput, match=message):
+        plan(batch=4, **more)
+
+
+def test_a_plan_that_knows_no_batches_has_single_runs() -> None:
+    old = {key: value for key, value in plan().as_json().items() if key != "batch"}
+    assert from_json(old) == plan()
 
 
 def test_forced_is_one_length_for_all() -> None:
@@ -57,6 +89,8 @@ def test_json_gives_the_same_plan() -> None:
         ("mode", "both", "mode is 'both'"),
         ("frames", "all", "frames is 'all'"),
         ("prompt", " ", "question is empty"),
+        ("batch", 0, "batch is 0"),
+        ("batch", 10**6, "batch is 1,000,000"),
     ],
 )
 def test_what_cannot_be_is_refused(field: str, value: object, message: str) -> None:

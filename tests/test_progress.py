@@ -14,11 +14,11 @@ from tests import fabricate
 def test_counts_medians_and_failures() -> None:
     tracker = Tracker(10, ["ev", "vl"])
     tracker.begin()
-    tracker.row(fabricate.row(phase="warmup", stages={"load": 900, "vision": 900}))
-    tracker.row(fabricate.row(cold=True, stages={"load": 900, "vision": 900}))
+    tracker.rows([fabricate.row(phase="warmup", stages={"load": 900, "vision": 900})])
+    tracker.rows([fabricate.row(cold=True, stages={"load": 900, "vision": 900})])
     for load in (1.0, 2.0, 30.0):
-        tracker.row(fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10}))
-    tracker.row(fabricate.failed("vl", "s7", "It broke."))
+        tracker.rows([fabricate.row(stages={"load": load, "preprocess": 2, "vision": 10})])
+    tracker.rows([fabricate.failed("vl", "s7", "It broke.")])
     tracker.doing("something")
     view = tracker.view()
     assert (view.planned, view.done, view.failed, view.current) == (10, 5, 1, "something")
@@ -38,12 +38,12 @@ def test_a_cached_stage_enters_no_median() -> None:
 def test_nothing_grows_with_the_run() -> None:
     tracker = Tracker(10**6, ["ev"])
     for index in range(1000):
-        tracker.row(fabricate.row(sample=f"s{index}"))
-        tracker.row(fabricate.failed(sample=f"s{index}"))
+        tracker.rows([fabricate.row(sample=f"s{index}")])
+        tracker.rows([fabricate.failed(sample=f"s{index}")])
         tracker.note("x")
     view = tracker.view()
     assert view.models[0].done == 2000 and len(view.failures) == len(view.notes) == 50
-    values = tracker._models["ev"].values
+    (values,) = tracker._models["ev"].values.values()
     assert all(len(kept) <= progress.WINDOW for kept in values.values())
 
 
@@ -57,11 +57,11 @@ def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.Mon
     assert tracker.view().per_s is None
     clock[0] += 12
     tracker.paused(10_000)
-    tracker.row(fabricate.row(sample="s5"))
+    tracker.rows([fabricate.row(sample="s5")])
     view = tracker.view()
     assert view.done == 5 and view.per_s == 0.5 and view.left_s == 10.0
     clock[0] += 0.25
-    tracker.row(fabricate.row(sample="s6"))
+    tracker.rows([fabricate.row(sample="s6")])
     assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
 
 
@@ -69,17 +69,51 @@ def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch
     tracker = Tracker(3, ["ev"])
     tracker.begin()
     monkeypatch.setattr(time, "time", lambda: -1e9)
-    tracker.row(fabricate.row())
+    tracker.rows([fabricate.row()])
     view = tracker.view()
     assert view.per_s and view.per_s > 0 and view.left_s and view.left_s > 0
 
 
-def test_a_model_that_was_given_up_needs_no_more_time() -> None:
+def test_a_model_that_was_given_up_needs_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     tracker = Tracker(10, ["ev", "vl"])
     tracker.begin()
-    tracker.row(fabricate.row())
+    clock[0] += 1
+    tracker.rows([fabricate.row()])
     before = tracker.view().left_s
     tracker.give_up("vl", "It failed.")
     after = tracker.view()
     assert before and after.left_s and after.left_s < before
     assert after.models[1].given_up == "It failed."
+
+
+def test_a_batch_ends_once_however_many_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    tracker = Tracker(100, ["ev"])
+    tracker.begin()
+    for number in range(3):
+        clock[0] += 2
+        names = [f"s{number}-{i}" for i in range(4)]
+        tracker.rows(fabricate.batch(names, ms=2000.0, tokens=5))
+    view = tracker.view()
+    assert view.done == 12 and view.per_s == 2.0
+    medians = view.models[0].medians
+    assert medians["batch"] == 4 and medians["batch_tokens_per_s"] == 10.0
+    assert medians["new_tokens"] == 5 and not {"total", "ttft", "load"} & set(medians)
+
+
+def test_medians_of_batches_are_those_of_one_size() -> None:
+    tracker = Tracker(100, ["ev"])
+    tracker.begin()
+    tracker.rows(fabricate.batch(["s0", "s1", "s2"], ms=900.0))
+    tracker.rows(fabricate.batch(["s3", "s4"], ms=100.0))
+    tracker.rows([fabricate.row(sample="s5")])
+    medians = tracker.view().models[0].medians
+    assert medians["batch"] == 3 and medians["batch_ms"] == 900.0 and "total" in medians
+    tracker.rows(fabricate.batch(["s6", "s7"], ms=100.0))
+    medians = tracker.view().models[0].medians
+    assert medians["batch"] == 2 and medians["batch_ms"] == 100.0  # now the commonest
+    cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)
+    assert set(progress.live_figures(cached[0])) == {"batch", "new_tokens"}

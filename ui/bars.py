@@ -58,7 +58,9 @@ def chart(medians: Medians, what: str = "median") -> alt.Chart:
 def words(medians: Medians, what: str = "median") -> str:
     """The chart as sentences, for those who do not see it."""
     told = [
-        f"{label}: " + ", ".join(f"{part} {ms(parts[part])}" for part in PARTS if part in parts)
+        f"{label}: {', '.join(f'{part} {ms(parts[part])}' for part in PARTS if part in parts)}"
+        if parts
+        else f"{label}: not measured"
         for label, parts in medians.items()
     ]
     return f"Bars of the stages' {what}s. " + " ".join(f"{one}." for one in told)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.audit import comparisons, counts, models, times
+from engine.audit import comparisons, counts, ends, models, ratios, times, units
 from engine.audit.finding import SEVERITIES, Finding, Rule, Severity
 from engine.records import own
 from engine.records.types import ResultFile
@@ -31,22 +31,24 @@ RULES: tuple[Rule, ...] = (
     Rule("totals", "Totals are not the sum of their stages.", "error", times.totals),
     Rule("left_out", "A stated total leaves stages out.", "error", times.left_out),
     Rule("summaries", "The summary contradicts its rows.", "error", times.summaries),
-    Rule("speedup", "A speed-up divides by the wrong time.", "error", comparisons.speedups),
-    Rule("cost_ratio", "A cost ratio is of whole answers.", "error", comparisons.cost_ratios),
+    Rule("speedup", "A speed-up divides by the wrong time.", "error", ratios.speedups),
+    Rule("cost_ratio", "A cost ratio is of whole answers.", "error", ratios.cost_ratios),
     Rule("equality", "Sampled outputs are called equal.", "error", comparisons.equality),
-    Rule("units", "Seconds and milliseconds are mixed.", "error", times.units),
+    Rule("units", "Seconds and milliseconds are mixed.", "error", units.units),
+    Rule("implausible", "A model's times are in another unit.", "error", units.implausible),
     Rule("lossless", "Speculation changed the answers.", "warning", comparisons.lossless),
     Rule("estimate", "An acceptance is not of tokens.", "warning", comparisons.estimates),
     Rule("warm_up", "A warm-up stands in the mean.", "warning", times.warm_up),
     Rule("placeholder", "A stage was never measured.", "warning", times.placeholder),
     Rule("degenerate", "Answers are no answers.", "warning", models.degenerate),
-    Rule("capped", "All answers stop at the limit.", "warning", counts.capped),
-    Rule("first_token", "First tokens are missing.", "warning", counts.first_token_missing),
+    Rule("capped", "Answers stop at a limit.", "warning", ends.capped),
+    Rule("first_token", "First tokens are missing.", "warning", ends.first_token_missing),
     Rule("beyond_window", "A context exceeds the model's.", "warning", models.beyond_window),
     Rule("unusable", "Values could not be used.", "warning", models.unusable),
     Rule("duplicates", "Samples stand there twice.", "warning", models.duplicates),
     Rule("one_sided", "A model lacks answers of the other.", "warning", models.one_sided),
     Rule("failures", "Samples failed.", "note", models.failures),
+    Rule("unequal", "Answers of different length are compared.", "note", ratios.unequal),
     Rule("chance", "Shuffled pairs match as often.", "note", comparisons.chance),
 )
 

@@ -1,4 +1,4 @@
-"""Rules about conclusions: speed-ups, cost ratios, acceptance, equality.
+"""Rules about conclusions from answers: acceptance, equality.
 
 Boundary: each function yields what it found and says nothing otherwise.
 """
@@ -8,111 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.audit.finding import Found, name_of
+from engine.audit.finding import Found, many, name_of, share
 from engine.records import comparing
-from engine.records.types import Claim, Figure, ResultFile
+from engine.records.cells import quoted
+from engine.records.types import Figure, Record, ResultFile
 
-CLOSE = 0.02
-_RATIO = re.compile(r"(^|[._])c_ratio$")
-
-
-def speedups(file: ResultFile) -> Iterator[Found]:
-    """A speed-up divides by something else than what it is compared with."""
-    yield from _both_models(file)
-    yield from _without_draft(file)
-
-
-def _means(file: ResultFile) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for figure in file.figures:
-        values.setdefault(figure.name, []).append(figure.value)
-    return {name: sum(found) / len(found) for name, found in values.items()}
-
-
-def _paths(file: ResultFile, name: str) -> tuple[str, ...]:
-    return tuple(figure.path for figure in file.figures if figure.name == name)
-
-
-def _both_models(file: ResultFile) -> Iterator[Found]:
-    """D: (A + B) / B where the question is B alone / B."""
-    means = _means(file)
-    stated, wall = means.get("parallel.parallel_speedup"), means.get("parallel.wall_clock_total")
-    alone = [r.times["total_time"] for r in file.of(file.target) if "total_time" in r.times]
-    if not stated or not wall or not alone:
-        return
-    mean = sum(alone) / len(alone)
-    if mean <= 0 or abs(stated / (mean / wall) - 1) <= CLOSE:
-        return
-    yield Found(
-        f"The stated parallel speed-up of {stated:.2f} divides the time of both models one after "
-        f"another by the parallel time; against {name_of(file, file.target)} alone it is "
-        f"{mean / wall:.3f}.",
-        figures={"stated": stated, "against_target_alone": mean / wall},
-        correction=f"{mean / wall:.3f}",
-        paths=_paths(file, "parallel.parallel_speedup"),
-    )
-
-
-def _without_draft(file: ResultFile) -> Iterator[Found]:
-    """F4: the speculative time leaves the draft's own time out."""
-    means = _means(file)
-    spent, draft = means.get("sd_time_ms"), means.get("egpt_draft_ms")
-    parts = [means.get(key) for key in ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")]
-    alone = means.get("vl_time_ms")
-    known = [part for part in parts if part is not None]
-    if not spent or not draft or not alone or len(known) < 3:
-        return
-    if abs(sum(known) / spent - 1) > CLOSE:
-        return
-    full = spent + draft + means.get("egpt_prefill_ms", 0.0)
-    yield Found(
-        f"The speculative time of {spent:,.0f} ms leaves the draft's own {full - spent:,.0f} ms "
-        f"out; with it the speed-up of {means.get('speedup', alone / spent):.2f} is "
-        f"{alone / full:.2f} one after another.",
-        figures={"stated_ms": spent, "with_draft_ms": full, "speedup": alone / full},
-        correction=f"{alone / full:.2f}",
-        paths=_paths(file, "speedup"),
-    )
-
-
-def cost_ratios(file: ResultFile) -> Iterator[Found]:
-    """A cost ratio of whole answers stands where the one per token is needed."""
-    found = comparing.acceptance(file)
-    ratio = found.cost_ratio if found else None
-    claims = [claim for claim in file.claims if _RATIO.search(claim.path)]
-    claims += [claim for claim in file.claims if claim.path.endswith(".avg_c_ratio")]
-    whole = _whole_ratio(file)
-    for claim in claims[:1]:
-        if whole is None or abs(claim.stated / whole - 1) > 0.1:
-            continue
-        per_token = "" if ratio is None else f"; per token it is {ratio:.3f}"
-        theory = next((c for c in file.claims if c.path.endswith("theoretical_speedup")), None)
-        yield Found(
-            f"{claim.path} of {claim.stated:.3f} is the ratio of whole answers, and answers differ "
-            f"in length{per_token}"
-            + (
-                f"; the theoretical speed-up of {theory.stated:.3f} rests on it." if theory else "."
-            ),
-            figures={"stated": claim.stated, **({} if ratio is None else {"per_token": ratio})},
-            correction="" if ratio is None else f"{ratio:.3f}",
-            paths=_claimed(claim, theory),
-        )
-
-
-def _claimed(*claims: Claim | None) -> tuple[str, ...]:
-    return tuple(claim.path for claim in claims if claim)
-
-
-def _whole_ratio(file: ResultFile) -> float | None:
-    """Mean total of the draft over mean total of the target, from the rows."""
-    means = []
-    for model in (file.draft, file.target):
-        keys = [key for key, part in file.group.stages.items() if part == "total"]
-        values = [r.times[k] for r in file.of(model) for k in keys if k in r.times]
-        if not values or sum(values) <= 0:
-            return None
-        means.append(sum(values) / len(values))
-    return means[0] / means[1]
+FEW_PAIRS = 5
 
 
 def estimates(file: ResultFile) -> Iterator[Found]:
@@ -145,19 +46,19 @@ def chance(file: ResultFile) -> Iterator[Found]:
     if file.own or not file.draft:
         return
     found = comparing.acceptance(file)
-    if found is None or not found.rate or not found.shuffled or found.pairs < 5:
+    if found is None or not found.rate or not found.shuffled or found.says_something is not False:
         return
-    if found.rate.value > found.shuffled.high:
-        return
+    low, high = found.shuffled.interval or (found.shuffled.value, found.shuffled.value)
+    few = f" ({found.pairs} pairs alone)" if found.pairs < FEW_PAIRS else ""
     yield Found(
-        f"{found.rate.value:.1%} of the ids match by position, and {found.shuffled.value:.1%} "
-        f"({found.shuffled.low:.1%} to {found.shuffled.high:.1%}) where the samples are shuffled: "
+        f"{found.rate.value:.1%} of the ids match by position{few}, and "
+        f"{found.shuffled.value:.1%} ({low:.1%} to {high:.1%}) where the samples are shuffled: "
         "the match says nothing about the images.",
         figures={
             "position_rate": found.rate.value,
             "shuffled_rate": found.shuffled.value,
-            "shuffled_low": found.shuffled.low,
-            "shuffled_high": found.shuffled.high,
+            "shuffled_low": low,
+            "shuffled_high": high,
         },
         paths=tuple(record.path for record in file.of(file.draft)),
     )
@@ -170,7 +71,7 @@ def equality(file: ResultFile) -> Iterator[Found]:
                  and r.sizes.get("temperature", 0) > 0 and "seed" not in r.sizes]  # fmt: skip
         if found:
             yield Found(
-                f"{len(found):,} sampled answers without a seed are called verified.",
+                f"{many(len(found), 'answer')} sampled without a seed: none can be verified.",
                 found,
                 {"temperature": found[0].sizes["temperature"]},
             )
@@ -180,31 +81,56 @@ def equality(file: ResultFile) -> Iterator[Found]:
     if sampled and claims:
         yield Found(
             f"{claims[0].path} compares outputs, but the run sampled (config.{sampled[0]} is "
-            f"{file.config[sampled[0]]!r}): equality can neither hold nor fail.",
+            f"{quoted(file.config[sampled[0]])}): equality can neither hold nor fail.",
             figures={"stated": claims[0].stated},
-            paths=_claimed(*claims),
+            paths=tuple(claim.path for claim in claims),
         )
 
 
 def lossless(file: ResultFile) -> Iterator[Found]:
     """Speculative answers that differ from the target's own: greedy ones would not."""
+    ways = [] if file.own else _ways(file)
+    changed = [(model, found, compared) for model, found, compared in ways if found]
+    if not changed:
+        return
+    told = [f"{share(len(found), compared, 'answer')} of {name_of(file, model)}"
+            for model, found, compared in changed]  # fmt: skip
+    total = sum(len(found) for _, found, _ in changed)
+    if len(told) > 1:
+        counts = [len(found) for _, found, _ in changed]
+        compared = sum(compared for _, _, compared in changed)
+        told = [
+            f"{total:,} of {compared:,} answers ({min(counts):,} to {max(counts):,} in each of "
+            f"{len(changed)} ways to draft, of {len(ways)})"
+        ]
+    yield Found(
+        f"Speculation changed {told[0]}: greedy speculation would keep the target's own.",
+        [record for _, found, _ in changed for record in found],
+        {"different": float(total), "compared": float(sum(n for _, _, n in changed)),
+         "ways": float(len(changed))},
+        model=changed[0][0] if len(changed) == 1 else "",
+    )  # fmt: skip
+
+
+def _ways(file: ResultFile) -> list[tuple[str, list[Record], int]]:
+    """(name, answers that are not the target's own, answers compared) of each way to speculate."""
+    found = []
     for model in file.models:
         alone = {"sd": file.target}.get(model, "baseline")
-        if file.own or model == alone or alone not in file.models or model == file.draft:
+        if model in (alone, file.draft) or alone not in file.models:
             continue
-        if alone != "baseline" and model != "sd":
-            continue
-        texts = {(r.sample, r.question): (r.ids, r.text) for r in file.of(alone)}
-        both = [r for r in file.of(model) if (r.sample, r.question) in texts]
-        found = [r for r in both if (r.ids, r.text) != texts[r.sample, r.question]]
-        if found:
-            yield Found(
-                f"{name_of(file, model)}: {len(found):,} of {len(both):,} speculative answers are "
-                "not the target's own; greedy speculation would keep every one.",
-                found,
-                {"different": float(len(found)), "compared": float(len(both))},
-                model=model,
-            )
+        pairs = comparing.matched(file, model, alone, corrected=False)
+        same = [(mine, equal) for mine, own in pairs if (equal := _same(mine, own)) is not None]
+        if same:
+            found.append((model, [mine for mine, equal in same if not equal], len(same)))
+    return found
+
+
+def _same(mine: Record, own: Record) -> bool | None:
+    """By the ids of both, else by their texts; None where neither is there twice."""
+    if mine.ids is not None and own.ids is not None:
+        return mine.ids == own.ids
+    return None if mine.text is None or own.text is None else mine.text == own.text
 
 
 def _samples(key: str, value: object) -> bool:

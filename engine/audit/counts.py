@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.audit.finding import Found, name_of, share
+from engine.acceptance import Pair
+from engine.audit.finding import Found, many, name_of, share, verb
 from engine.records import comparing, correct
 from engine.records.identity import CLIP_ID, IMAGE_ID
-from engine.records.types import BOS, EOS, Record, ResultFile
+from engine.records.types import BOS, Record, ResultFile
 
 PLACEHOLDERS = {IMAGE_ID, CLIP_ID, -200}
 MANY_PLACEHOLDERS = 100
-CAPPED_FROM = 3
-SHIFT_GAIN = 2.0
+BOS_SHARE = 0.9
+MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
 WORDS = correct.WORDS
 
 
@@ -28,16 +29,27 @@ def sliced(file: ResultFile) -> Iterator[Found]:
             worst = min(found, key=lambda record: record.tokens or 0)
             words = len((worst.text or "").split())
             yield Found(
-                f"{name_of(file, model)}: {share(len(found), len(records))} answers lack the "
-                f"beginning of their token ids; one counts {worst.tokens:.0f} tokens for a text "
-                f"of {words} words.",
+                f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+                f"{verb(len(found), 'lacks', 'lack')} the first token ids; one counts "
+                f"{many(int(worst.tokens or 0), 'token')} for a text of {many(words, 'word')}.",
                 found,
                 {"tokens": float(worst.tokens or 0), "words": float(words)},
-                "60 tokens were added to their counts; their ids stay out of acceptance."
-                if not file.own
-                else "",
+                "" if file.own else _mended(file, model),
                 model,
             )
+
+
+def _mended(file: ResultFile, model: str) -> str:
+    """What is done about slices, and what acceptance is with and without the answers cut."""
+    text = f"{correct.SLICE} tokens were added to each such count; the ids cannot be restored"
+    every = comparing.variants(file)
+    kept, whole = every.get("main"), every.get("without_sliced")
+    if model != file.draft or kept is None or kept.rate is None:
+        return f"{text}."
+    text += f" and are compared as they are: {kept.rate.value:.1%} of the ids match by position"
+    if whole is None or whole.rate is None:
+        return f"{text}, and no pair is left without these answers."
+    return f"{text}, {whole.rate.value:.1%} in the {many(whole.pairs, 'pair')} without them."
 
 
 def _is_sliced(record: Record, file: ResultFile) -> bool:
@@ -56,8 +68,11 @@ def prompt_counted(file: ResultFile) -> Iterator[Found]:
         if not found:
             continue
         cut = [correct.prompt_ids(record.ids) for record in found]
-        mended = [r.tokens for r in file.of(model, corrected=True) if r.tokens is not None]
-        before = [r.tokens for r in records if r.tokens is not None]
+        paths = {record.path for record in found}
+        before, mended = (
+            [r.tokens for r in file.of(model, after) if r.path in paths and r.tokens is not None]
+            for after in (False, True)
+        )
         figures = {"prompt_ids": float(max(cut)), "tokens_recorded": _mean(before)}
         text = f"{_mean(before):.1f} tokens on average"
         if all(cut):
@@ -65,7 +80,7 @@ def prompt_counted(file: ResultFile) -> Iterator[Found]:
             text += f" are {_mean(mended):.1f} new ones"
         yield Found(
             f"{name_of(file, model)}: the prompt is counted as output in "
-            f"{share(len(found), len(records))} answers; {text}.",
+            f"{share(len(found), len(records), 'answer')}; {text}.",
             found,
             figures,
             f"The first {max(cut)} ids were taken off." if all(cut) else "",
@@ -83,19 +98,21 @@ def _holds_prompt(record: Record) -> bool:
 
 def beyond_limit(file: ResultFile) -> Iterator[Found]:
     """More new tokens than the run was allowed to make."""
+    prompted = {record.path for record in file.corrected if "prompt" in record.marks}
     for model in file.models:
         found = []
         for record in file.of(model):
             limit = _limit(record, file)
-            if _holds_prompt(record):
+            if _holds_prompt(record) or record.path in prompted:
                 continue  # said once
             if limit and record.tokens is not None and record.tokens > limit:
                 found.append((record, limit))
         if found:
             record, limit = max(found, key=lambda pair: pair[0].tokens or 0)
             yield Found(
-                f"{name_of(file, model)}: {len(found):,} answers have more tokens than the limit; "
-                f"one counts {record.tokens:,.0f} where {limit:,.0f} were allowed.",
+                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{verb(len(found), 'has', 'have')} more tokens than the limit; one counts "
+                f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
                 [one for one, _ in found],
                 {"tokens": float(record.tokens or 0), "max_new_tokens": limit},
                 model=model,
@@ -124,8 +141,9 @@ def count_and_ids(file: ResultFile) -> Iterator[Found]:
         if found:
             one = found[0]
             yield Found(
-                f"{name_of(file, model)}: {len(found):,} answers state another count than they "
-                f"have ids; the first says {one.tokens:,.0f} and has {len(one.ids or ()):,}.",
+                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{verb(len(found), 'states', 'state')} another count than there are ids; the "
+                f"first says {one.tokens:,.0f} and has {len(one.ids or ()):,}.",
                 found,
                 {"stated": float(one.tokens or 0), "ids": float(len(one.ids or ()))},
                 model=model,
@@ -139,8 +157,9 @@ def begins_with_bos(file: ResultFile) -> Iterator[Found]:
         found = [r for r in records if r.ids and r.ids[0] == BOS and not _holds_prompt(r)]
         if found:
             yield Found(
-                f"{name_of(file, model)}: {share(len(found), len(records))} answers begin with the "
-                "begin-of-text id, which no model produced.",
+                f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+                f"{verb(len(found), 'begins', 'begin')} with the begin-of-text id, which no model "
+                "produced.",
                 found,
                 {"first_id": float(BOS)},
                 model=model,
@@ -149,93 +168,55 @@ def begins_with_bos(file: ResultFile) -> Iterator[Found]:
 
 def bos_matched(file: ResultFile) -> Iterator[Found]:
     """A file's matched tokens are one more per sample than its ids allow."""
-    stated = {f.sample: f.value for f in file.figures if f.name == "acceptance.matched_tokens"}
-    totals = {f.sample: f.value for f in file.figures if f.name == "acceptance.total_tokens"}
-    if not stated or not totals:
+    rows = _stated_matches(file)
+    counted = [row for row in rows if row[0] == row[2].matched + 1]
+    stated, compared = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    if not counted or len(counted) < BOS_SHARE * len(rows) or compared <= len(rows):
         return
-    pairs = [p for p in comparing.pairs_of(file, file.draft, file.target) if p.sample in stated]
-    real = sum(pair.matched for pair in pairs)
-    recorded = sum(stated[pair.sample] for pair in pairs)
-    compared = sum(totals.values())
-    counted = all(stated[pair.sample] == pair.matched + 1 for pair in pairs)
-    if pairs and counted and compared > len(pairs):
-        rate = comparing.acceptance(file)
-        ours = rate.rate.value if rate and rate.rate else 0.0
-        yield Found(
-            f"The file's token-level acceptance of {recorded / compared:.1%} counts the "
-            f"begin-of-text id as a match in every sample: {recorded:.0f} matches are {real}.",
-            figures={
-                "stated_matched": recorded,
-                "matched": float(real),
-                "stated_rate": recorded / compared,
-                "rate_without_bos": real / (compared - len(pairs)),
-                "position_rate": ours,
-            },
-            correction=f"Without it {real / (compared - len(pairs)):.1%} are left.",
-            paths=tuple(f.path for f in file.figures if f.name == "acceptance.matched_tokens"),
-        )
+    real, left = sum(pair.matched for _, _, pair in rows), compared - len(counted)
+    found = comparing.acceptance(file)
+    exact = len(counted) == len(rows)
+    where = "every sample" if exact else share(len(counted), len(rows), "sample")
+    yield Found(
+        f"The file's token-level acceptance of {stated / compared:.1%} counts the begin-of-text id "
+        f"as a match in {where}: {stated:,.0f} matches are {real:,}.",
+        figures={
+            "stated_matched": stated,
+            "matched": float(real),
+            "samples": float(len(rows)),
+            "samples_with_bos": float(len(counted)),
+            "stated_rate": stated / compared,
+            "rate_without_bos": real / left,
+            "position_rate": found.rate.value if found and found.rate else 0.0,
+        },
+        correction=f"Without it {real / left:.1%} are left.",
+        paths=tuple(f.path for f in file.figures if f.name == MATCHED),
+    )
 
 
-def capped(file: ResultFile) -> Iterator[Found]:
-    """Every answer has the same length and none ends by itself."""
-    for model in file.models:
-        records = [r for r in file.of(model, corrected=True) if r.ids]
-        lengths = {len(record.ids or ()) for record in records}
-        ended = sum(1 for record in records if record.ids and record.ids[-1] == EOS)
-        if len(records) < CAPPED_FROM or len(lengths) != 1 or ended:
-            continue
-        if file.own and all("stop:length" in record.marks for record in records):
-            continue  # our rows say so themselves
-        yield Found(
-            f"{name_of(file, model)}: every answer stops at {lengths.copy().pop()} tokens without "
-            "an end: its lengths and times are the limit's, not the model's.",
-            records,
-            {"tokens": float(lengths.pop()), "ended": 0.0},
-            model=model,
-        )
+def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
+    """(stated matches, stated comparisons, its ids) of each row that has all three.
+
+    By the row, not by its sample's name: a sample may stand there twice.
+    """
+    stated, totals = (
+        {_row(figure.path): figure.value for figure in file.figures if figure.name == name}
+        for name in (MATCHED, COMPARED)
+    )
+    drafts, targets = (
+        {_row(record.path): record.ids for record in file.of(model, True) if record.ids is not None}
+        for model in (file.draft, file.target)
+    )
+    return [
+        (stated[row], totals[row], Pair(row, drafts[row], targets[row]))
+        for row in stated
+        if row in totals and row in drafts and row in targets
+    ]
 
 
-def first_token_missing(file: ResultFile) -> Iterator[Found]:
-    """Texts begin inside a sentence, or a draft fits the target only one id later."""
-    for model in file.models:
-        records = [record for record in file.of(model) if record.text and record.text.strip()]
-        found = [record for record in records if _begins_inside(str(record.text).strip())]
-        if len(found) >= max(3, 0.8 * len(records)) and not file.own:
-            yield Found(
-                f"{name_of(file, model)}: {share(len(found), len(records))} answers begin in the "
-                f"middle of a sentence ({str(found[0].text).strip()[:24]!r}): the first token is "
-                "missing.",
-                found,
-                {"answers": float(len(found))},
-                model=model,
-            )
-    yield from _shifted(file)
-
-
-def _begins_inside(text: str) -> bool:
-    """Lower case first although the text begins its later sentences with capitals."""
-    later = [part.lstrip()[:1] for part in text.split(". ")[1:]]
-    return text[0].islower() and any(letter.isupper() for letter in later)
-
-
-def _shifted(file: ResultFile) -> Iterator[Found]:
-    for model in file.models:
-        if model not in ("adapter", "adapted"):
-            continue
-        plain, later = (
-            sum(pair.matched for pair in comparing.pairs_of(file, model, file.target, shift=shift))
-            for shift in (0, 1)
-        )
-        if later > SHIFT_GAIN * max(plain, 1):
-            yield Found(
-                f"{name_of(file, model)}: its ids match the target {later:,} times from the "
-                f"target's second id and {plain:,} times from the first: its first token is "
-                "missing.",
-                file.of(model),
-                {"matched": float(plain), "matched_shifted": float(later)},
-                "The shifted comparison is shown beside the plain one.",
-                model,
-            )
+def _row(path: str) -> str:
+    """ "results[3" of "results[3].eventgpt", the same for all that stands in one row."""
+    return path.partition("].")[0]
 
 
 def _mean(values: list[float]) -> float:

@@ -89,5 +89,18 @@ def name_of(file: ResultFile, model: str) -> str:
     return claimed if claimed.lower() == model.lower() else f"{claimed} ({model})"
 
 
-def share(part: int, whole: int) -> str:
-    return f"all {whole:,}" if part == whole else f"{part:,} of {whole:,}"
+def many(count: int, noun: str) -> str:
+    """ "1 sample", "2,220 samples"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def share(part: int, whole: int, noun: str) -> str:
+    """ "all 5 answers", "1 of 5 answers", "the only answer"."""
+    if part == whole:
+        return f"all {many(whole, noun)}" if whole > 1 else f"the only {noun}"
+    return f"{part:,} of {many(whole, noun)}"
+
+
+def verb(count: int, one: str, several: str) -> str:
+    """The form of a verb that so many things take."""
+    return one if count == 1 else several

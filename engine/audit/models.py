@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from engine.audit.finding import Found, name_of, share
+from engine.audit.finding import Found, many, name_of, share, verb
 from engine.records import correct
 from engine.records.identity import EVENT_TEXT, EVENT_TOKENS
 from engine.records.types import NAMES, Record, ResultFile
@@ -44,7 +44,8 @@ def one_image(file: ResultFile) -> Iterator[Found]:
         if found:
             tokens = found[0].context or 0
             yield Found(
-                f"{name_of(file, model)}: {len(found):,} answers were given from one event image "
+                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{verb(len(found), 'was', 'were')} given from one event image "
                 f"(a context of {tokens:,.0f}; five images pool to 582 visual tokens): these are "
                 "not the model's features, and its answers cannot equal generate()'s.",
                 found,
@@ -70,7 +71,7 @@ def doubled_context(file: ResultFile) -> Iterator[Found]:
             tokens = found[0].context or 0.0
             yield Found(
                 f"{name_of(file, model)}: the context of {tokens:,.0f} counts 2,048 visual tokens "
-                f"twice in {share(len(found), len(file.of(model)))} records; "
+                f"twice in {share(len(found), len(file.of(model)), 'record')}; "
                 f"{tokens - 2048:,.0f} were read.",
                 found,
                 {"stated": tokens, "corrected": tokens - 2048},
@@ -122,12 +123,19 @@ def _repeating(file: ResultFile, model: str, records: tuple[Record, ...]) -> Ite
     found = [record for record in records if _repeats(record)]
     if found:
         yield Found(
-            f"{name_of(file, model)}: {share(len(found), len(records))} answers repeat one token "
-            f"({(found[0].text or 'no text').strip()[:24]!r}): they are no answers.",
+            f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+            f"{verb(len(found), 'repeats', 'repeat')} one token "
+            f"({_shown(found[0])}): no real answer does.",
             found,
             {"answers": float(len(found))},
             model=model,
         )
+
+
+def _shown(record: Record) -> str:
+    if record.text and record.text.strip():
+        return repr(record.text.strip()[:24])
+    return f"id {Counter(record.ids or ('unknown',)).most_common(1)[0][0]}"
 
 
 def _repeats(record: Record) -> bool:
@@ -146,8 +154,8 @@ def _empty(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iterato
              if record.text is not None and not record.text.strip() and not file.own]  # fmt: skip
     if found:
         yield Found(
-            f"{name_of(file, model)}: {share(len(found), len(records))} answers are empty; their "
-            "times are not those of an answer.",
+            f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+            f"{verb(len(found), 'is', 'are')} empty; such times are not those of an answer.",
             found,
             {"answers": float(len(found))},
             model=model,
@@ -159,10 +167,11 @@ def failures(file: ResultFile) -> Iterator[Found]:
     if not file.failures or file.own:
         return
     tried = file.samples + len(file.failures)
+    failed = share(len(file.failures), tried, "sample")
     if file.status == "failed":
-        text = f"All {tried:,} samples failed; the file holds no figure"
+        text = f"{failed[0].upper()}{failed[1:]} failed; the file holds no figure"
     else:
-        text = f"{len(file.failures):,} of {tried:,} samples failed and are in none of the means"
+        text = f"{failed} failed and {verb(len(file.failures), 'is', 'are')} in none of the means"
     yield Found(
         f"{text}. The first says: {file.failures[0].message}.",
         figures={"failed": float(len(file.failures)), "tried": float(tried)},
@@ -171,20 +180,23 @@ def failures(file: ResultFile) -> Iterator[Found]:
 
 
 def unusable(file: ResultFile) -> Iterator[Found]:
-    """Values that could not be used: text for numbers, NaN, Infinity, negative times."""
+    """Values that could not be used: text for numbers, NaN, Infinity, negative times, no object."""
     kinds = {
-        "text": "are text instead of numbers",
-        "finite": "are no finite numbers",
-        "negative": "are negative",
-        "type": "are of another type",
+        "text": ("is text instead of a number", "are text instead of numbers"),
+        "finite": ("is no finite number", "are no finite numbers"),
+        "negative": ("is negative", "are negative"),
+        "type": ("is of another type", "are of another type"),
     }
     for kind, words in kinds.items():
         found = [problem for problem in file.problems if problem.kind == kind]
         if found:
+            which = "" if len(found) == 1 else "the first: "
             yield Found(
-                f"{len(found):,} values {words} (the first: {found[0].path}, {found[0].message}).",
+                f"{many(len(found), 'value')} {verb(len(found), *words)} "
+                f"({which}{found[0].path}, {found[0].message}).",
                 figures={"values": float(len(found))},
-                correction="They are left out.",
+                correction="What cannot be used is left out; sums and means that lack a value are "
+                "called wrong only where no such value could explain them.",
                 paths=tuple(problem.path for problem in found),
             )
 
@@ -198,10 +210,11 @@ def duplicates(file: ResultFile) -> Iterator[Found]:
         counts = Counter((record.sample, record.question) for record in records)
         found = [r for r in records if counts[r.sample, r.question] > 1]
         if found:
+            times = counts[found[0].sample, found[0].question]
             yield Found(
-                f"{name_of(file, model)}: {len(found):,} records share a sample with another "
-                f"({found[0].sample[:40]!r} is there {counts[found[0].sample, found[0].question]} "
-                "times); pairs take the first.",
+                f"{name_of(file, model)}: {len(found):,} records share a sample and question with "
+                f"another ({found[0].sample[:40]!r} is there {times:,} times); pairs of answers "
+                "take the first, means count every one.",
                 found,
                 {"records": float(len(found))},
                 model=model,
@@ -220,8 +233,9 @@ def one_sided(file: ResultFile) -> Iterator[Found]:
         alone = [record for key, record in mine.items() if key not in other]
         if alone:
             yield Found(
-                f"{len(alone):,} samples have an answer of {name_of(file, names[0])} and none of "
-                f"{name_of(file, names[1])}: means of the two are over different samples.",
+                f"{many(len(alone), 'sample')} {verb(len(alone), 'has', 'have')} an answer of "
+                f"{name_of(file, names[0])} and none of {name_of(file, names[1])}: means of the "
+                "two are over different samples.",
                 alone,
                 {"samples": float(len(alone))},
                 model=names[0],

@@ -1,4 +1,4 @@
-"""Rules about times: warm-up, totals, stages that were never measured, units.
+"""Rules about times: warm-up, totals, stages that were never measured.
 
 Boundary: each function yields what it found and says nothing otherwise.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from engine.audit.finding import Found, name_of
-from engine.records import correct
-from engine.records.correct import part_of, stage_sum
+from engine.audit.finding import Found, many, name_of, verb
+from engine.records import claims, correct
+from engine.records.correct import is_whole, part_of, stage_sum, stages_of
 from engine.records.types import Claim, Record, ResultFile, milliseconds
 
-MEAN_SHIFT = 0.05
 TOLERANCE = 0.02
 OWN_SLACK_MS = 0.5
-UNIT_LOW, UNIT_HIGH = 300.0, 3000.0
-UNIT_FROM = 3
 
 
 def warm_up(file: ResultFile) -> Iterator[Found]:
@@ -28,16 +25,17 @@ def warm_up(file: ResultFile) -> Iterator[Found]:
         if "cold" in record.marks:
             continue  # our own rows say so and stay out of means
         for key, usual in stages.items():
-            yield from _warm_up(file, record, key, usual)
+            values = [one.times[key] for one in records if one.model == record.model
+                      and key in one.times]  # fmt: skip
+            yield _warm_up(file, record, key, usual, values)
 
 
-def _warm_up(file: ResultFile, record: Record, key: str, usual: float) -> Iterator[Found]:
-    values = [one.times[key] for one in file.of(record.model) if key in one.times]
-    mean, rest = sum(values) / len(values), sum(values[1:]) / (len(values) - 1)
-    if mean < (1 + MEAN_SHIFT) * rest:
-        return
-    first = record.times[key]
-    yield Found(
+def _warm_up(
+    file: ResultFile, record: Record, key: str, usual: float, values: list[float]
+) -> Found:
+    """values: of every record looked at, the first one's in front."""
+    first, mean, rest = values[0], statistics.fmean(values), statistics.fmean(values[1:])
+    return Found(
         f"{name_of(file, record.model)}: the first {key} took {_ms(key, first)}, the median of the "
         f"others is {_ms(key, usual)}: a warm-up makes the mean {mean / rest:.2f} times as long.",
         [record],
@@ -48,13 +46,19 @@ def _warm_up(file: ResultFile, record: Record, key: str, usual: float) -> Iterat
 
 
 def _ms(key: str, value: float) -> str:
-    return f"{milliseconds(key, value):,.4g} ms"
+    found = milliseconds(key, value)
+    return f"{found:,.0f} ms" if found >= 10_000 else f"{found:,.4g} ms"
 
 
 def totals(file: ResultFile) -> Iterator[Found]:
     """A record's total is not the sum of its stages."""
     for model in file.models:
-        found = [record for record in file.of(model) if _gap(record, file)]
+        known = stages_of(file.of(model), file.group)
+        found = [
+            record
+            for record in file.of(model)
+            if (file.own or is_whole(record, file.group, known)) and _gap(record, file)
+        ]
         if found:
             one = max(found, key=lambda record: abs(_gap(record, file)))
             total = part_of(one, file.group, "total")
@@ -62,7 +66,8 @@ def totals(file: ResultFile) -> Iterator[Found]:
             if total is None or stages is None:
                 continue
             yield Found(
-                f"{name_of(file, model)}: {len(found):,} totals are not the sum of their stages; "
+                f"{name_of(file, model)}: {many(len(found), 'total')} "
+                f"{verb(len(found), 'is not the sum of its', 'are not the sum of their')} stages; "
                 f"{one.path} says {_ms(total[0], total[1])}, its stages make "
                 f"{_ms(total[0], stages)}.",
                 found,
@@ -92,9 +97,9 @@ def left_out(file: ResultFile) -> Iterator[Found]:
         model = next((one for one in file.models if f"{one}." in claim.path), "")
         if not claim.path.rsplit(".", 1)[-1].startswith("total_time") or not model:
             continue
-        means = _stage_means(file, model)
+        means, lost = _stage_means(file, model)
         full = sum(means.values())
-        missing = [key for key in means if _lacks(claim.stated, full, means[key])]
+        missing = [key for key in means if _lacks(claim.stated, full, means[key], lost)]
         if len(means) > 1 and missing:
             yield Found(
                 f"{name_of(file, model)}: the stated total of {claim.stated:.4f} s leaves "
@@ -106,16 +111,23 @@ def left_out(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def _lacks(stated: float, full: float, mean: float) -> bool:
-    """Whether a stated total is all stages but this one, which is not negligible."""
-    return abs(stated - (full - mean)) < 0.005 * full and mean > 0.01 * full
+def _lacks(stated: float, full: float, mean: float, lost: float) -> bool:
+    """Whether a stated total is all stages but this one, which is not negligible and more than the
+    share of records that are not in the means can hide."""
+    return abs(stated - (full - mean)) < 0.005 * stated and mean > (0.01 + lost) * full
 
 
-def _stage_means(file: ResultFile, model: str) -> dict[str, float]:
+def _stage_means(file: ResultFile, model: str) -> tuple[dict[str, float], float]:
+    """Mean stages of the records that have them all, in the group's order, and the share that
+    does not."""
     records = file.of(model)
-    keys = [key for key, part in file.group.stages.items() if part != "total"]
-    values = {key: [r.times[key] for r in records if key in r.times] for key in keys}
-    return {key: sum(found) / len(found) for key, found in values.items() if found}
+    known = stages_of(records, file.group)
+    whole = [record for record in records if is_whole(record, file.group, known)]
+    if not whole:
+        return {}, 1.0
+    means = {key: statistics.fmean(record.times[key] for record in whole)
+             for key in file.group.stages if key in known}  # fmt: skip
+    return means, 1 - len(whole) / len(records)
 
 
 def placeholder(file: ResultFile) -> Iterator[Found]:
@@ -124,10 +136,10 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
         records = file.of(model)
         for key in keys:
             most = max(record.times[key] for record in records if key in record.times)
+            longest = f"never takes more than {1000 * milliseconds(key, most):.2g} microseconds"
             yield Found(
-                f"{name_of(file, model)}: {key} never takes more than "
-                f"{1000 * milliseconds(key, most):.2g} microseconds: it is a placeholder, the "
-                "stage was not measured.",
+                f"{name_of(file, model)}: {key} {longest if most else 'is always 0'}: it is a "
+                "placeholder, the stage was not measured.",
                 records,
                 {"longest": most},
                 "It is shown as not measured, not as 0.",
@@ -144,35 +156,6 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def units(file: ResultFile) -> Iterator[Found]:
-    """Some records are a thousand times the others: two units are mixed."""
-    for model in file.models:
-        rated = [(record, rate) for record in file.of(model) if (rate := _rate(record, file))]
-        if len(rated) < UNIT_FROM:
-            continue
-        usual = statistics.median(rate for _, rate in rated)
-        found = [(r, rate / usual) for r, rate in rated if _thousandfold(rate / usual)]
-        if found:
-            yield Found(
-                f"{name_of(file, model)}: {len(found):,} times are about a thousand times the "
-                f"others' ({found[0][1]:,.4g}): seconds and milliseconds are mixed.",
-                [record for record, _ in found],
-                {"ratio": found[0][1]},
-                model=model,
-            )
-
-
-def _thousandfold(ratio: float) -> bool:
-    return any(UNIT_LOW < one < UNIT_HIGH for one in (ratio, 1 / ratio))
-
-
-def _rate(record: Record, file: ResultFile) -> float | None:
-    """Milliseconds in all per token, or in all where no tokens are counted."""
-    total = part_of(record, file.group, "total")
-    value = milliseconds(*total) if total else stage_sum(record, file.group)
-    return value / max(record.tokens or 1.0, 1.0) if value else None
-
-
 def summaries(file: ResultFile) -> Iterator[Found]:
     """A figure of the summary is not what its rows give."""
     said = {path for found in left_out(file) for path in found.paths}
@@ -187,6 +170,4 @@ def summaries(file: ResultFile) -> Iterator[Found]:
 
 
 def _contradicted(claim: Claim) -> bool:
-    if claim.rows is None:
-        return False
-    return abs(claim.stated - claim.rows) > max(0.005 * abs(claim.rows), 1e-6)
+    return claim.rows is not None and not claims.close(claim.stated, claim.rows)

@@ -25,7 +25,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "stop_after", "out")  # fmt: skip
+            "max_new_tokens", "frames", "mode", "batch", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -44,6 +44,9 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, help="the limit of a natural length")
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
+    sub.add_argument(
+        "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
+    )
     sub.add_argument(
         "--stop-after", type=int, help=f"failures in a row that give a model up ({STOP_AFTER})"
     )
@@ -91,6 +94,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
         "cache": options.cache,
         "frames": options.frames,
         "mode": options.mode,
+        "batch": options.batch,
         "stop_after": options.stop_after,
     }
     plan = Plan(

@@ -45,7 +45,6 @@ def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | Non
     cpus, gpus = per_worker(options.per_worker or "")
     address = options.address or settings.load().ray_address or LOCAL
     wanted = ClusterOptions(address, options.workers, cpus, gpus)
-    if options.order == "interleaved":
-        wanted.refuse_turns()
+    wanted.refuse(options.order or "", options.batch or 1)
     say(f"Connecting to Ray at {address} ..." if address != LOCAL else "Starting Ray ...")
     return ClusterExecutor(wanted)

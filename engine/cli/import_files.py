@@ -10,10 +10,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.acceptance import GAMMA
+from engine.acceptance import GAMMA, amount
 from engine.audit import Finding, audit
 from engine.cli.common import add_json, out, say
 from engine.errors import BadInput
+from engine.headlines import headlines
 from engine.records import parsing, reader, summary
 from engine.records.types import ResultFile, milliseconds
 
@@ -40,10 +41,14 @@ def _run(options: argparse.Namespace) -> int:
             say(file.message)
         files.append(file)
         audited.append((file, audit(file)))
-    if options.save:
+    if options.save is not None:
         _save(options.save, found, files)
-    table = {"files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited]}
-    out(table, "\n\n".join(_text(file, rules) for file, rules in audited), options)
+    table = {
+        "files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited],
+        "claims": [one.as_dict() for one in headlines(files, intervals=False)],
+    }
+    told = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
+    out(table, "\n\n".join(told), options)
     return _code(options.paths, found, files)
 
 
@@ -51,7 +56,7 @@ def _check(options: argparse.Namespace) -> None:
     """What would only fail after all the work fails before it."""
     if not 1 <= options.gamma <= 64:
         raise BadInput(f"--gamma is {options.gamma}: choose a draft length from 1 to 64.")
-    if options.save:
+    if options.save is not None:
         from engine.records import sets
 
         sets.check_name(options.save)
@@ -78,11 +83,14 @@ def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> 
     if not usable:
         raise BadInput("No file could be read: nothing is kept.")
     sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
-    say(f"Kept {len(usable):,} files as {name}.")
+    many = "1 file" if len(usable) == 1 else f"{len(usable):,} files"
+    say(f"Kept {many} as {name}.")
 
 
 def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
-    lines = [f"{file.name}  {file.group}  {file.samples} records, {len(file.failures)} errors"]
+    many = amount(file.samples, file.clips)
+    held = many if "records" in many else f"{many} records"
+    lines = [f"{file.name}  {file.group}  {held}, {len(file.failures)} errors"]
     if file.message:
         lines.append(f"  {file.message}")
     for model in summary.models(file):

@@ -6,7 +6,8 @@
     crew.py          the workers as people and rows see them: node, device, state, rate
     inspection.py    whether a node has the same code, checkpoints and samples as the driver
     link.py          the process that talks to Ray, and the lines that go to it and come from it
-    hub.py           that process: the only module that imports Ray
+    hub.py           that process: an actor on each device, calls and answers
+    joining.py       how it comes to a Ray
     worker.py        what runs in an actor: one device, one model at a time
     parcels.py       plans and samples as JSON, for the way to an actor and back
 

@@ -118,26 +118,25 @@ class _Work:
         if model in self.sitting.given_up:
             return ()
         tasks = self.sitting.plan.tasks((model,))
-        return (t for t in tasks if t not in self.sitting.done and not self._missing(t))
-
-    def _missing(self, task: Task) -> str | None:
-        return self.sitting.missing(task.model, task.sample)
+        return (
+            t for t in tasks if t not in self.sitting.done and not self.sitting.asker.missing(t)
+        )
 
     def _answer_what_nobody_can(self) -> None:
         """Rows of records that lack what a model is shown: no worker is needed to say so."""
         for model in self.sitting.plan.models:
             for task in self.sitting.plan.tasks((model,)):
-                if task not in self.sitting.done and (reason := self._missing(task)):
+                if task not in self.sitting.done and (reason := self.sitting.asker.missing(task)):
                     self._fail(task, reason)
 
     def _fail(self, task: Task, reason: str) -> None:
-        sample = self.sitting.ready.samples[task.sample]
-        self.sitting.keep(task, self.sitting.asker.failed(task, sample, reason))
+        self.sitting.keep([task], [self.sitting.asker.failed(task, reason)])
 
     def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
         """For one worker, numbered on from those of others and of earlier sittings."""
         names = self.sitting.plan.samples
-        able = [s for s in names if s not in lacks and not self.sitting.missing(model, s)]
+        tasks = (Task(model, name, 0, "warmup") for name in names if name not in lacks)
+        able = [task.sample for task in tasks if not self.sitting.asker.missing(task)]
         found = []
         for index in range(self.sitting.plan.warmup if able else 0):
             number = self.warmed[model]
@@ -213,7 +212,7 @@ class _Work:
 
     def _keep(self, worker: str, task: Task, row: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
-        self.sitting.keep(task, row, self.lent.pop(task, 0.0), self.crew.where(worker))
+        self.sitting.keep([task], [row], self.lent.pop(task, 0.0), self.crew.where(worker))
         if not self.tasks.in_flight(worker):
             self.crew[worker].state = "waiting"
         if task.phase == "measured":

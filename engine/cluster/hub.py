@@ -3,8 +3,8 @@
     lines in   start, begin (the run's parcel), accept or refuse a node, call a worker
     lines out  ready or refused, starting, worker (it has begun), done (a call), gone (a worker)
 
-Boundary: the only module that imports Ray.  It knows devices and actors, no tasks; end of input
-ends it, and Ray with it where it has started Ray.
+Boundary: with joining.py the only module that imports Ray.  It knows devices and actors, no tasks;
+end of input ends it, and Ray with it where it has started Ray.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import contextlib
 import json
 import os
 import queue
-import secrets
 import shutil
-import socket
 import sys
 import threading
 import time
@@ -25,14 +23,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.cluster.options import AUTO, LOCAL, host_and_port
+from engine.cluster import joining
+from engine.cluster.joining import Refused, sentence
 from engine.cluster.worker import Worker
 
 LOOK_S = 1.0  # nodes that came or left
 RESTARTS = 3  # of a device's actor without a single answer in between
-STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one parcel
-PROBE_S = 3.0
-_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # what Ray says between them
 Say = Callable[..., None]
 
 
@@ -51,10 +47,6 @@ class Actor:
     calls: set[int] = field(default_factory=set)
 
 
-class Refused(Exception):
-    """A sentence for the user."""
-
-
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever else prints, prints to the log
@@ -69,8 +61,8 @@ def main() -> None:
     if not start:
         return
     try:
-        _prepare_environment(start["address"])
-        _connect(start)
+        joining.prepare_environment(start["address"])
+        joining.connect(start)
         Hub(start, say).run()
     except Refused as error:
         say("refused", reason=str(error))
@@ -79,56 +71,6 @@ def main() -> None:
 
         ray.shutdown()
         shutil.rmtree(start["temp"], ignore_errors=True)
-
-
-def _prepare_environment(address: str) -> None:
-    """What Ray reads when it is imported."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # no GPU asked for: none in sight
-    if address == LOCAL or _on_loopback_alone(address):
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its switch for 127.0.0.1 only
-    if address == LOCAL:
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-
-
-def _on_loopback_alone(address: str) -> bool:
-    """Whether a cluster of this machine cannot be reached by the machine's own address."""
-    if address == AUTO:
-        return False
-    host, port = host_and_port(address)
-    if host not in ("127.0.0.1", "localhost"):
-        return False
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing: the system only chooses its own address
-        own = probe.getsockname()[0]
-        with contextlib.suppress(OSError), socket.create_connection((own, port), PROBE_S):
-            return False
-    return True
-
-
-def _connect(start: dict[str, Any]) -> None:
-    """Joins the cluster, or starts one; Refused with Ray's own reason."""
-    address = start["address"]
-    if address not in (LOCAL, AUTO):
-        try:
-            socket.create_connection(host_and_port(address), PROBE_S).close()
-        except OSError as error:
-            raise Refused(
-                f"No Ray cluster answers at {address} ({error.strerror or error}): check the "
-                "address, and that `ray start` runs there and on this machine."
-            ) from error
-    import ray
-
-    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-    try:
-        if address == LOCAL:
-            local = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
-            ray.init(_temp_dir=start["temp"], **local, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
-        raise Refused(f"Ray cannot be used at {address}: {_sentence(error)}") from error
 
 
 class Hub:
@@ -284,8 +226,8 @@ class Hub:
         if actor.slot.node not in {_short(node) for node in _nodes()}:
             return f"node {actor.slot.node} has left the cluster"
         if isinstance(error, ray.exceptions.RayActorError):
-            return f"its process on node {actor.slot.node} has ended ({_sentence(error)})"
-        return _sentence(error)
+            return f"its process on node {actor.slot.node} has ended ({sentence(error)})"
+        return sentence(error)
 
     def _fit(self, node: dict[str, Any]) -> int:
         """How many workers a node has room for."""
@@ -311,17 +253,6 @@ def _gpus(asked: float | None) -> float:
 
 def _short(node: dict[str, Any]) -> str:
     return str(node["NodeID"])[:8]
-
-
-def _sentence(error: BaseException) -> str:
-    """The line of an error that says most: its cause, without the trace."""
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, BaseException):
-        return f"{type(cause).__name__}: {cause}"
-    detail = str(error).partition(_DETAIL)[2].partition(_ADVICE)[0].strip().rstrip(".")
-    lines = [line.strip() for line in (detail or str(error)).splitlines() if line.strip()]
-    telling = [line for line in lines if "mismatch" in line.lower()]
-    return (telling or lines[:1] or [type(error).__name__])[0].rstrip(".")
 
 
 if __name__ == "__main__":

@@ -38,14 +38,20 @@ class ClusterOptions:
 
     def check(self, plan: Plan) -> None:
         """BadInput for a plan that has no meaning on several workers."""
-        if plan.order == "interleaved":
-            self.refuse_turns()
+        self.refuse(plan.order, plan.batch)
 
-    def refuse_turns(self) -> None:
-        raise BadInput(
-            "Models cannot take turns on a cluster, where each worker holds one model: choose the "
-            "order sequential, or run on this machine alone."
-        )
+    def refuse(self, order: str, batch: int) -> None:
+        """As check(), before there is a plan."""
+        if order == "interleaved":
+            raise BadInput(
+                "Models cannot take turns on a cluster, where each worker holds one model: choose "
+                "the order sequential, or run on this machine alone."
+            )
+        if batch > 1:
+            raise BadInput(
+                f"batch is {batch:,}: on a cluster each sample runs by itself, so choose 1, or run "
+                "on this machine alone."
+            )
 
 
 def _gpus_fit(gpus: float) -> bool:

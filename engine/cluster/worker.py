@@ -55,7 +55,7 @@ class Worker:
                 if other != entry:
                     self.adapter = None
                     registry.unload(other)
-            self.asker = Asker(self.plan, {model: entry})
+            self.asker = Asker(self.plan, self.samples, {model: entry}, None, lambda *_: None)
             self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
         except StageScopeError as error:
             return {"error": str(error)}
@@ -67,7 +67,7 @@ class Worker:
         chosen = self.samples[sample]
         assert self.adapter is not None
         start = time.monotonic()
-        row = self.asker.answer(task, chosen, self.adapter, None)
+        row = self.asker.alone(task, self.adapter)
         busy_s = time.monotonic() - start
         if row["error"] and not provenance.is_here(chosen):
             return {"absent": f"files of sample {sample} are not on this node"}

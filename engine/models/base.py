@@ -69,6 +69,10 @@ class Adapter(ABC):
     def encode(self, prepared: Prepared) -> torch.Tensor:
         """Stage 3: pixels -> visual rows [V, hidden]."""
 
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+        """Stage 3 of several samples: rows [V, hidden] of each, in one pass where that is given."""
+        return [self.encode(one) for one in prepared]
+
     @abstractmethod
     def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
         """Rows [V, hidden] between the prompt's embeddings: [1, context, hidden]."""

@@ -7,6 +7,7 @@ published code does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ class EventGPTAdapter(Adapter):
 
     def encode(self, prepared: Prepared) -> torch.Tensor:
         rows: torch.Tensor = self.model.encode_events(prepared.pixels)
+        return rows
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+        rows: list[torch.Tensor] = self.model.encode_batch([one.pixels for one in prepared])
         return rows
 
     def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:

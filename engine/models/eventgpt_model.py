@@ -8,6 +8,7 @@ pooled to T + (1 + P) rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -99,8 +100,13 @@ class EventGPT(LlamaForCausalLM):
 
         First the mean over each image's tokens (T rows), then the mean over images (1 + P rows).
         """
-        tokens = self.model.feature_adaptor(self.visval_encode(event_tensors))
-        return torch.cat([tokens.mean(dim=1), tokens.mean(dim=0)])
+        return self.encode_batch([event_tensors])[0]
+
+    def encode_batch(self, event_tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """encode_events of several samples, tower to adaptor in one pass; pooled one by one."""
+        tokens = self.model.feature_adaptor(self.visval_encode(torch.cat(list(event_tensors))))
+        samples = tokens.split([len(one) for one in event_tensors])
+        return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in samples]
 
     def embed_prompt(self, input_ids: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """input_ids [1, S] with one EVENT_TOKEN_ID, rows [V, hidden] -> [1, S - 1 + V, hidden]."""

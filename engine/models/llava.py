@@ -5,6 +5,8 @@ Boundary: the family's classes, prompt and encoding; the rest is hf_llava's.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -31,8 +33,12 @@ class LlavaAdapter(PlaceholderAdapter):
         return self.patches + int(keeps_cls)
 
     def encode(self, prepared: Prepared) -> torch.Tensor:
-        rows = self.model.model.get_image_features(prepared.pixels).pooler_output
-        return torch.cat(list(rows))
+        return self.encode_batch([prepared])[0]
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+        pixels = torch.cat([one.pixels for one in prepared])
+        rows = iter(self.model.model.get_image_features(pixels).pooler_output)
+        return [torch.cat(list(islice(rows, len(one.pixels)))) for one in prepared]
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         out: torch.Tensor = self.model.generate(

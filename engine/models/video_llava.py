@@ -46,9 +46,14 @@ class VideoLlavaAdapter(PlaceholderAdapter):
         return pixels
 
     def encode(self, prepared: Prepared) -> torch.Tensor:
-        rows = self.model.model.get_video_features(prepared.pixels[None]).pooler_output
-        flat: torch.Tensor = rows.flatten(0, 1)
-        return flat
+        return self.encode_batch([prepared])[0]
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+        if len({len(one.pixels) for one in prepared}) > 1:  # videos of one call are equally long
+            return super().encode_batch(prepared)
+        pixels = torch.stack([one.pixels for one in prepared])
+        rows = self.model.model.get_video_features(pixels).pooler_output
+        return [one.flatten(0, 1) for one in rows.chunk(len(prepared))]
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         out: torch.Tensor = self.model.generate(

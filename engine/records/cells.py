@@ -23,14 +23,21 @@ class Cells:
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._noted: set[str] = set()
 
     def note(self, kind: str, path: str, message: str) -> None:
-        if len(self.problems) < NOTED:
+        """Once per place: some values are read for a model and again for the sample."""
+        if len(self.problems) < NOTED and path not in self._noted:
+            self._noted.add(path)
             self.problems.append(Problem(kind, path, message))
 
     def number(self, value: object, path: str, time: bool = False) -> float | None:
-        """A float of a sensible size; None and a note for text, NaN, Infinity, negative times."""
-        if value is None or isinstance(value, (bool, list, dict)):
+        """A float of a sensible size; None for null, and for text, true, lists, NaN, Infinity and
+        negative times, which are noted."""
+        if value is None:
+            return None
+        if isinstance(value, (bool, list, dict)):
+            self.note("type", path, f"{quoted(value)} is no number")
             return None
         if isinstance(value, str):
             self.note("text", path, f"{quoted(value)} is text instead of a number")
@@ -47,15 +54,12 @@ class Cells:
             return None
         return found if abs(found) > LEAST else 0.0
 
-    def numbers(self, item: Mapping[str, Any], path: str, keys: Iterable[str]) -> dict[str, float]:
-        """The numbers under these keys, those that are there."""
-        found = {}
-        for key in keys:
-            if key in item and isinstance(item[key], (int, float, str)):
-                value = self.number(item[key], f"{path}.{key}", is_time(key))
-                if value is not None:
-                    found[key] = value
-        return found
+    def numbers(
+        self, item: Mapping[str, Any], path: str, keys: Iterable[str]
+    ) -> dict[str, float | None]:
+        """What stands under these keys, where they are there; None for what is no usable number."""
+        there = (key for key in keys if key in item)
+        return {key: self.number(item[key], f"{path}.{key}", is_time(key)) for key in there}
 
     def text(self, item: Mapping[str, Any], path: str, *keys: str) -> str | None:
         """The first of these keys that holds a text."""
@@ -72,6 +76,8 @@ class Cells:
         for key in keys:
             value = item.get(key)
             if not isinstance(value, list):
+                if isinstance(value, (bool, str, dict)):
+                    self.note("type", f"{path}.{key}", f"{quoted(value)} is no list of token ids")
                 continue
             if not value or (set(map(type, value)) == {int} and _in_range(value)):
                 return tuple(value)
@@ -110,16 +116,16 @@ def question_of(item: Mapping[str, Any]) -> str:
     return next((text[:500] for text in found if isinstance(text, str)), "")
 
 
-def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, object]:
-    """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}.  Lists are left out."""
+def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -> dict[str, object]:
+    """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}.  Lists only where asked for."""
     if not isinstance(value, dict):
         return {}
     found: dict[str, object] = {}
     for key, inner in value.items():
         name = f"{prefix}{key}"
         if isinstance(inner, dict) and depth:
-            found |= flat(inner, f"{name}.", depth - 1)
-        elif not isinstance(inner, (list, dict)):
+            found |= flat(inner, f"{name}.", depth - 1, lists)
+        elif not isinstance(inner, dict) and (lists or not isinstance(inner, list)):
             found[name] = inner
     return found
 
@@ -140,11 +146,18 @@ def is_time(key: str) -> bool:
     return end.endswith(("_time", "_ms")) or end == "time"
 
 
+_WORDS = {"None": "null", "True": "true", "False": "false",
+          "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # fmt: skip
+
+
 def quoted(value: object, most: int = 40) -> str:
-    """A value in a sentence; of a list or an object, which may be nested deep, only its kind."""
+    """A value in a sentence, as JSON spells it; of a list or an object, which may be nested deep,
+    only its kind."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
     text = repr(value)
+    if not isinstance(value, str):
+        text = _WORDS.get(text, text)
     return text if len(text) <= most else f"{text[:most]}..."
 
 

@@ -5,7 +5,7 @@ Boundary: makes pairs of records; the arithmetic is engine.acceptance's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -40,11 +40,9 @@ def pairs_of(
     draft that begins later.  timed: with their times, by default where they are corrected.
     """
     timed = corrected if timed is None else timed
-    others = {_key(record): record for record in reversed(file.of(target, corrected))}
     found = []
-    for record in file.of(draft, corrected):
-        other = others.get(_key(record))
-        if record.ids is not None and other is not None and other.ids is not None:
+    for record, other in matched(file, draft, target, corrected):
+        if record.ids is not None and other.ids is not None:
             times = _times(record, other, file) if timed else (None, None)
             found.append(
                 Pair(
@@ -55,9 +53,27 @@ def pairs_of(
                     *times,
                     record.tokens,
                     other.tokens,
+                    record.clip,
                 )
             )
     return tuple(found)
+
+
+def matched(
+    file: ResultFile, draft: str, target: str, corrected: bool = True
+) -> Iterator[tuple[Record, Record]]:
+    """The answers of two models to the same sample and question, in the draft's order.
+
+    A sample that stands there twice is taken once, by the first record of each; of own runs, where
+    repeats are wanted, each draft's record beside the target's first.
+    """
+    others = {_key(record): record for record in reversed(file.of(target, corrected))}
+    seen: set[tuple[str, str]] = set()
+    for record in file.of(draft, corrected):
+        key = _key(record)
+        if key in others and (file.own or key not in seen):
+            seen.add(key)
+            yield record, others[key]
 
 
 def _key(record: Record) -> tuple[str, str]:

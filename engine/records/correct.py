@@ -2,9 +2,13 @@
 
 The rules and their proof: README, "Published result files".  A corrected record differs only by
 its `marks`:  "sliced" (60 new tokens were cut off the count), "prompt" (the prompt stood in the
-answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the
-stage that shows it), "total" (made of the
-stages), "placeholder:KEY" (a stage that was never measured).
+answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the stage that
+shows it), "total" (made of the stages), "placeholder:KEY" (a stage that was never measured).
+
+Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
+are as good as any: the stage stands there as the mean of the model's other records, and the
+record's total is as much shorter.  So means of stages and of what they leave add up to the mean of
+totals, everywhere.
 
 Boundary: changes records; the sentences about it are the audit's.
 """
@@ -12,7 +16,7 @@ Boundary: changes records; the sentences about it are the audit's.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from engine.records.identity import CLIP_TOKENS, EXPANSION, IMAGE_ID, KEY_FAMILY
@@ -22,7 +26,9 @@ SLICE = 60  # ids of the scripts' prompt, cut off answers that never held it
 ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
 WORDS = 0.8
 PLACEHOLDER_MS = 0.01
-COLD_RATIO = 3.0
+COLD_SHIFT = 0.05
+COLD_RATIO = 2.0
+COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 _TIMED = frozenset("ABCDE")
 
@@ -33,17 +39,42 @@ def corrected(
     """The records in their order, each mended where the file proves it wrong."""
     empty = placeholders(records, group)
     cold = cold_stages(records, group)
+    prompted = {record.model for record in records if prompt_ids(record.ids)}
     found = []
     for record in records:
         identity = identities.get(record.model)
-        mended = _stripped(_sliced(record))
+        mended = _stripped(_sliced(record), record.model in prompted)
         mended = _context(mended, identity)
         mended = _without(mended, empty.get(record.model, ()))
         mended = _total(mended, group)
         if record.path in cold:
-            mended = _mark(mended, "cold", *(f"cold:{key}" for key in cold[record.path]))
+            mended = _warmed(mended, group, _usual(records, record, cold))
         found.append(mended)
     return tuple(found)
+
+
+def _usual(
+    records: Sequence[Record], first: Record, cold: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """Each stage of a warm-up by its mean over the model's records that show none in it."""
+    found = {}
+    for key in cold[first.path]:
+        warm = [r for r in records if r.model == first.model and key not in cold.get(r.path, ())]
+        values = [record.times[key] for record in warm if key in record.times]
+        if values:
+            found[key] = statistics.fmean(values)
+    return found
+
+
+def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
+    """With the usual time in place of each stage that shows a warm-up, in the total too."""
+    times = {**record.times, **usual}
+    total = part_of(record, group, "total")
+    if total is not None:
+        saved = sum(record.times[key] - value for key, value in usual.items())
+        times[total[0]] = max(0.0, total[1] - saved)
+    marks = ("cold", *(f"cold:{key}" for key in usual))
+    return _mark(replace(record, times=times), *marks)
 
 
 def _mark(record: Record, *marks: str) -> Record:
@@ -51,8 +82,8 @@ def _mark(record: Record, *marks: str) -> Record:
 
 
 def is_sliced(record: Record) -> bool:
-    """EventGPT's count is below 0.8 of its words: the first 60 ids were cut off."""
-    if KEY_FAMILY.get(record.model) != "eventgpt" or record.tokens is None or not record.text:
+    """EventGPT's count is below 0.8 of its words: the first 60 ids of more were cut off."""
+    if KEY_FAMILY.get(record.model) != "eventgpt" or not record.tokens or not record.text:
         return False
     return record.tokens < WORDS * len(record.text.split())
 
@@ -74,7 +105,10 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
     return 0
 
 
-def _stripped(record: Record) -> Record:
+def _stripped(record: Record, prompted: bool) -> Record:
+    """prompted: other answers of this model hold the prompt, so that a count alone says nothing."""
+    if prompted and not record.ids and record.tokens is not None:
+        return _mark(replace(record, tokens=None), "prompt")
     cut = prompt_ids(record.ids)
     if not cut or record.ids is None:
         return record
@@ -127,14 +161,29 @@ def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | Non
 
 
 def stage_sum(record: Record, group: Group) -> float | None:
-    """The sum of a record's stages in the file's unit; None unless it has at least two.
-
-    Where decoding is given whole, its prefill and steps are not added to it.
-    """
+    """The sum of a record's stages in the file's unit; None unless it has at least two."""
     parts = {key: group.stages.get(key, "total") for key in record.times}
-    skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
-    found = [record.times[key] for key, part in parts.items() if part not in skipped]
+    found = [record.times[key] for key in _added(parts)]
     return sum(found) if len(found) > 1 else None
+
+
+def is_whole(record: Record, group: Group, stages: Collection[str]) -> bool:
+    """Whether a record has all of these stages (those that its model has in any record): no sum of
+    it lacks one."""
+    lost = any(group.stages.get(key, "total") != "total" for key in record.lost)
+    return not lost and all(key in record.times for key in stages)
+
+
+def stages_of(records: Sequence[Record], group: Group) -> frozenset[str]:
+    """The keys of stages that any of the records has, those that stage_sum adds."""
+    keys = {key for record in records for key in record.times}
+    return frozenset(_added({key: group.stages.get(key, "total") for key in keys}))
+
+
+def _added(parts: Mapping[str, Part]) -> list[str]:
+    """Where decoding is given whole, its prefill and steps are not added to it."""
+    skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
+    return [key for key, part in parts.items() if part not in skipped]
 
 
 def _total(record: Record, group: Group) -> Record:
@@ -149,7 +198,7 @@ def _total(record: Record, group: Group) -> Record:
 
 
 def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, float]]:
-    """By path of a first record, its stages over three times the median of the rest, and that.
+    """By path of a first record, its stages that are a warm-up, with the median of the others.
 
     Only stages that do the same work for every sample are looked at: loading depends on the disk,
     decoding on the answer's length.
@@ -162,7 +211,22 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
         for key, value in first.times.items():
             if group.stages.get(key) in ("preprocess", "vision", "prefill"):
                 values = [record.times[key] for record in rest if key in record.times]
-                usual = statistics.median(values) if len(values) > 1 else 0.0
-                if usual > 0 and value > COLD_RATIO * usual:
-                    found.setdefault(first.path, {})[key] = usual
+                if is_warm_up(value, values):
+                    found.setdefault(first.path, {})[key] = statistics.median(values)
     return found
+
+
+def is_warm_up(first: float, others: Sequence[float]) -> bool:
+    """Whether a first value is no value like the others and moves their mean.
+
+    It makes the mean over 5 % longer, is over twice the largest of the others and further above
+    their median than ten standard deviations, taken from the median deviation.  One of ten values
+    that scatter by half of their mean passes once in 50,000 times; a ratio to the median alone
+    passes noise, and a spread alone passes a difference that changes nothing.
+    """
+    if len(others) < 2 or min(others) <= 0:
+        return False
+    mean, usual = statistics.fmean(others), statistics.median(others)
+    spread = statistics.median(abs(value - usual) for value in others)
+    moved = statistics.fmean([first, *others]) > (1 + COLD_SHIFT) * mean
+    return moved and first > COLD_RATIO * max(others) and first - usual > COLD_SPREAD * spread

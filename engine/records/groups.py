@@ -16,9 +16,10 @@ from engine.records.reading import Reading
 from engine.records.types import Group, ResultFile
 
 UNKNOWN = Group("?", "unknown")
+OTHER = "choose a result file of the benchmark"
 FAILED = Group("Z", "failed run (results empty, only errors)")
 Reader = Callable[[Any, Reading], None]
-SHOWN_KEYS = 8
+SHOWN_KEYS = 3
 
 
 def read_bytes(name: str, data: bytes) -> ResultFile:
@@ -40,10 +41,11 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     """A parsed JSON value in the common form."""
     found = group_of(value)
     if found is None:
-        return unreadable(name, f"{name} is of another kind: {_keys(value)}.", size)
+        return unreadable(name, f"{name} is of another kind ({_keys(value)}): {OTHER}.", size)
     group, reader = found
     reading = Reading(group, Cells())
     reader(value, reading)
+    reading.settle()
     return _finish(name, value, reading, size)
 
 
@@ -129,12 +131,14 @@ def _nothing(_value: Any, _reading: Reading) -> None:
 def _keys(value: Any) -> str:
     if isinstance(value, dict):
         names = [shown(brief(key, 40)) for key in list(value)[:SHOWN_KEYS]]
-        more = ", ..." if len(value) > SHOWN_KEYS else ""
-        return f"unknown: keys {', '.join(names)}{more}" if names else "an empty object"
+        more = len(value) - SHOWN_KEYS
+        rest = f" and {more:,} more" if more > 0 else ""
+        return f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
     if isinstance(value, list):
         first = next((item for item in value if isinstance(item, dict)), None)
         return f"a list; {_keys(first)}" if first else "a list without known objects"
-    return f"a single {type(value).__name__}"
+    kinds = {str: "text", bool: "a single true or false", type(None): "nothing but null"}
+    return kinds.get(type(value), "a single number")
 
 
 def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
@@ -173,5 +177,7 @@ def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
 
 
 def _why_failed(name: str, failures: tuple[Any, ...]) -> str:
-    reason = f"; the first says: {failures[0].message}" if failures else ""
-    return f"{name} holds no result: all of its {len(failures)} samples failed{reason}."
+    if not failures:
+        return f"{name} holds no result that can be used: check how it was written."
+    every = f"all of its {len(failures):,} samples" if len(failures) > 1 else "its only sample"
+    return f"{name} holds no result: {every} failed; the first says: {failures[0].message}."

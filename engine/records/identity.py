@@ -27,6 +27,7 @@ EXPANSION = 2048  # what a doubled prefill length has too much
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
 EVENT_TEXT = 59  # of the scripts' prompt of 60 ids, one stands for the image
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
+DISPUTED = ", label disputed"  # the audit's evidence names another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
 Evidence = tuple[str | None, str]
 
@@ -48,6 +49,16 @@ def identify(
     wanted = family_of(claim) or KEY_FAMILY.get(model)
     agrees = None if family is None or wanted is None else family == wanted
     return Identity(claim, "; ".join(sentence for _, sentence in found), family, agrees)
+
+
+def shown(identity: Identity, corrected: bool = True) -> str:
+    """Whom a model is shown as: corrected by the evidence where there is any, else by the label."""
+    return NAMES.get(identity.family or "", identity.claimed) if corrected else identity.claimed
+
+
+def disputed(identity: Identity, corrected: bool) -> str:
+    """What stands behind a label as recorded where the evidence names another model, else ""."""
+    return DISPUTED if identity.agrees is False and not corrected else ""
 
 
 def family_of(name: str) -> str | None:

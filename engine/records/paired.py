@@ -40,13 +40,14 @@ PREFIXES = {  # the names of two models in one row, draft first
 def pair_rows(data: dict[str, Any], reading: Reading) -> None:
     """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them."""
     name = "samples" if "samples" in data else "results"
-    rows = list(reading.cells.objects(data.get(name), name))
+    rows = list(reading.rows(data.get(name), name, ""))
     draft, target = _names(rows)
     reading.pair(draft, target)
     models = [draft, target]
     if any("adapter_tokens" in item for _, _, item in rows):
         models.insert(1, "adapter")
         reading.claimed["adapter"] = ADAPTED
+    reading.missing.update(dict.fromkeys(models, reading.missing[""]))
     times = [_pair_row(reading, models, *row) for row in rows]
     if not any(times):
         reading.unit = "-"
@@ -63,6 +64,14 @@ def _names(rows: list[tuple[int, str, dict[str, Any]]]) -> tuple[str, str]:
     return PREFIXES["egpt"]
 
 
+def _numbers(
+    reading: Reading, item: dict[str, Any], path: str, names: dict[str, str]
+) -> dict[str, float | None]:
+    """A model's numbers out of a row of several, under the names that they share."""
+    found = reading.cells.numbers(item, path, names)
+    return {names[key]: value for key, value in found.items()}
+
+
 def _pair_row(
     reading: Reading, models: list[str], index: int, path: str, item: dict[str, Any]
 ) -> bool:
@@ -71,11 +80,12 @@ def _pair_row(
     question = question_of(item)
     for model in models:
         ids = cells.ids(item, path, f"{model}_tokens", f"{model}_token_ids")
-        numbers = cells.numbers({"time": item.get(f"{model}_time")}, f"{path}.{model}", ["time"])
+        numbers = _numbers(reading, item, path, {f"{model}_time": "time"})
         text = cells.text(item, path, f"{model}_text", f"{model}_output")
         if ids is None and text is None:
+            reading.missing[model] += 1
             continue
-        timed = timed or bool(numbers)
+        timed = timed or numbers.get("time") is not None
         reading.add(model, path, sample, numbers, ids, text, question)
     keys = ("acceptance_rate", "accepted_tokens", "total_compared", "c_ratio", "matched_tokens",
             "total_tokens", "consecutive_matches", "total_matches")  # fmt: skip
@@ -95,14 +105,12 @@ def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
     }
     reading.claimed |= {"adapted": ADAPTED, "sd": "Video-LLaVA, speculative decoding"}
     names = {"egpt": "egpt_draft", "vl": "vl_output", "adapted": "adapted_draft", "sd": "sd_output"}
-    rows = list(reading.cells.objects(data.get("results"), "results"))
-    for index, path, item in rows:
+    for index, path, item in reading.rows(data.get("results"), "results", *names, ""):
         sample, question = sample_name(item, index), question_of(item)
         for model, start in names.items():
             ids = reading.cells.ids(item, path, f"{start}_tokens")
             text = reading.cells.text(item, path, f"{start}_text")
-            own = {mine: item.get(theirs) for theirs, mine in keys[model].items()}
-            numbers = reading.cells.numbers(own, f"{path}.{model}", own)
+            numbers = _numbers(reading, item, path, keys[model])
             if ids is not None or text is not None or numbers:
                 reading.add(model, path, sample, numbers, ids, text, question)
         timed = [key for key in item if key.endswith("_ms")]
@@ -116,9 +124,8 @@ def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
     reading.unit = "ms"
     reading.models.append("baseline")
     reading.claimed["baseline"] = "Video-LLaVA"
-    for index, path, item in reading.cells.objects(
-        data.get("baseline_per_sample", []), "baseline_per_sample"
-    ):
+    alone = "baseline_per_sample"
+    for index, path, item in reading.rows(data.get(alone, []), alone, "baseline"):
         _wall_row(reading, "baseline", index, path, item)
     ways = data.get("sd_per_sample")
     for way, rows in (ways if isinstance(ways, dict) else {}).items():
@@ -126,7 +133,7 @@ def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
         if name not in reading.models:
             reading.models.append(name)
             reading.claimed[name] = f"Video-LLaVA, drafted for by {name}"
-        for index, path, item in reading.cells.objects(rows, f"sd_per_sample.{name}"):
+        for index, path, item in reading.rows(rows, f"sd_per_sample.{name}", name):
             _wall_row(reading, name, index, path, item)
     reading.state(data.get("stage_timing"), "stage_timing")
     stated = data.get("aggregate")
@@ -143,11 +150,11 @@ def _wall_row(reading: Reading, model: str, index: int, path: str, item: dict[st
 def text_rows(data: dict[str, Any], reading: Reading) -> None:
     """H: texts, counts and an acceptance estimated from the texts; no token ids."""
     reading.pair("egpt", "vl")
-    for index, path, item in reading.cells.objects(data.get("results"), "results"):
+    for index, path, item in reading.rows(data.get("results"), "results", "egpt", "vl", ""):
         sample = sample_name(item, index)
         for model in ("egpt", "vl"):
-            own = {"time": item.get(f"{model}_time"), "tokens": item.get(f"{model}_tokens")}
-            numbers = reading.cells.numbers(own, f"{path}.{model}", own)
+            named = {f"{model}_time": "time", f"{model}_tokens": "tokens"}
+            numbers = _numbers(reading, item, path, named)
             text = reading.cells.text(item, path, f"{model}_text")
             reading.add(model, path, sample, numbers, None, text)
         reading.per_sample(item, path, index, "word_overlap", "char_similarity",

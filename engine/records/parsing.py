@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from engine.errors import BadInput
 MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
 LIMIT_FILES = 5_000
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair, as JSON has it
 
 
 class RecordsError(BadInput):
@@ -29,7 +31,9 @@ def parse(data: bytes, name: str) -> Any:
     if not data.strip():
         raise RecordsError(f"{name} is empty: choose a JSON result file.")
     try:
-        return json.loads(data)
+        value = json.loads(data)
+        other = b"\0" in data[:4]  # in UTF-16 or UTF-32 the pattern does not show
+        return _whole(value) if other or _HALF.search(data) else value
     except RecursionError as error:
         raise RecordsError(f"{name} is nested too deep: choose a JSON result file.") from error
     except UnicodeDecodeError as error:
@@ -38,6 +42,18 @@ def parse(data: bytes, name: str) -> Any:
         raise RecordsError(_broken(data, name, error)) from error
     except ValueError as error:  # a whole number of thousands of digits
         raise RecordsError(f"{name} holds a number that is too long: correct it.") from error
+
+
+def _whole(value: Any) -> Any:
+    """The value with the replacement character for each half of a surrogate pair that stands
+    alone: JSON can hold one, and neither a page nor a file of text can."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_whole(inner) for inner in value]
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    return value
 
 
 def _broken(data: bytes, name: str, error: json.JSONDecodeError) -> str:

@@ -5,12 +5,13 @@ Boundary: collects; groups.py turns it into a ResultFile.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.records.cells import Cells, flat, is_time, sample_name
+from engine.records import claims
+from engine.records.cells import NOTED, Cells, flat, is_time, quoted, sample_name
 from engine.records.types import Claim, Figure, Group, Record
 
 DEPTH = 6  # of summaries within summaries
@@ -18,24 +19,18 @@ COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tok
 CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
 IDS = ("token_ids", "output_tokens", "output_ids", "tokens")
 TEXTS = ("output_text", "output", "text")
-# what summaries call a field of the rows
-ALIASES = {
-    "tokens": ("tokens", "num_output_tokens", "n_tokens"),
-    "time": ("time", "total_time"),
-    "output_tokens": ("num_output_tokens", "tokens"),
-    "gpu_peak_memory": ("gpu_memory_mb.peak",),
-    "total_tokens_compared": ("acceptance.total_tokens",),
-    "accepted_tokens": ("accepted_tokens",),
-    "compared_tokens": ("total_compared", "compared_tokens"),
-    "acceptance_rate": ("acceptance.acceptance_rate", "acceptance_rate", "acceptance_estimate"),
-}
 SHORT = {"egpt": "eventgpt", "vllava": "videollava", "vl": "videollava"}
 SIZES = {"n_samples", "samples", "total_samples", "matched_samples"}
+Values = tuple[list[float], int]
 
 
 @dataclass
 class Reading:
-    """One file on its way into the common form."""
+    """One file on its way into the common form.
+
+    missing: by model, and under "" for what belongs to none, how many rows could not be read.
+    odd: by model, key and place what is no number, to be named where other rows have numbers.
+    """
 
     group: Group
     cells: Cells
@@ -47,6 +42,18 @@ class Reading:
     claimed: dict[str, str] = field(default_factory=dict)
     draft: str = ""
     target: str = ""
+    sampled: int = 0
+    missing: Counter[str] = field(default_factory=Counter)
+    odd: list[tuple[str, str, str, object]] = field(default_factory=list)
+
+    def rows(
+        self, value: object, path: str, *models: str
+    ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """(number, path, object) of each row; what is no object is one that these models miss."""
+        if isinstance(value, list):
+            bad = sum(not isinstance(item, dict) for item in value)
+            self.missing.update(dict.fromkeys(models, bad))
+        return self.cells.objects(value, path)
 
     def pair(self, draft: str, target: str) -> None:
         """The two models that the file compares, in this order."""
@@ -59,10 +66,11 @@ class Reading:
         self, model: str, item: dict[str, Any], path: str, sample: str, question: str = ""
     ) -> None:
         """A record whose fields stand in an object of their own."""
-        values = flat(item, depth=1)
+        values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
         numbers = self.cells.numbers(
             values, path, [key for key in values if _numeric(key, values[key])]
         )
+        self._note_odd(model, path, {key: values[key] for key in values if key not in numbers})
         self.add(
             model,
             path,
@@ -78,14 +86,19 @@ class Reading:
         model: str,
         path: str,
         sample: str,
-        numbers: Mapping[str, float],
+        numbers: Mapping[str, float | None],
         ids: tuple[int, ...] | None = None,
         text: str | None = None,
         question: str = "",
+        clip: str = "",
     ) -> None:
-        """A record of numbers: times by their keys, the count of tokens, and the others."""
-        times = {key: value for key, value in numbers.items() if is_time(key)}
-        sizes = {key: value for key, value in numbers.items() if not is_time(key)}
+        """A record of numbers: times by their keys, the count of tokens, and the others.
+
+        A number of None stood there and could not be used.
+        """
+        usable = {key: value for key, value in numbers.items() if value is not None}
+        times = {key: value for key, value in usable.items() if is_time(key)}
+        sizes = {key: value for key, value in usable.items() if not is_time(key)}
         for key in (*COUNTS, *CONTEXTS):
             if sizes.get(key, 0.0) < 0:
                 self.cells.note("negative", f"{path}.{key}", f"{sizes[key]:g} is below zero")
@@ -103,6 +116,8 @@ class Reading:
                 ids=ids,
                 text=text,
                 context=next((sizes[key] for key in CONTEXTS if key in sizes), None),
+                lost=frozenset(key for key in numbers if is_time(key) and key not in times),
+                clip=clip,
             )
         )
         if model not in self.models:
@@ -111,11 +126,30 @@ class Reading:
     def per_sample(self, item: dict[str, Any], path: str, index: int, *keys: str) -> None:
         """Numbers of a row that belong to no model; of the objects named, all their numbers."""
         sample = sample_name(item, index)
-        for name, value in flat({key: item[key] for key in keys if key in item}).items():
+        self.sampled += 1
+        values = flat({key: item[key] for key in keys if key in item}, lists=True)
+        for name, value in values.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found = self.cells.number(value, f"{path}.{name}")
                 if found is not None:
                     self.figures.append(Figure(name, sample, f"{path}.{name}", found))
+            else:
+                self._note_odd("", path, {name: value})
+
+    def _note_odd(self, model: str, path: str, values: Mapping[str, object]) -> None:
+        for key, value in values.items():
+            if value is not None and len(self.odd) < NOTED:
+                self.odd.append((model, key, f"{path}.{key}", value))
+
+    def settle(self) -> None:
+        """Names what is no number where other rows have one."""
+        numeric = {("", figure.name) for figure in self.figures}
+        numeric |= {(record.model, key) for record in self.records for key in record.sizes}
+        for model, key, path, value in self.odd:
+            if (model, key) in numeric:
+                kind, what = ("text", "text instead of a") if isinstance(value, str) else (
+                    "type", "no")  # fmt: skip
+                self.cells.note(kind, path, f"{quoted(value)} is {what} number")
 
     def state(self, summary: object, path: str, model: str = "", depth: int = DEPTH) -> None:
         """The figures of a summary, each beside what the rows give."""
@@ -134,56 +168,44 @@ class Reading:
 
     def _claim(self, path: str, stated: float, key: str, model: str) -> Claim:
         if key in SIZES:
-            of = model or (self.models[0] if self.models else "")
-            count = sum(record.model == of for record in self.records)
-            return Claim(path, stated, float(count) if count else None, "the number of rows")
-        name, statistic = statistic_of(key)
-        found = self._values(name, model, path) if statistic else []
+            return claims.count(path, stated, self._listed(model))
+        name, statistic = claims.statistic_of(key)
+        found, rows = self._values(name, model, path) if statistic else ([], 0)
         if statistic and not found:
             model, name = self._spoken(name)
-            found = self._values(name, model, path) if model else []
-        if not found:
+            found, rows = self._values(name, model, path) if model else ([], 0)
+        if not statistic or not found:
             return Claim(path, stated)
-        value = math.fsum(found) / (len(found) if statistic == "mean" else 1)
-        return Claim(path, stated, value, f"the {statistic} of {name} over {len(found)} rows")
+        return claims.checked(path, stated, (name, statistic), found, rows)
 
-    def _values(self, name: str, model: str, path: str = "") -> list[float]:
-        """The rows' values of a field: of a model, else of the sample."""
+    def _listed(self, model: str) -> int:
+        """How many rows a model has, or samples have, the unreadable ones with them."""
+        if not model and self.sampled:
+            return self.sampled + self.missing[""]
+        of = model or (self.models[0] if self.models else "")
+        return sum(record.model == of for record in self.records) + self.missing[of]
+
+    def _values(self, name: str, model: str, path: str = "") -> Values:
+        """The rows' values of a field, of a model or else of the sample, and how many there are."""
         rows = [record for record in self.records if record.model == model]
-        tried = (name, f"{name}_time", f"sd_{name}", *ALIASES.get(name, ()))
+        tried = (name, f"{name}_time", f"sd_{name}", *claims.ALIASES.get(name, ()))
         for key in tried:
             found = [_of(row, key) for row in rows]
             values = [value for value in found if value is not None]
             if values:
-                return values
+                return values, self._listed(model)
         nested = path.split(".")[-2] if path.count(".") else ""
         for key in (f"{nested}.{name}", *tried, f"acceptance.{name}"):
             values = [figure.value for figure in self.figures if figure.name == key]
             if values and not model:
-                return values
-        return []
+                return values, max(self.sampled + self.missing[""], len(values))
+        return [], 0
 
     def _spoken(self, name: str) -> tuple[str, str]:
         """("videollava", "time") of "vllava_time": the model that a summary's key speaks of."""
         start, _, rest = name.partition("_")
         model = start if start in self.models else SHORT.get(start, "")
         return (model, rest) if model in self.models else ("", name)
-
-
-def statistic_of(key: str) -> tuple[str, str]:
-    """(field, "mean" or "sum") of a summary's key; ("", "") for one that is neither."""
-    for end in ("_avg", "_mean"):
-        if key.endswith(end):
-            return key[: -len(end)], "mean"
-    if key.startswith("avg_"):
-        return key[4:], "mean"
-    if key.endswith("_total"):
-        return key[: -len("_total")], "sum"
-    if key == "total_tokens_compared":
-        return key, "sum"
-    if key.startswith("total_") and key.endswith("_tokens"):
-        return key[len("total_") :], "sum"
-    return "", ""
 
 
 def _of(record: Record, key: str) -> float | None:
@@ -193,7 +215,7 @@ def _of(record: Record, key: str) -> float | None:
 
 
 def _numeric(key: str, value: object) -> bool:
-    """A number, or a text where these files have a number."""
-    if isinstance(value, str):
-        return is_time(key) or key in COUNTS or key in CONTEXTS
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """A number, or whatever stands where these files have a number."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return True
+    return is_time(key) or key in COUNTS or key in CONTEXTS

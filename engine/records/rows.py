@@ -9,18 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 from engine.records.correct import part_of
-from engine.records.types import EOS, NAMES, Part, Record, ResultFile, milliseconds
+from engine.records.identity import shown
+from engine.records.types import EOS, Part, Record, ResultFile, milliseconds
 
 
 def rows(file: ResultFile, corrected: bool = True) -> list[dict[str, Any]]:
     """One row per sample and model.  Each holds its recorded values, its unit and its path."""
     source = file.corrected if corrected else file.records
     return [
-        row(file, record, original) for record, original in zip(source, file.records, strict=True)
+        row(file, record, original, corrected)
+        for record, original in zip(source, file.records, strict=True)
     ]
 
 
-def row(file: ResultFile, record: Record, original: Record) -> dict[str, Any]:
+def row(
+    file: ResultFile, record: Record, original: Record, corrected: bool = True
+) -> dict[str, Any]:
     """One record as a row; `original` is the same record as the file has it."""
     identity = file.identities.get(record.model)
     prefill, steps = (_stage(file, record, part) for part in ("prefill", "steps"))
@@ -32,7 +36,7 @@ def row(file: ResultFile, record: Record, original: Record) -> dict[str, Any]:
         "checkpoint": None,
         "claimed": identity.claimed if identity else record.model,
         "evidence": identity.evidence if identity else "",
-        "shown_as": _shown(file, record),
+        "shown_as": shown(identity, corrected) if identity else record.model,
         "sample": record.sample,
         "prompt": record.question or None,
         "text": record.text,
@@ -64,23 +68,18 @@ def row(file: ResultFile, record: Record, original: Record) -> dict[str, Any]:
     }
 
 
-def _shown(file: ResultFile, record: Record) -> str:
-    """The name by the evidence, where it contradicts the label."""
-    identity = file.identities.get(record.model)
-    if identity is None:
-        return record.model
-    wrong = identity.agrees is False and identity.family
-    return NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
-
-
 def _ms(file: ResultFile, record: Record, part: Part) -> float | None:
     found = part_of(record, file.group, part)
     return milliseconds(*found) if found else None
 
 
 def _stage(file: ResultFile, record: Record, part: Part) -> dict[str, Any] | None:
-    value = _ms(file, record, part)
-    return None if value is None else {"ms": value, "source": "recorded", "original_ms": None}
+    """A stage that stands as the mean of others, for its own was a warm-up, is "derived"."""
+    found = part_of(record, file.group, part)
+    if found is None:
+        return None
+    source = "derived" if f"cold:{found[0]}" in record.marks else "recorded"
+    return {"ms": milliseconds(*found), "source": source, "original_ms": None}
 
 
 def _decode(file: ResultFile, record: Record) -> dict[str, Any] | None:

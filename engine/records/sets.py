@@ -48,7 +48,8 @@ def check_name(name: str) -> str:
     """The name, if it can be a folder below the root; RecordsError says what is allowed."""
     if not _NAME.fullmatch(name) or ".." in name or name.endswith((".", " ")):
         raise RecordsError(
-            f"{name[:80]!r} cannot name a set: use up to 64 letters, digits, spaces, . _ and -."
+            f"{name[:80]!r} cannot name a set: use up to 64 letters (a to z), digits, spaces, . _ "
+            "and -, a letter or digit first."
         )
     return name
 

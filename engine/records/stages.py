@@ -1,7 +1,9 @@
 """The stages of a file's models as bars: a mean or median per part of a run.
 
 Boundary: arithmetic over a ResultFile, in milliseconds; nothing is drawn.  A part that a file did
-not time, or that was a placeholder, is absent, never 0.  Corrected ones leave warm-ups out.
+not time, or that was a placeholder, is absent, never 0.  In corrected ones a stage that shows a
+warm-up stands as the mean of the others (see correct.py), so stages and what they leave make up the
+total.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def _bar(file: ResultFile, model: str, corrected: bool, middle: Middle) -> Bar:
         rest = [
             whole - math.fsum(_known(stages))
             for record, whole, *stages in zip(records, totals, *spent.values(), strict=True)
-            if whole is not None and "cold" not in record.marks
+            if whole is not None and not record.lost
         ]
         parts[UNACCOUNTED] = max(0.0, of(rest)) if rest else 0.0
     return Bar(
@@ -84,11 +86,8 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _time(file: ResultFile, record: Record, part: Part) -> float | None:
-    """Milliseconds; None for a stage that shows a warm-up."""
     found = part_of(record, file.group, part)
-    if found is None or f"cold:{found[0]}" in record.marks:
-        return None
-    return milliseconds(*found)
+    return milliseconds(*found) if found else None
 
 
 def _spent(file: ResultFile, record: Record, stage: str) -> float | None:

@@ -2,7 +2,7 @@
 
 Boundary: arithmetic over a ResultFile; `as_dict` is the shape that `python -m engine import --json`
 prints.  Stages keep the file's keys and unit.  Recorded means are over all records; a corrected
-one leaves a warm-up out of the stage that shows it.
+one leaves a warm-up out of the stage that shows it, and out of the total (see correct.py).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from engine.acceptance import GAMMA, Acceptance, Range
 from engine.records.comparing import Stated, stated, variants
-from engine.records.correct import part_of, prompt_ids, stage_sum
+from engine.records.correct import is_whole, part_of, prompt_ids, stage_sum, stages_of
 from engine.records.types import EOS, Record, ResultFile
 
 
@@ -92,14 +92,23 @@ def _stages(
 ) -> dict[str, Stage]:
     found = {}
     for key in dict.fromkeys(key for record in recorded for key in record.times):
-        warm = [record for record in corrected if f"cold:{key}" not in record.marks]
-        after = average([record.times[key] for record in warm if key in record.times])
+        after = _after(corrected, key)
         found[key] = Stage(
             part=file.group.stages.get(key, ""),
             recorded=average([r.times[key] for r in recorded if key in r.times]),
             corrected=after if after.n else None,
         )
     return found
+
+
+def _after(corrected: Sequence[Record], key: str) -> Average:
+    """Of the records that show no warm-up in this stage; where it was the first's, none of them
+    is the first."""
+    timed = [record for record in corrected if key in record.times]
+    warm = [record for record in timed if f"cold:{key}" not in record.marks]
+    found = average([record.times[key] for record in warm])
+    without = timed and warm and timed[0] is not warm[0]
+    return replace(found, mean_without_first=found.mean) if without else found
 
 
 def _figures(
@@ -150,8 +159,8 @@ def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
             timed.append((record.tokens, seconds))
     if timed and math.fsum(seconds for _, seconds in timed) > 0:
         found["tokens_per_s"] = sum(t for t, _ in timed) / math.fsum(s for _, s in timed)
-    gaps = []
-    for record in recorded:
+    gaps, known = [], stages_of(recorded, file.group)
+    for record in (one for one in recorded if is_whole(one, file.group, known)):
         total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
         if total and stages is not None and file.group.letter[0] in "ABCDE":
             gaps.append(abs(total[1] - stages))
@@ -195,6 +204,7 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
         "group": str(file.group),
         "unit": file.unit,
         "records": file.samples,
+        "clips": file.clips,
         "errors": len(file.failures),
         "status": file.status,
         "message": file.message,
@@ -253,6 +263,7 @@ def _comparison(found: Acceptance) -> dict[str, Any]:
         "draft": found.draft,
         "target": found.target,
         "pairs": found.pairs,
+        "clips": found.clips,
         "pos_matched": found.matched,
         "pos_compared": found.compared,
         "pos_rate": found.rate.value if found.rate else None,
@@ -272,4 +283,4 @@ def _comparison(found: Acceptance) -> dict[str, Any]:
 
 
 def _ends(found: Range | None) -> list[float] | None:
-    return [found.low, found.high] if found else None
+    return list(found.interval) if found and found.interval else None

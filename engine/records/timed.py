@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records.cells import question_of, sample_name
+from engine.records.cells import question_of, quoted, sample_name
 from engine.records.reading import Reading
 from engine.records.types import Group, Part
 
@@ -61,7 +61,7 @@ PARALLEL = Group(
 
 def flat_rows(data: list[Any], reading: Reading) -> None:
     """A: both models side by side in one object per sample, told apart by prefixes."""
-    rows = list(reading.cells.objects(data, "$"))
+    rows = list(reading.rows(data, "$", ""))
     other = "videollava" if _any_key(rows, "videollava_") else "llava"
     reading.pair("egpt", other)
     for index, path, item in rows:
@@ -85,9 +85,12 @@ def _flat_answer(
     text = cells.text(item, path, named) if named else None
     if model != "egpt" and named:
         reading.claimed.setdefault(model, named)
-    names = [key for key in mine if key.endswith(("time", "_mb"))]
-    numbers = cells.numbers(mine, path, names)
-    reading.add(model, path, sample, numbers, cells.ids(mine, path, "token_ids"), text, question)
+    names = [f"{prefix}{key}" for key in mine if key.endswith(("time", "_mb"))]
+    found = cells.numbers(item, path, names)
+    numbers = {key[len(prefix) :]: value for key, value in found.items()}
+    ids, clip = cells.ids(mine, path, "token_ids"), item.get("event_data")
+    seen = clip[:200] if isinstance(clip, str) else ""
+    reading.add(model, path, sample, numbers, ids, text, question, seen)
 
 
 def _text_key(item: dict[str, Any]) -> str:
@@ -100,15 +103,14 @@ def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
     reading.pair("eventgpt", "videollava")
     for model in ("eventgpt", "videollava"):
         key = f"{model}_results"
-        for index, path, item in reading.cells.objects(data.get(key, []), key):
+        for index, path, item in reading.rows(data.get(key, []), key, model):
             reading.answer(model, item, path, sample_name(item, index, "sample"))
     for model in ("eventgpt", "videollava"):
         reading.state(data.get(f"{model}_summary"), f"{model}_summary", model)
     speculation = data.get("speculative_decoding")
     if isinstance(speculation, dict):
-        for index, path, item in reading.cells.objects(
-            speculation.get("per_sample", []), "speculative_decoding.per_sample"
-        ):
+        name = "speculative_decoding.per_sample"
+        for index, path, item in reading.rows(speculation.get("per_sample", []), name, ""):
             reading.per_sample(item, path, index, "matched_tokens", "compared_tokens")
         reading.state(speculation, "speculative_decoding")
 
@@ -128,9 +130,7 @@ def frame_rows(data: dict[str, Any], reading: Reading) -> None:
         inner = data.get(model)
         if not isinstance(inner, dict):
             continue
-        for index, path, item in reading.cells.objects(
-            inner.get("samples", []), f"{model}.samples"
-        ):
+        for index, path, item in reading.rows(inner.get("samples", []), f"{model}.samples", model):
             reading.answer(model, item, path, sample_name(item, index, "sample"))
         reading.state(inner.get("stats"), f"{model}.stats", model)
 
@@ -143,18 +143,27 @@ def stage_rows(data: dict[str, Any], reading: Reading) -> None:
 
 
 def _nested(rows: object, name: str, reading: Reading) -> None:
-    for index, path, item in reading.cells.objects(rows, name):
+    models = ("eventgpt", "videollava")
+    for index, path, item in reading.rows(rows, name, *models, ""):
         sample = sample_name(item, index)
-        for model in ("eventgpt", "videollava"):
-            inner = item.get(model)
-            if isinstance(inner, dict):
-                label = inner.get("model")
-                if isinstance(label, str):
-                    reading.claimed.setdefault(model, label[:80])
-                reading.answer(model, inner, f"{path}.{model}", sample)
+        for model in models:
+            if model in item:
+                _nested_answer(reading, model, item[model], f"{path}.{model}", sample)
         reading.per_sample(item, path, index, "acceptance", "parallel")
         if "egpt_prefill_time" in item:  # an early form of E, flat
             _flat_parallel(reading, item, path, sample)
+
+
+def _nested_answer(reading: Reading, model: str, inner: object, path: str, sample: str) -> None:
+    if not isinstance(inner, dict):
+        reading.missing[model] += 1
+        if inner is not None:  # null is how some scripts say that a model failed
+            reading.cells.note("type", path, f"{quoted(inner)} is no object")
+        return
+    label = inner.get("model")
+    if isinstance(label, str):
+        reading.claimed.setdefault(model, label[:80])
+    reading.answer(model, inner, path, sample)
 
 
 def _flat_parallel(reading: Reading, item: dict[str, Any], path: str, sample: str) -> None:

@@ -42,7 +42,9 @@ class Record:
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
     ids: what the file calls the answer's token ids, None where it keeps none.  tokens: the count
-    it states.  marks: why a corrected record differs ("sliced", "prompt", "context", "cold" ...).
+    it states.  lost: keys of times that stand there without a usable value.  marks: why a corrected
+    record differs ("sliced", "prompt", "context", "cold" ...).
+    clip: what was seen, where the sample's name does not say it ("" where it does).
     """
 
     model: str
@@ -55,7 +57,14 @@ class Record:
     ids: tuple[int, ...] | None = None
     text: str | None = None
     context: float | None = None
+    lost: frozenset[str] = frozenset()
     marks: frozenset[str] = frozenset()
+    clip: str = ""
+
+    @property
+    def source(self) -> str:
+        """The clip: answers to several questions about one are not independent."""
+        return self.clip or self.sample
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,10 @@ class Identity:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that the file states about its rows, beside what the rows give (None: unchecked)."""
+    """A figure that the file states about its rows, beside what the rows give.
+
+    of: what that is.  None for rows: nothing to check it by, or, with `of`, too little of it.
+    """
 
     path: str
     stated: float
@@ -152,6 +164,11 @@ class ResultFile:
         for record in self.records:
             counts[record.model] = counts.get(record.model, 0) + 1
         return max(counts.values(), default=0)
+
+    @property
+    def clips(self) -> int:
+        """Clips that any of the answers are about."""
+        return len({record.source for record in self.records})
 
 
 def milliseconds(key: str, value: float) -> float:

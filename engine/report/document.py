@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine import summary
+from engine import summary, throughput
 from engine.agreement import AttributeScore
 from engine.frame import GROUPS, labels, measured
 from engine.metrics import BY_NAME, METRICS
@@ -17,7 +17,9 @@ from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, 
 from engine.report.comparing import comparing
 from engine.report.findings import Findings
 from engine.report.origin import flow, origin
+from engine.stats import Spread
 from engine.summary import Figure
+from engine.throughput import Throughput
 
 if TYPE_CHECKING:
     import altair as alt
@@ -39,7 +41,8 @@ def title(found: Findings) -> str:
 def document(found: Findings) -> list[Block]:
     """The whole report, in order."""
     blocks: list[Block] = [Heading(1, title(found))]
-    for part in (origin, results, _figures, apart, comparing, agreement, flow, meanings):
+    parts = (origin, results, _figures, together, apart, comparing, agreement, flow, meanings)
+    for part in parts:
         blocks += part(found)
     return blocks
 
@@ -54,7 +57,18 @@ def as_text(table: pd.DataFrame) -> str:
             lines += _text_line(summary.find(figures, count.label, name))
         for name in ("tokens_per_s", "new_tokens"):
             lines += _text_line(summary.find(figures, count.label, name))
+        some = [one for one in throughput.throughputs(table) if one.label == count.label]
+        lines += [_throughput_line(one) for one in some]
     return "\n".join(lines)
+
+
+def _throughput_line(one: Throughput) -> str:
+    cached = f", {one.cached:,} with cached features" if one.cached else ""
+    return (
+        f"  {f'batch of {one.batch:,}':12s} median {number(one.tokens_per_s.median):>8} new "
+        f"tokens/s, {number(one.samples_per_s.median)} samples/s, {number(one.ms.median)} ms "
+        f"(batches {one.n:,}{cached})"
+    )
 
 
 def _text_line(figure: Figure | None) -> list[str]:
@@ -70,13 +84,16 @@ def _text_line(figure: Figure | None) -> list[str]:
 
 def results(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Results")
+    grouped = bool(found.throughputs)  # a column that says nothing elsewhere
     rows = tuple(
         (c.label, *(f"{n:,}" for n in (c.results, c.answered, c.failed, c.cold, c.warm_up)),
-         *(f"{n:,}" for n in (c.after_pause, c.cached, c.capped)), _count(c.texts))
+         *(f"{n:,}" for n in (c.after_pause, c.cached, c.capped)), _count(c.texts),
+         *([f"{c.batched:,}"] if grouped else []))
         for c in found.counts
     )  # fmt: skip
     columns = ("model", "results", "answered", "failed", "cold", "warm-up", "after a pause",
-               "cached", "stopped at the limit", "different answers")  # fmt: skip
+               "cached", "stopped at the limit", "different answers",
+               *(["in a batch"] if grouped else []))  # fmt: skip
     yield Table("Counts per model; warm-up runs are apart from results.", columns, rows)
     if remarks := tuple(_remarks(found)):
         yield Bullets(remarks)
@@ -110,7 +127,8 @@ def _figures(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Figures")
     shown = [figure for figure in found.figures if figure.group == "measured"]
     if not shown:
-        yield Text("No result was measured: there are no figures.")
+        alone = " by itself" if found.throughputs else ""
+        yield Text(f"No result was measured{alone}: there are no figures.")
         return
     yield Picture(_bar_words(found), lambda: charts.stage_bars(found.figures, _measured(found)))
     yield Picture(
@@ -154,6 +172,29 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
     source = _SOURCES.get(figure.source, figure.source)
     cells = (*map(number, values), number(figure.low), number(figure.high))
     return (f"{kind.label} ({figure.unit})", source, f"{figure.n:,}", *cells)
+
+
+def together(found: Findings) -> Iterator[Block]:
+    """Batches, beside single runs by the same formula."""
+    if not found.throughputs:
+        return
+    yield Heading(2, "Throughput of batches")
+    yield Bullets((throughput.APART, throughput.MEANING))
+    rows = tuple(
+        (one.label, f"{one.batch:,}", f"{one.cached:,}", f"{one.n:,}", f"{one.samples:,}",
+         number(one.tokens_per_s.median), _range(one.tokens_per_s),
+         number(one.samples_per_s.median), _range(one.samples_per_s), number(one.ms.median))
+        for one in found.throughputs
+    )  # fmt: skip
+    columns = ("model", "samples at once", "of them cached", "batches", "samples",
+               "new tokens/s", "least to greatest", "samples/s", "least to greatest",
+               "time of a batch (ms)")  # fmt: skip
+    caption = "Medians over batches; single runs count as batches of one."
+    yield Table(caption, columns, rows)
+
+
+def _range(spread: Spread) -> str:
+    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else "-"
 
 
 def apart(found: Findings) -> Iterator[Block]:
@@ -204,9 +245,10 @@ def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
     yield Table("Definitions.", ("metric", "unit", "definition"), rows, 3)
+    batches = ", nor in a batch" if found.throughputs else ""
     yield Text(
         f"Of {len(found.table):,} results {len(measured(found.table)):,} are in the figures: those "
-        "that were answered, neither cold nor warm-up nor the first after a pause. MAD is the "
-        "median distance from the median; p90 needs 10 values and p99 needs 100. Times read from "
-        "the cache are never mixed with measured ones."
+        "that were answered, neither cold nor warm-up nor the first after a pause"
+        f"{batches}. MAD is the median distance from the median; p90 needs 10 values and p99 needs "
+        "100. Times read from the cache are never mixed with measured ones."
     )

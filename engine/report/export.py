@@ -69,6 +69,7 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
                 "runs": [_run(run) for run in found.runs],
                 "counts": [asdict(one) for one in found.counts],
                 "figures": [asdict(one) for one in found.figures],
+                "throughput": [asdict(one) for one in found.throughputs],
                 "comparisons": [asdict(one) for one in found.comparisons],
                 "speedups": [asdict(one) for one in found.splits],
                 "lenses": [asdict(one) for one in found.lenses],

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine import agreement, lens, pairs, speedup, summary
+from engine import agreement, lens, pairs, speedup, summary, throughput
 from engine.agreement import AttributeScore, OverlapScore
 from engine.frame import frame, labels
 from engine.lens import LensName
@@ -20,6 +20,7 @@ from engine.report.flow import Passage, passages
 from engine.speedup import Split
 from engine.store import Run
 from engine.summary import Count, Figure
+from engine.throughput import Throughput
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,7 @@ class Findings:
     figures: tuple[Figure, ...]
     verified: Mapping[str, Mapping[str, int]]
     failures: Mapping[tuple[str, str], int]
+    throughputs: tuple[Throughput, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     splits: tuple[Split, ...] = ()
     lenses: tuple[LensRow, ...] = ()
@@ -86,6 +88,7 @@ def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
         figures=summary.figures(table),
         verified=_verified(table),
         failures=_failures(table),
+        throughputs=throughput.throughputs(table),
     )
 
 
@@ -94,6 +97,7 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
     return {
         "counts": [asdict(count) for count in summary.counts(table)],
         "figures": [asdict(figure) for figure in summary.figures(table)],
+        "throughput": [asdict(one) for one in throughput.throughputs(table)],
     }
 
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 _EVENTS = {
     "resumed": "It was interrupted and resumed {n} times.",
     "paused": "The device was lent to other work {n} times; the next results are kept apart.",
+    "halved": "Batches did not fit in memory and were halved {n} times.",
     "torn": "Lines that could not be read were left out {n} times.",
     "worker ended": "{n} workers ended; what they had not answered ran elsewhere.",
 }
 _ONCE = {
     "resumed": "It was interrupted and resumed once.",
     "paused": "The device was lent to other work once; the next result is kept apart.",
+    "halved": "A batch did not fit in memory and was halved.",
     "torn": "Lines that could not be read were left out once.",
     "worker ended": "A worker ended; what it had not answered ran elsewhere.",
 }
@@ -59,6 +61,7 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "question", plan.prompt or "each record's own"
     yield "repeats", f"{plan.repeat:,}"
     yield "warm-up runs per model", f"{plan.warmup:,}"
+    yield "samples at once", f"{plan.batch:,}"
     yield "order", _order(plan)
     yield "cache", _CACHE[plan.cache]
     yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)

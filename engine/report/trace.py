@@ -32,7 +32,8 @@ def pieces(runs: Sequence[Run]) -> Iterator[str]:
 def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """All events of all results in order."""
     processes: dict[tuple[int, str], int] = {}
-    offset = 0.0
+    offset = ended = 0.0
+    last: tuple[int, str] | None = None  # the batch that is laid already
     for number, run in enumerate(runs):
         for _, row in run.results():
             if task_of(row) is None:
@@ -42,6 +43,13 @@ def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
                 processes[key] = len(processes) + 1
                 yield from _names(processes[key], f"{row['model']} ({run.id})")
             place = _Place(processes[key], offset)
+            if batch := row.get("batch_id"):
+                if (number, batch) != last:
+                    yield from place.batch(row)
+                    last, ended = (number, batch), offset + row["batch_ms"]
+                    offset = ended + GAP_MS
+                yield _Place(processes[key], ended).member(row)
+                continue
             yield from place.result(row)
             offset += (row.get("total_ms") or 0.0) + GAP_MS
 
@@ -66,7 +74,8 @@ class _Place:
     def result(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         args = {key: row.get(key) for key in ("repeat", "phase", "cold", "new_tokens", "stop")}
         if row.get("error"):
-            yield self._moment(row["sample"], args | {"error": row["error"]})
+            told = f"{row['sample']}: no answer"
+            yield self._moment(told, args | {"error": row["error"]})
             return
         total = row["total_ms"]
         yield self._event(row["sample"], 0.0, total, args)
@@ -77,6 +86,22 @@ class _Place:
                 more = {"source": span["source"], "original_ms": span["original_ms"]}
                 yield self._event(name, span["start_ms"], span["start_ms"] + span["ms"], more)
         yield from self._tokens(row)
+
+    def batch(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The stages of a batch, of which a row of any of its samples tells."""
+        total = row["batch_ms"]
+        args = {key: row.get(key) for key in ("repeat", "phase", "cold", "batch", "batch_tokens")}
+        yield self._event(f"batch of {row['batch']}", 0.0, total, args)
+        spans: list[tuple[str, Any]] = [(s, row["batch_stages"].get(s)) for s in STAGES]
+        spans += [("prefill", row.get("batch_prefill")), ("token steps", row.get("batch_steps"))]
+        for name, span in spans:
+            if span is not None:
+                end = span["start_ms"] + span["ms"]
+                yield self._event(name, span["start_ms"], end, {"source": span["source"]})
+
+    def member(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        args = {key: row.get(key) for key in ("new_tokens", "stop", "batch_id")}
+        return self._moment(f"{row['sample']}: answered", args)
 
     def _tokens(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A token lasts from the one before it to itself; the first is the prefill's."""
@@ -99,7 +124,7 @@ class _Place:
 
     def _moment(self, name: str, args: dict[str, Any]) -> dict[str, Any]:
         return {
-            "name": f"{name}: no answer",
+            "name": name,
             "ph": "i",
             "s": "t",
             "ts": self._ns(0.0) / 1000,

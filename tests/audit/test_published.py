@@ -87,6 +87,20 @@ def one_sided() -> Any:
     return rows
 
 
+def other_unit() -> Any:
+    rows = made.flat()
+    for row in rows:
+        row |= {key: 1000 * row[key] for key in row if key.startswith("egpt_") and "time" in key}
+    return rows
+
+
+def level() -> Any:
+    rows = made.flat()
+    for index, row in enumerate(rows):
+        row["llava_token_ids"] = made.ids(2 * index + 1, 11)
+    return rows
+
+
 def negative() -> Any:
     rows = made.flat()
     rows[0]["egpt_stage1_time"] = -0.02
@@ -113,6 +127,8 @@ PLANTED: dict[str, tuple[Any, Any]] = {
     "equality": (sampled(), made.speculation()),
     "lossless": (made.wallclock(), made.pairs("F3")),
     "units": (mixed_units(), made.flat()),
+    "implausible": (other_unit(), made.flat()),
+    "unequal": (made.flat(), level()),
     "estimate": (made.five(semantic=True), made.five()),
     "warm_up": (made.legacy(), made.newest()),
     "placeholder": (made.five(), made.newest()),

@@ -231,3 +231,29 @@ def test_progress_is_said_now_and_then(
     assert "2 of 4 results, " in err and "a second, about" in err
     assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
     assert issubclass(command._Teller, benchmark.Alone)
+
+
+def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
+    code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
+    (alone, together) = found["throughput"]
+    assert code == 0 and (alone["batch"], together["batch"], together["n"]) == (1, 3, 1)
+    assert found["counts"][0]["batched"] == 3
+    assert main(["report", str(tmp_path / "run")]) == 0
+    assert "Throughput of batches" in capsys.readouterr().out
+    code, _, err = bench(capsys, root, "--resume", tmp_path / "run", "--batch", 4, fixed=False)
+    assert code == 2 and "--resume goes on with the run's own plan: leave --batch out." in err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--batch", 0), "batch is 0: choose a value from 1 to 256"),
+        (("--batch", 4, "--mode", "hooked"), "choose decoupled, or batch 1"),
+        (("--batch", 4, "--cache", "refresh"), "choose use or off, or batch 1"),
+    ],
+)
+def test_a_batch_that_cannot_be_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], root: Path, more: tuple[object, ...], message: str
+) -> None:
+    code, _, err = bench(capsys, root, *more)
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1

@@ -48,7 +48,9 @@ def test_per_worker_that_cannot_be_used(text: str) -> None:
         per_worker(text)
 
 
-def test_models_that_take_turns_are_refused() -> None:
+def test_turns_and_batches_are_refused() -> None:
     with pytest.raises(BadInput, match="Models cannot take turns on a cluster"):
         ClusterOptions().check(Plan(("a", "b"), ("s",), order="interleaved"))
+    with pytest.raises(BadInput, match="batch is 4"):
+        ClusterOptions().check(Plan(("a", "b"), ("s",), batch=4))
     ClusterOptions().check(Plan(("a", "b"), ("s",)))

@@ -113,6 +113,20 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     assert plan.cache == "off" and plan.warmup == 1 and plan.decode == DecodeConfig(3)
 
 
+def test_samples_at_once(app: Open) -> None:
+    at = app(PAGE, **{**TWO, "samples": "3"}, batch="2")
+    assert "1 model × 3 samples, 2 at once, after 1 warm-up batch per model" in texts(at)
+    assert any("Only the batches are timed" in one.value for one in at.caption)
+    found = wait(job(start(at)))
+    at.run()
+    assert found.plan is not None and found.plan.batch == 2 and found.state == "done"
+    assert at.table[0].value["samples at once"].tolist() == ["2"]
+    assert "have no times of their own" in texts(at)
+    at = app(PAGE, **TWO, batch="2", mode="Hooked")
+    assert "mode is 'hooked' and batch is 2" in texts(at)
+    assert at.button(key="benchmark_start").disabled
+
+
 def test_the_widgets_make_the_plan(app: Open) -> None:
     more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
     at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)

@@ -222,8 +222,57 @@ def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     keep("damaged")
     (sets.root() / "damaged" / sets.LIST).write_text("[]")
     at = app(PAGE, runs=["set:damaged", "set:gone"])
-    assert "is damaged" in texts(at) and "'set:gone', which is not here" in texts(at)
+    assert "is damaged" in texts(at) and "published files 'gone', which is not here" in texts(at)
     assert at.checkbox(key="results_pick_set:damaged").disabled
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("set:gone", "import its files again"),
+        ("set:../../etc", "import its files again"),
+        ("visit", "import them again"),
+        ("20260101-000000-none", "choose another one on the left"),
+    ],
+)
+def test_a_link_to_what_is_not_here_says_what_to_do_on_the_page(
+    app: Open, key: str, told: str
+) -> None:
+    for _ in ("nothing kept", "another set kept"):
+        at = app(PAGE, runs=key)
+        assert any(told in one.value for one in at.main.text) and not at.exception
+        if not sets.names():
+            keep()
+    assert not any(told in one.value for one in app(PAGE, runs="set:original").main.text)
+
+
+def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTest) -> None:
+    at = values(view(opened, "figures"), "recorded")
+    at.selectbox(key="results_file").set_value("B.json").run()
+    assert "Video-LLaVA (videollava), label disputed" in html(at)
+    assert "LLaVA-1.5 (videollava)" not in html(at)
+    charts = [one.proto.spec for one in at.get("vega_lite_chart")]
+    assert len(charts) == 1 and "label disputed" in charts[0]  # no waterfall of nonsense
+    assert "do not divide into parts that make sense" in texts(at)
+    assert "The corrected values do" in texts(at)
+    view(at, "claims")
+    assert "Video-LLaVA, label disputed" in html(at)
+    values(at, "corrected")
+    assert "label disputed" not in html(at)
+
+
+def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:
+    at = view(opened, "claims")
+    assert html(at).count("Files that say nothing about it") == 3
+    assert "the run failed: there is no result" in html(at) and "no rows of EventGPT" in html(at)
+
+
+def test_records_of_one_clip_are_said_to_be(opened: AppTest) -> None:
+    at = view(opened, "figures")
+    at.selectbox(key="results_file").set_value("G.json").run()
+    assert "4 records of 1 clip" in texts(at)
+    at.selectbox(key="results_file").set_value("D.json").run()
+    assert "4 samples" in texts(at)
 
 
 def test_own_runs_and_files_stand_side_by_side(app: Open) -> None:

@@ -299,3 +299,44 @@ def test_a_link_to_nothing_says_so(app: Open, make: Make) -> None:
     at = app(PAGE, runs=["../../etc", "one"], view="Samples", sample="nobody")
     assert "names the run '../../etc'" in texts(at)
     assert shown(at) == ["s0"] and not at.metric
+
+
+BATCHES = [
+    *fabricate.batch(["s0", "s1", "s2"], ms=123.0, notes=["A note of the batch."]),
+    *fabricate.batch(["s3", "s4", "s5"], ms=150.0),
+]
+
+
+def test_a_run_of_batches_beside_a_single_one(app: Open, make: Make) -> None:
+    single = make("single", [fabricate.row(sample=f"s{i}") for i in range(6)])
+    batches = make("batches", BATCHES)
+    at = app(PAGE, runs=["single", "batches"])
+    found = html(at)
+    assert "samples at once" in found and "in a batch" in found
+    assert "Samples that were answered in a batch have no times of their own" in texts(at)
+    bars, spread = (one.proto.alt for one in at.get("vega_lite_chart"))
+    assert f"ev · {single.id}: median" in spread and batches.id not in spread
+    assert f"ev · {batches.id}: not measured." in bars
+    view(at, "compare")
+    assert f"ev · {batches.id}: Samples that were answered in a batch have no" in texts(at)
+    assert not at.get("vega_lite_chart") and "no conclusion" not in texts(at)
+
+
+def test_batches_alone_have_no_figures_but_their_throughput(app: Open, make: Make) -> None:
+    make("batches", BATCHES)
+    at = app(PAGE, runs="batches")
+    assert "no sample has times of its own" in texts(at)
+    assert not at.get("vega_lite_chart") and "samples at once" in html(at)
+
+
+def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> None:
+    make("batches", BATCHES)
+    make("single", [fabricate.row(sample="s0")])
+    at = app(PAGE, runs=["single", "batches"], view="Samples", sample="s0")
+    figures = [(metric.label, metric.value) for metric in at.metric]
+    assert ("Batch of 3", "123 ms") in figures
+    assert sum(name == "TTFT" for name, _ in figures) == 1  # the single run's
+    assert "Of the whole batch: load 12.3 ms, preprocess 12.3 ms" in texts(at)
+    assert "A note of the batch." in texts(at)
+    assert "in a batch of 3" in " ".join(element.value for element in at.markdown)
+    assert "Not in the timeline, because answered in a batch" in captions(at)

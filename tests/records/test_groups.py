@@ -179,12 +179,16 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
         (b"{}", "an empty object"),
         (b"[]", "a list without known objects"),
         (b"[1, 2, null]", "a list without known objects"),
-        (b"17", "a single int"),
+        (b"17", "a single number"),
+        (b"null", "nothing but null"),
+        (b"false", "a single true or false"),
+        (b'"x"', "text"),
         (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys dataset, percentiles"),
         (b'{"results": []}', "unknown: keys results"),
         (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys results, samples"),
         (b'{"results": [null, 5, "x"]}', "unknown: keys results"),
         (b'{"eventgpt": 5, "videollava": []}', "unknown"),
+        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys a, b, c and 2 more)"),
     ],
 )
 def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
@@ -312,3 +316,18 @@ def test_a_draft_is_painted_over_its_own_text() -> None:
     assert painted and painted.text == made.SENTENCE
     assert {piece.state for piece in painted.pieces} <= {"rejected", "matched"}
     assert comparing.painting(file, file.of("egpt")[1], "adapter") is None
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF x", "\\udc00\\ud800"])
+def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
+    """A page and a file of UTF-8 refuse one; whole pairs and all other letters stay."""
+    value = made.flat()
+    value[0]["query"] = value[1]["id"] = value[2]["egpt"] = "HERE"
+    text = json.dumps(value).replace("HERE", f"é {half} \\ud83d\\ude00")
+    file = read_bytes("a.json", text.encode())
+    told = [file.records[0].question, file.records[2].sample, file.records[4].text or ""]
+    for one in told:
+        assert "\N{REPLACEMENT CHARACTER}" in one and "\N{GRINNING FACE}" in one and "é" in one
+        assert one.encode("utf-8")
+    whole = read_bytes("a.json", json.dumps(value).replace("HERE", "\\ud83d\\ude00").encode())
+    assert whole.records[0].question == "\N{GRINNING FACE}"

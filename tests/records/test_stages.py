@@ -25,9 +25,27 @@ def test_a_warm_up_is_in_the_recorded_bar_alone() -> None:
     recorded, corrected = bars(file, corrected=False)[0], bars(file)[0]
     assert recorded.parts["vision"] == pytest.approx((100 + 3 * 5) / 4)
     assert corrected.parts["vision"] == pytest.approx(5.0)
-    assert recorded.total == corrected.total  # it is left out of the stage, and of nothing else
+    assert recorded.total and corrected.total
+    assert recorded.total - corrected.total == pytest.approx(95 / 4)  # the total lacks it too
     assert corrected.parts["unaccounted"] == pytest.approx(0.0, abs=1e-6)
     assert bars(file, True, "median")[0].parts["vision"] == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
+def test_corrected_stages_and_what_they_leave_are_the_corrected_total(value: object) -> None:
+    for bar in bars(read(value)):
+        assert bar.total == pytest.approx(sum(bar.parts.values()))
+
+
+def test_a_cold_prefill_is_no_missing_prefill() -> None:
+    """Decode is prefill and steps of every record, the first's prefill as the others'."""
+    value = made.five()
+    first = value["results"][0]["eventgpt"]
+    first["stage4_time"] += 0.9
+    first["total_time"] += 0.9
+    recorded, corrected = bars(read(value), corrected=False)[0], bars(read(value))[0]
+    assert corrected.parts["decode"] == pytest.approx(90 + 440)
+    assert recorded.parts["decode"] == pytest.approx(90 + 440 + 900 / 4)
 
 
 def test_a_placeholder_is_absent_once_corrected() -> None:

@@ -17,7 +17,7 @@ from engine.dataset import Dataset
 from engine.errors import BadInput, DatasetError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.plan import MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
+from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
 from ui import cards, datasets, links
@@ -37,6 +37,11 @@ ORDER_HELP = (
 LENGTH_HELP = (
     "Natural: each answer ends where its model ends it. Forced: every answer has as many tokens, "
     "so that a model is not faster because it says less."
+)
+BATCH_HELP = (
+    "1: each sample by itself, with all its times. More: stage 3 and decoding of so many samples "
+    "together, for throughput. Answers stay those of single runs in float32; in other dtypes they "
+    "may differ. A batch that does not fit in memory is halved, and its results say so."
 )
 OWN_HELP = f"A record without a question is asked: {DEFAULT_QUESTION}"
 MEASURED = (
@@ -73,12 +78,15 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
         samples = _samples(found)
         prompt = _prompt()
         numbers = _numbers()
+        batch = _batch()
         decode = _length()
         frames, cache, mode = _pipeline()
         if found is None or not models or not samples:
             return Choice(found, None, _missing(found, models), cluster)
         repeat, warmup, order = numbers
-        plan = Plan(models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode)
+        plan = Plan(
+            models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode, batch=batch
+        )
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:
@@ -239,6 +247,20 @@ def _numbers() -> tuple[int, int, Order]:
     return int(repeat), int(warmup), order
 
 
+def _batch() -> int:
+    batch = st.number_input(
+        "Samples at once",
+        1,
+        MAX_BATCH,
+        key="benchmark_batch",
+        bind="query-params",
+        help=BATCH_HELP,
+    )
+    if batch > 1:
+        st.caption("Only the batches are timed: no sample has stages, TTFT or TPOT of its own.")
+    return int(batch)
+
+
 def _length() -> DecodeConfig:
     length = st.segmented_control(
         "Length of answers",
@@ -301,5 +323,7 @@ def words(plan: Plan) -> str:
     """How many results a plan makes, and of what."""
     models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
     repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
-    warmups = f", after {count(plan.warmup, 'warm-up run')} per model" if plan.warmup else ""
-    return f"{count(plan.planned, 'result')}: {models} × {samples}{repeats}{warmups}"
+    run = "warm-up run" if plan.batch == 1 else "warm-up batch"
+    warmups = f", after {count(plan.warmup, run)} per model" if plan.warmup else ""
+    together = f", {plan.batch:,} at once" if plan.batch > 1 else ""
+    return f"{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"

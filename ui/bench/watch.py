@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from engine import throughput
 from engine.benchmark_job import BenchmarkView
 from engine.metrics import BY_NAME
 from engine.progress import Progress
@@ -103,7 +104,11 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
     st.subheader("Medians so far", anchor=False, help=MEDIANS_HELP)
     if any(medians.values()):
         st.altair_chart(bars.chart(medians), alt=bars.words(medians), width="stretch")
-    st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
+    if together := batches(found, labels):
+        cards.small(throughput.APART, "benchmark_batches")
+        st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
+    if any(medians.values()) or not together:
+        st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
     for live in found.models:
         if live.given_up:
             label = labels.get(live.model, live.model)
@@ -124,6 +129,28 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
             **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
+        }
+        for live in found.models
+    ]
+
+
+def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
+    """A row per model, cells as text, if any of them answers in batches."""
+    if not any("batch" in live.medians for live in found.models):
+        return []
+    heads = {
+        "batch_ms": "time of a batch (ms)",
+        "batch_tokens_per_s": "new tokens/s",
+        "batch_samples_per_s": "samples/s",
+        "new_tokens": BY_NAME["new_tokens"].label,
+    }
+    return [
+        {
+            "model": escape(labels.get(live.model, live.model)),
+            "done": f"{live.done:,}",
+            "failed": f"{live.failed:,}",
+            "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
+            **{head: figure(live.medians.get(name)) for name, head in heads.items()},
         }
         for live in found.models
     ]

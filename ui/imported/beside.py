@@ -120,7 +120,10 @@ def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
 def _short(found: Opened, file: ResultFile) -> list[tuple[str, Bar]]:
     """Each bar under the model's name alone where no other one has it."""
     drawn = stages.bars(file, found.corrected, "median")
-    names = [files.name(file, bar.model, found.corrected) for bar in drawn]
+    names = [
+        files.name(file, bar.model, found.corrected) + files.mark(file, bar.model, found.corrected)
+        for bar in drawn
+    ]
     return [
         (name if names.count(name) == 1 else f"{name} ({bar.model})", bar)
         for name, bar in zip(names, drawn, strict=True)

@@ -12,7 +12,8 @@ import altair as alt
 import pandas as pd
 
 from engine.acceptance import Acceptance, Range
-from engine.headlines import Headline, Waterfall
+from engine.headlines import Headline
+from engine.waterfall import Waterfall
 from ui.text import ms
 from ui.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
 
@@ -91,7 +92,9 @@ def waterfall_words(fall: Waterfall) -> str:
 
 
 def _percent(found: Range) -> dict[str, float]:
-    return {"value": 100 * found.value, "low": 100 * found.low, "high": 100 * found.high}
+    """Without an interval both ends are the value: a dot alone."""
+    low, high = found.interval or (found.value, found.value)
+    return {"value": 100 * found.value, "low": 100 * low, "high": 100 * high}
 
 
 def matches(found: Acceptance) -> pd.DataFrame:
@@ -109,10 +112,13 @@ def matching(found: Acceptance) -> alt.LayerChart:
 
 
 def matching_words(found: Acceptance) -> str:
-    return "Ids that match in their places. " + " ".join(
-        f"{line['pairs']}: {line['value']:.1f} % ({line['low']:.1f} to {line['high']:.1f} %)."
-        for line in matches(found).to_dict("records")
-    )
+    told = ["Ids that match in their places."]
+    for name, one in (("true pairs", found.rate), ("shuffled pairs", found.shuffled)):
+        if one is not None:
+            ends = one.interval
+            span = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
+            told.append(f"{name}: {100 * one.value:.1f} %{span}.")
+    return " ".join(told)
 
 
 def _intervals(frame: pd.DataFrame, field: str, title: str, colours: alt.Scale) -> alt.LayerChart:
@@ -143,7 +149,7 @@ def ratios(headline: Headline, corrected: bool) -> pd.DataFrame:
     lines = []
     for one in headline.evidence:
         ratio = one.ratio(corrected)
-        if ratio is not None and ratio > 0:
+        if ratio is not None and ratio > 0 and not one.doubted:
             span = one.paired
             lines.append(
                 {
@@ -209,12 +215,13 @@ def outlook(found: Sequence[Acceptance]) -> pd.DataFrame:
     lines = []
     for one in found:
         if one.speedup is not None:
+            low, high = one.speedup.interval or (one.speedup.value, one.speedup.value)
             lines.append(
                 {
                     "gamma": one.gamma,
                     "value": one.speedup.value,
-                    "low": one.speedup.low,
-                    "high": one.speedup.high,
+                    "low": low,
+                    "high": high,
                     "ceiling": one.ceiling,
                 }
             )
@@ -257,9 +264,13 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, height=260)
 
 
+def _ends(low: float, high: float) -> str:
+    return f" ({low:.2f} to {high:.2f})" if low < high else ""
+
+
 def speedups_words(found: Sequence[Acceptance]) -> str:
     told = [
-        f"g {line['gamma']}: {line['value']:.2f}x ({line['low']:.2f} to {line['high']:.2f}), "
+        f"g {line['gamma']}: {line['value']:.2f}x{_ends(line['low'], line['high'])}, "
         f"ceiling {line['ceiling']:.2f}x."
         for line in outlook(found).to_dict("records")
     ]

@@ -31,6 +31,8 @@ def show(found: Opened) -> None:
         st.text(headline.verdict)
         if headline.evidence:
             _evidence(headline, found.corrected)
+        if headline.without:
+            blocks.draw([absent(headline)], f"imported_without_{headline.name}")
 
 
 def _evidence(headline: Headline, corrected: bool) -> None:
@@ -41,6 +43,12 @@ def _evidence(headline: Headline, corrected: bool) -> None:
             width="stretch",
         )
     blocks.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
+
+
+def absent(headline: Headline) -> Table:
+    """The files that say nothing about a claim, by reason."""
+    rows = tuple((one.reason, ", ".join(one.files)) for one in headline.without)
+    return Table("Files that say nothing about it", ("why", "files"), rows, 2)
 
 
 def table(headline: Headline, corrected: bool) -> Table:
@@ -54,7 +62,7 @@ def _row(one: Evidence, corrected: bool) -> tuple[str, ...]:
         one.file,
         one.other,
         "; ".join(one.notes) or "-",
-        f"{one.samples:,}" if one.samples else "means",
+        one.amount,
         "-" if ratio is None else f"{ratio:.2f}x",
         f"{span.median:.2f}x ({span.low:.2f} to {span.high:.2f})" if span else "-",
     )

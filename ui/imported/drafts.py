@@ -23,7 +23,7 @@ NONE = (
 LONGEST = 16  # draft length offered
 MEANING = (
     "Position match: ids that agree in their places, of all that can be compared. Shuffled: the "
-    "same for drafts and targets of different samples; what is not above it says nothing about "
+    "same over drafts and targets of different clips; what is not above it says nothing about "
     "the image. Prefix: ids that agree from the start. W: the share of the first g ids that would "
     "be accepted. A cycle yields 1 + g W tokens and costs c g + 1, with c the draft's time per "
     "token over the target's; the ceiling is the speed-up if every id were accepted. Under 1x is "
@@ -115,15 +115,23 @@ def verdict(found: Acceptance) -> str:
         )
     elif found.says_something:
         told.append("True pairs match more often than shuffled ones.")
-    if found.speedup is None:
-        told.append("Without times of both models no speed-up can be predicted.")
-    elif found.speedup.high < 1:
-        told.append("Drafting would make the target slower.")
-    elif found.speedup.low > 1:
-        told.append("Drafting would make the target faster.")
-    else:
-        told.append("The interval holds 1x: whether drafting helps is undecided.")
+    told.append(_outlook(found.speedup))
+    if found.clips < found.pairs:
+        told.append(f"These are {found.amount}: intervals are over clips.")
     return " ".join(told)
+
+
+def _outlook(speedup: Range | None) -> str:
+    if speedup is None:
+        return "Without times of both models no speed-up can be predicted."
+    if speedup.interval is None:
+        return "One clip alone gives no interval: whether drafting helps is not known."
+    low, high = speedup.interval
+    if high < 1:
+        return "Drafting would make the target slower."
+    if low > 1:
+        return "Drafting would make the target faster."
+    return "The interval holds 1x: whether drafting helps is undecided."
 
 
 def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> None:
@@ -155,7 +163,7 @@ def table(file: ResultFile, kinds: dict[str, Acceptance]) -> Table:
 
 def _row(found: Acceptance) -> tuple[str, ...]:
     return (
-        f"{found.pairs:,}",
+        found.amount,
         _percent(found.rate, True),
         _percent(found.shuffled, True),
         f"{found.mean_prefix:.2f}",
@@ -170,7 +178,8 @@ def _row(found: Acceptance) -> tuple[str, ...]:
 def _percent(found: Range | None, interval: bool = False) -> str:
     if found is None:
         return "-"
-    span = f" ({100 * found.low:.1f} to {100 * found.high:.1f})" if interval else ""
+    ends = found.interval if interval else None
+    span = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else ""
     return f"{100 * found.value:.1f} %{span}"
 
 
@@ -179,7 +188,10 @@ def _times(value: float | None) -> str:
 
 
 def _span(found: Range | None) -> str:
-    return "-" if found is None else f"{found.value:.2f}x ({found.low:.2f} to {found.high:.2f})"
+    if found is None:
+        return "-"
+    ends = found.interval
+    return f"{found.value:.2f}x" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
 def _stated(file: ResultFile) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.headlines import Waterfall, waterfall
+from engine.acceptance import amount
+from engine.reaches import WHOLE
 from engine.records import ResultFile, milliseconds, stages, summary
 from engine.records.summary import Average, ModelSummary
 from engine.report.blocks import Table, number
+from engine.waterfall import Waterfall, waterfall
 from ui import bars, cards
 from ui.imported import charts, files, records
 from ui.imported.opened import Audited, Opened
@@ -18,6 +20,7 @@ from ui.results import blocks
 from ui.text import count
 
 FILE = "results_file"
+FEW = 4  # models with every time that the file has
 AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothing shows it"}
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
@@ -36,7 +39,7 @@ def show(found: Opened) -> None:
     item = choose(found.usable)
     file = item.file
     mode = "corrected" if found.corrected else "as recorded"
-    group = f"Group {file.group} · {count(file.samples, 'sample')}"
+    group = f"Group {file.group} · {held(file)}"
     failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
     cards.small(f"{group}{failed} · values {mode}", "imported_group")
     models = summary.models(file)
@@ -49,6 +52,12 @@ def show(found: Opened) -> None:
         records.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
 
 
+def held(file: ResultFile) -> str:
+    """ "5 samples", or "100 records of 10 clips"."""
+    told = amount(file.samples, file.clips)
+    return told if "records" in told else count(file.samples, "sample")
+
+
 def who(models: tuple[ModelSummary, ...]) -> Table:
     """Names as claimed, beside what the file itself shows."""
     rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
@@ -56,19 +65,22 @@ def who(models: tuple[ModelSummary, ...]) -> Table:
 
 
 def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
-    """Stages in ms, and tokens."""
+    """Stages in ms, and tokens; of many models only what belongs to a stage."""
     values = "corrected values" if corrected else "values as recorded"
+    every = len(models) <= FEW
     rows = tuple(
         (files.label(file, model.model, corrected), *row)
         for model in models
-        for row in _rows(model, corrected)
+        for row in _rows(model, corrected, every)
     )
-    return Table(f"Stages (ms) and tokens per answer, {values}", COLUMNS, rows, 2)
+    more = "" if every else "; the report has the file's other times"
+    return Table(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
 
 
-def _rows(model: ModelSummary, corrected: bool) -> list[tuple[str, ...]]:
+def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
-    for key, stage in model.stages.items():
+    stages = {key: stage for key, stage in model.stages.items() if every or stage.part}
+    for key, stage in stages.items():
         name = key.removesuffix("_ms")
         what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
         average = stage.corrected if corrected else stage.recorded
@@ -115,14 +127,25 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     if fall is None:
         return
     st.subheader("What the difference is made of", anchor=False)
+    if fall.nonsense:
+        mended = "" if corrected else " The corrected values do: see the switch above."
+        st.text(f"{fall.nonsense}{mended if _mends(file) else ''}")
+        return
     st.text(sentence(fall))
     st.altair_chart(charts.waterfall(fall), alt=charts.waterfall_words(fall), width="stretch")
-    warm = " Samples with a warm-up are left out." if corrected else ""
+    warm = " A stage that shows a warm-up counts as the mean of the others." if corrected else ""
+    short = "" if file.group.letter in WHOLE else " These totals leave loading out."
     cards.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        f"per token. Faster often means said less.{warm}",
+        f"per token. Faster often means said less.{warm}{short}",
         "imported_fall",
     )
+
+
+def _mends(file: ResultFile) -> bool:
+    """Whether the corrected parts can be read."""
+    fall = waterfall(file)
+    return fall is not None and not fall.nonsense
 
 
 def sentence(fall: Waterfall) -> str:

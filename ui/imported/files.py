@@ -5,9 +5,11 @@ Boundary: a table and sentences; the findings themselves are findings.py's.
 
 from __future__ import annotations
 
+from engine.acceptance import amount
 from engine.audit import SEVERITIES
 from engine.records import ResultFile
-from engine.records.types import NAMES
+from engine.records.identity import disputed
+from engine.records.identity import shown as identity_name
 from engine.report.blocks import Table
 from ui.imported.opened import Audited, Opened
 from ui.text import count
@@ -35,7 +37,7 @@ def _row(item: Audited) -> tuple[str, ...]:
         str(file.group) if known else "unknown",
         STATUS[file.status],
         _models(file) or "-",
-        f"{file.samples:,}" if known else "-",
+        amount(file.samples, file.clips) if known else "-",
         f"{len(file.failures):,}" if known else "-",
         " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
     )
@@ -51,16 +53,20 @@ def _models(file: ResultFile) -> str:
 def label(file: ResultFile, model: str, corrected: bool) -> str:
     """Whom a model is shown as, with the file's own word for it where that differs."""
     shown = name(file, model, corrected)
-    return shown if shown.lower() == model.lower() else f"{shown} ({model})"
+    own = "" if shown.lower().endswith(model.lower()) else f" ({model})"
+    return f"{shown}{own}{mark(file, model, corrected)}"
+
+
+def mark(file: ResultFile, model: str, corrected: bool) -> str:
+    """What stands behind a label as recorded that the evidence contradicts."""
+    identity = file.identities.get(model)
+    return disputed(identity, corrected) if identity else ""
 
 
 def name(file: ResultFile, model: str, corrected: bool) -> str:
-    """The name by the evidence where it contradicts the label; as recorded the claimed one."""
+    """The name by the evidence where there is any; as recorded the label."""
     identity = file.identities.get(model)
-    if identity is None:
-        return model
-    wrong = corrected and identity.agrees is False and identity.family
-    return NAMES.get(str(identity.family), identity.claimed) if wrong else identity.claimed
+    return identity_name(identity, corrected) if identity else model
 
 
 def severities(item: Audited) -> list[int]:

@@ -16,14 +16,14 @@ from ui.text import count, when
 ELSEWHERE = "elsewhere"  # the state of these sources, beside those of runs
 ELSEWHERE_WORDS = "Recorded elsewhere"
 VISIT = "visit"  # the key of this visit's files
-_SET = "set:"
+SET = "set:"
 Progress = Callable[[int, int, str], None]
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 
 
 def key_of(name: str) -> str:
     """The key of the kept set of this name."""
-    return _SET + name
+    return SET + name
 
 
 @dataclass(frozen=True, eq=False)

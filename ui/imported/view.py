@@ -26,7 +26,8 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (
     "As recorded: every figure as the files have it. Corrected: cut tokens added, the prompt taken "
-    "out of answers, contexts counted once, warm-ups out of means, placeholders not measured. "
+    "out of answers, contexts counted once, warm-ups out of stages and totals, placeholders not "
+    "measured, models named by the evidence. "
     "Changes every table and chart."
 )
 

@@ -37,7 +37,6 @@ def choose() -> tuple[Listed, ...] | None:
         cards.problem(str(error), "results_runs")
         return ()
     chosen = keys()
-    _say_unknown(found, chosen)
     if found:
         _list(_filtered(found), chosen)
     return tuple(one for one in found if one.key in chosen and not one.problem) if found else None
@@ -56,14 +55,42 @@ def keys() -> list[str]:
     return found
 
 
-def _say_unknown(found: Sequence[Listed], chosen: Sequence[str]) -> None:
-    unknown = [key for key in chosen if key not in {one.key for one in found}]
-    if unknown:
-        cards.notice(
-            f"The link names the run {unknown[0][:80]!r}, which is not here: choose one of the "
-            "list.",
-            "results_unknown",
+def say_gone(picked: Sequence[Listed] | None) -> None:
+    """A sentence for the first thing that the link names and that is not in the list, on the page
+    itself: the list may be folded away."""
+    known = {one.key for one in picked or ()}
+    for key in keys():
+        if key not in known and not _damaged(key):
+            cards.notice(gone(key), "results_unknown")
+            return
+
+
+def _damaged(key: str) -> bool:
+    """Whether it is in the list after all, or the list is unreadable: either is said there."""
+    try:
+        found: tuple[Listed, ...] = (*sources.listing(), *imported.listing())
+    except StoreError:
+        return True
+    return any(one.key == key and one.problem for one in found)
+
+
+def gone(key: str) -> str:
+    """What became of what a link names, and what to do."""
+    if key == imported.VISIT:
+        return (
+            "The link names files of an earlier visit, which are gone: import them again, and keep "
+            "them as a set to have a link."
         )
+    if key.startswith(imported.SET):
+        name = key.removeprefix(imported.SET)[:80]
+        return (
+            f"The link names the set of published files {name!r}, which is not here: import its "
+            "files again, or choose another one on the left."
+        )
+    return (
+        f"The link names the run {key[:80]!r}, which is not here: choose another one on the left, "
+        "or put its folder back into the runs folder."
+    )
 
 
 def _filtered(found: Sequence[Listed]) -> list[Listed]:

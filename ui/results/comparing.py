@@ -5,15 +5,17 @@ Boundary: asks the engine metric by metric, because intervals take time; its sen
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import streamlit as st
 
-from engine import speedup
+from engine import speedup, throughput
 from engine.lens import LensName
 from engine.metrics import BY_NAME, PAIRED
 from engine.pairs import Comparison
 from engine.report import charts as report_charts
+from engine.report import document
 from engine.report.comparing import TOLD, paired_table, sentence, split_table, split_words
 from ui import cards
 from ui.results import blocks, charts, opened, overview
@@ -40,10 +42,24 @@ def show(found: Opened) -> None:
         cards.notice(overview.NOTHING[name], "results_lens")
         return
     cards.small(seen.note, "results_lens_note")
+    grouped = [label for label in throughput.batched(found.table) if label in (a, b)]
+    if grouped:
+        cards.notice(f"{' and '.join(grouped)}: {throughput.APART}", "results_batches")
+        _throughput(found, (a, b))
+    if not {a, b} <= set(seen.table["label"]) and grouped:
+        return
     _told(found, name, a, b)
     _made_of(found, name, a, b)
     _scatter(found, name, a, b)
     _all(found, name, a, b)
+
+
+def _throughput(found: Opened, sides: tuple[str, str]) -> None:
+    """What there is to see of two labels of which one answered in batches."""
+    whole = opened.findings(found)
+    some = tuple(one for one in whole.throughputs if one.label in sides)
+    drawn = list(document.together(replace(whole, throughputs=some)))
+    blocks.draw(drawn[-1:], "results_throughput")
 
 
 def pair(found: Opened) -> tuple[str, str]:

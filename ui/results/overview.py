@@ -64,13 +64,14 @@ def show(found: Opened) -> None:
     whole = opened.findings(found)
     _badges(whole)
     blocks.draw(list(document.results(whole))[1:], "results_counts")
+    blocks.draw(document.together(whole), "results_together")
     if not any(count.answered for count in whole.counts):
         cards.notice("Nothing was answered: there are no figures.", "results_nothing")
         return
     name = lens_of(found)
     seen = opened.look(found, name)
     if seen.table.empty:
-        told = NOTHING[name] if len(_measured(whole)) else _WARM_ONLY
+        told = NOTHING[name] if len(_measured(whole)) else _nothing_alone(whole)
         cards.notice(told, "results_lens")
     else:
         cards.small(seen.note, "results_lens_note")
@@ -86,6 +87,16 @@ _WARM_ONLY = (
     "Every answer so far is a cold or a warm-up run or follows a pause: these stay out of figures "
     "and are shown below. Resume the run, or start one with more samples or repeats."
 )
+
+
+BATCHES_ONLY = (
+    "Every answer of this choice was given in a batch: no sample has times of its own, so there "
+    "are no figures beside the throughput above. Start a run with 1 sample at once for those."
+)
+
+
+def _nothing_alone(whole: Findings) -> str:
+    return BATCHES_ONLY if whole.throughputs else _WARM_ONLY
 
 
 def _measured(whole: Findings) -> list[Figure]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -19,13 +19,12 @@ from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.marks import MAX_NOTE_CHARS, Mark, Thumb
 from engine.models import registry
 from engine.plan import Task
-from engine.types import STAGES, Sample
+from engine.types import Sample
 from ui import cards, datasets, media
-from ui.results import charts, samples
+from ui.results import charts, numbers, samples
 from ui.results.opened import Opened
 from ui.results.sources import Source
 from ui.text import escape as literal
-from ui.text import ms
 from ui.theme import FAMILY_COLOURS
 
 PER_ROW = 3
@@ -127,7 +126,7 @@ def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
         else:
             with st.container(height=180, border=False, key=f"answer_result_{one.label}"):
                 st.text(one.line["text"] or " ")
-            _numbers(one)
+            numbers.draw(one.label, one.line, one.whole)
         _mark(one, marks.get(one.task, Mark()))
 
 
@@ -156,69 +155,6 @@ def _sample(one: Result) -> Sample:
         if sample.id == wanted:
             return sample
     raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
-
-
-def _numbers(one: Result) -> None:
-    """Badges a reader must know, then figures with their units."""
-    line = one.line
-    with st.container(horizontal=True, gap="small"):
-        for words, colour, help_text in badges(line):
-            st.badge(words, color=colour, help=help_text)
-    with st.container(horizontal=True, gap="small"):
-        for name, value in (
-            ("New tokens", f"{_known(line['new_tokens']) or 0:,.0f}"),
-            ("TTFT", ms(_known(line["ttft_ms"]))),
-            ("TPOT", ms(_known(line["tpot_ms"]))),
-            ("Total", ms(_known(line["total_ms"]))),
-        ):
-            st.metric(name, value, help=cards.FORMULAS.get(name), width="content")
-    stages = ", ".join(
-        f"{name} {ms(line[f'{name}_ms'])}{_source(line, name)}"
-        for name in STAGES
-        if _known(line[f"{name}_ms"]) is not None
-    )
-    stop = cards.STOPS.get(str(line["stop"]), "")
-    cards.small(f"{stages}. {stop}".strip(), f"result_stages_{one.label}")
-    if where := place(line):
-        cards.small(where, f"result_place_{one.label}")
-    for number, note in enumerate(one.whole.get("notes") or ()):
-        cards.small(str(note), f"result_note_{one.label}_{number}")
-
-
-def _known(value: Any) -> float | None:
-    return None if value is None or value != value else float(value)
-
-
-def _source(line: Mapping[str, Any], stage: str) -> str:
-    source = line[f"{stage}_source"]
-    return "" if source == "measured" else f" ({source})"
-
-
-def place(line: Mapping[str, Any]) -> str:
-    """Where a result of a cluster comes from, or nothing."""
-    if not line.get("node"):
-        return ""
-    return f"Ran on node {line['node']}, worker {line['actor']}: {line['device']}."
-
-
-Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
-
-
-def badges(line: Mapping[str, Any]) -> list[Badge]:
-    """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
-    found: list[Badge] = [cards.standing(line["verified"] or None)]
-    if line["cached"]:
-        found.append(("from cache", "green", cards.CACHE_HELP))
-    if line["group"] == "cold":
-        found.append(("cold run", "orange", cards.COLD_HELP))
-    if line["group"] == "after a pause":
-        found.append(("after a pause", "orange", PAUSE_HELP))
-    if line["mode"] == "hooked":
-        found.append(("hooked", "violet", cards.HOOKED_HELP))
-    return found
-
-
-PAUSE_HELP = "The device was lent to other work just before: this result is in no mean."
 
 
 def _mark(one: Result, mark: Mark) -> None:
@@ -252,17 +188,18 @@ def _keep(one: Result, thumb: str, note: str) -> None:
 
 
 def _timeline(results: Sequence[Result]) -> None:
-    answers = [
-        charts.Answer(one.label, one.line, _starts(one.whole))
-        for one in results
-        if not one.line["error"]
-    ]
+    answered = [one for one in results if not one.line["error"]]
+    alone = [one for one in answered if one.line["batch"] == 1]
+    answers = [charts.Answer(one.label, one.line, _starts(one.whole)) for one in alone]
     if answers:
         st.subheader("Timeline", anchor=False)
         st.altair_chart(
             charts.timeline(answers), alt=charts.timeline_words(answers), width="stretch"
         )
         st.caption("Bars are the stages, thin lines the new tokens.")
+    if answers and len(alone) < len(answered):
+        left = ", ".join(one.label for one in answered if one not in alone)
+        st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
 
 
 def _starts(whole: Mapping[str, Any]) -> dict[str, float]:

@@ -62,3 +62,12 @@ def test_a_model_without_results_has_no_figure() -> None:
     first, second = watch.table(progress(), {"a": "**A**"})
     assert first["model"] == r"\*\*A\*\*" and first["load (ms)"] == "1.23"
     assert second["model"] == "b" and second["total (ms)"] == "–"
+
+
+def test_batches_have_a_table_of_their_own() -> None:
+    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
+    models = (Live("a", 4, 0, medians), Live("b", 0, 0, {}))
+    first, second = watch.batches(progress(models=models), {})
+    assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
+    assert first["samples/s"] == second["time of a batch (ms)"] == "–"
+    assert watch.batches(progress(), {}) == []

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from engine.headlines import Part, Waterfall, headlines, waterfall
+from engine.headlines import headlines
 from engine.records import comparing
+from engine.waterfall import Part, Waterfall, waterfall
 from tests.records import synthetic as made
 from tests.records.synthetic import read
 from ui.imported import charts

@@ -37,7 +37,7 @@ def test_many_models_are_counted() -> None:
 def test_the_switch_changes_tokens_and_means_and_names() -> None:
     file = read(made.legacy())
     recorded, corrected = rows(file, False), rows(file, True)
-    assert recorded["Video-LLaVA (videollava)", "new tokens"][1] == "617"
+    assert recorded["Video-LLaVA (videollava), label disputed", "new tokens"][1] == "617"
     assert corrected["LLaVA-1.5 (videollava)", "new tokens"][1] == "20.0"
     key = "EventGPT", "stage3_time: vision (ms)"
     assert (recorded[key][:2], corrected[key][:2]) == (("4", "28.8"), ("3", "5.00"))
