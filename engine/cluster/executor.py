@@ -14,7 +14,7 @@ from typing import Any
 from engine.benchmark import Sitting
 from engine.cluster import parcels
 from engine.cluster.crew import Crew
-from engine.cluster.dispatch import MOST_DEATHS, Dispatcher, Stuck
+from engine.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, Stuck
 from engine.cluster.inspection import Finding, Inspector
 from engine.cluster.link import Event, Link, Pool
 from engine.cluster.options import ClusterOptions
@@ -57,7 +57,7 @@ class _Work:
     sitting: Sitting
     pool: Pool
     crew: Crew = field(default_factory=Crew)
-    calls: dict[int, tuple[str, Task | None]] = field(default_factory=dict)
+    calls: dict[int, Order] = field(default_factory=dict)
     number: int = 0
     lent: dict[Task, float] = field(default_factory=dict)
     judged: dict[str, Finding] = field(default_factory=dict)
@@ -94,24 +94,24 @@ class _Work:
     def _step(self) -> None:
         self._between()
         for order in self.tasks.orders():
-            if order.task is None:
-                self._call(order.worker, None, "load", order.model)
-                self.crew[order.worker].state = f"loading {order.model}"
-            else:
-                self._call(order.worker, order.task, "ask", *order.task)
-                self.crew[order.worker].state = f"{order.model}, sample {order.task.sample}"
+            self._call(order)
         self._stop_if_nobody_can()
         for event in self.pool.events(TICK_S):
             self._take(event)
         if time.monotonic() - self.shown > SHOWN_S:
             self._show()
 
-    def _call(self, worker: str, task: Task | None, method: str, *arguments: Any) -> None:
+    def _call(self, order: Order) -> None:
         self.number += 1
-        self.calls[self.number] = (worker, task)
-        self.pool.send(
-            "call", worker=worker, number=self.number, method=method, arguments=list(arguments)
-        )
+        self.calls[self.number] = order
+        method: str = "load"
+        arguments: list[Any] = [order.model]
+        self.crew[order.worker].state = f"loading {order.model}"
+        if order.task is not None:
+            method, arguments = "ask", list(order.task)
+            self.crew[order.worker].state = f"{order.model}, sample {order.task.sample}"
+        where = {"worker": order.worker, "number": self.number}
+        self.pool.send("call", **where, method=method, arguments=arguments)
 
     # What there is to do.
     def _tasks_of(self, model: str) -> Iterable[Task]:
@@ -187,28 +187,28 @@ class _Work:
             self.sitting.note("elsewhere", f"{name}: {reason}")
 
     def _done(self, number: int, value: dict[str, Any]) -> None:
-        worker, task = self.calls.pop(number, ("", None))
-        if not worker or self.crew[worker].ended:
+        order = self.calls.pop(number, None)
+        if order is None:  # of a worker that has ended: others have got its tasks
             return
-        if task is None:
-            self._loaded(worker, value["error"])
+        if order.task is None:
+            self._loaded(order, value["error"])
         elif "absent" in value:
-            reason = f"Node {self.crew[worker].node}: {value['absent']}"
-            self.tasks.absent(worker, task, reason)
-            self.sitting.note("elsewhere", f"{reason}; it runs elsewhere.", sample=task.sample)
+            reason = f"Node {self.crew[order.worker].node}: {value['absent']}"
+            self.tasks.absent(order.worker, order.task, reason)
+            self.sitting.note("elsewhere", f"{reason}; it runs elsewhere.")
         else:
-            self._keep(worker, task, value["row"])
+            self._keep(order.worker, order.task, value["row"])
 
-    def _loaded(self, worker: str, error: str | None) -> None:
-        order = self.crew[worker].state.removeprefix("loading ")
+    def _loaded(self, order: Order, error: str | None) -> None:
+        member = self.crew[order.worker]
         if error is None:
-            self.tasks.loaded(worker)
-            self.crew[worker].state = f"{order} is loaded"
+            self.tasks.loaded(order.worker)
+            member.state = f"{order.model} is loaded"
             return
-        reason = f"Node {self.crew[worker].node}: {error}"
-        self.tasks.refused(worker, order, reason)
-        self.crew[worker].state = "waiting"
-        self.sitting.note("elsewhere", f"{order} runs elsewhere. {reason}", worker=worker)
+        reason = f"Node {member.node}: {error}"
+        self.tasks.refused(order.worker, order.model, reason)
+        member.state = "waiting"
+        self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
 
     def _keep(self, worker: str, task: Task, row: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
@@ -228,7 +228,7 @@ class _Work:
         self.crew.end(worker, reason)
         self.last_reason = reason
         again, fatal = self.tasks.leave(worker)
-        self.calls = {n: call for n, call in self.calls.items() if call[0] != worker}
+        self.calls = {n: one for n, one in self.calls.items() if one.worker != worker}
         many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
         text = f"Worker {worker} has ended: {reason}; {many}."
         self.sitting.note("worker ended", text, worker=worker, tasks=[t.sample for t in again])
@@ -247,8 +247,6 @@ class _Work:
             self._show()
         if refused := [one.refused for one in self.judged.values() if one.refused]:
             raise ClusterError(f"{refused[0]}.")
-        if not self.tasks.workers and not self.crew.starting():
-            raise ClusterError(f"No worker can begin: {self.last_reason}.")
 
     def _unheard(self) -> bool:
         """Whether some node's first worker has not told what the node holds."""
@@ -270,7 +268,7 @@ class _Work:
             self.lonely_since = None
         elif not self.tasks.workers:
             self.lonely_since = self.lonely_since or time.monotonic()
-            if time.monotonic() - self.lonely_since > PATIENCE_S:
+            if time.monotonic() - self.lonely_since > (PATIENCE_S if self._may_come() else 0):
                 raise ClusterError(
                     f"No worker is left: {self.last_reason}. What is answered is kept; --resume "
                     "goes on, here or on a cluster."
@@ -278,6 +276,11 @@ class _Work:
         else:
             for stuck in self.tasks.stuck():
                 self._give_up(stuck)
+
+    def _may_come(self) -> bool:
+        """Whether some node is known that could have a worker again."""
+        found = (self.judged.get(member.node, Finding()) for member in self.crew)
+        return any(not (one.refused or one.useless) for one in found)
 
     def _give_up(self, stuck: Stuck) -> None:
         if stuck.loaded:

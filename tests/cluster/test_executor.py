@@ -290,7 +290,7 @@ def test_a_node_without_the_dataset_is_left_out_with_the_reason(root: Path, tmp_
 
 
 def test_a_cluster_without_the_dataset_is_refused(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"No worker can begin: the dataset .* is not on Node"):
+    with pytest.raises(ClusterError, match=r"No worker is left: the dataset .* is not on Node"):
         go(root, tmp_path / "run", HerePool({"x": "n1"}, without_root))
 
 
