@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from engine.places import device_of, place_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
@@ -106,9 +107,8 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
     values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
     values.append(_mapping(row.get("truth")))
-    where = _mapping(row.get("where"))
-    values.append(_device(row, where))
-    values += [str(where.get(name) or "") for name in ("node", "actor")]
+    values.append(device_of(row))
+    values += [str(place_of(row).get(name) or "") for name in ("node", "actor")]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
@@ -118,26 +118,6 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
         values += [row.get(name) or "" for name in TEXTS]
         values.append(_times(row.get("token_ms")))
     return values
-
-
-def device_type(environment: Mapping[str, Any]) -> str:
-    """What times depend on: a GPU's name, or a processor with its threads; "" if unknown."""
-    if not environment:
-        return ""
-    if str(environment.get("device", "")) != "cpu":
-        return str(environment.get("hardware", ""))
-    threads = str(environment.get("threads", ""))
-    name = str(environment.get("processor") or environment.get("hardware", ""))
-    return f"{name}, {threads} {'thread' if threads == '1' else 'threads'}"
-
-
-def _device(row: Mapping[str, Any], where: Mapping[str, Any]) -> str:
-    """A shared device is another type: its times are those of two."""
-    found = device_type(_mapping(row.get("environment"))) or str(where.get("type", ""))
-    shares = where.get("shares")
-    if not isinstance(shares, list) or not shares:
-        return found
-    return f"{found}, shared {' and '.join(map(str, shares))}"
 
 
 def _group(row: Mapping[str, Any]) -> Group:

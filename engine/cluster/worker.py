@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from engine import frame, provenance
+from engine import places, provenance
 from engine.asking import Asker
 from engine.cluster import parcels
 from engine.errors import StageScopeError
@@ -82,7 +82,7 @@ def device_here() -> dict[str, Any]:
     environment = device.environment(chosen) | {"threads": os.environ["STAGESCOPE_THREADS"]}
     return {
         "name": environment["device"],
-        "type": frame.device_type(environment),
+        "type": places.device_type(environment),
         "unit": _unit(environment["device"]),
         "machine": machine(),
         "host": platform.node(),
