@@ -29,7 +29,7 @@ from benchmarks.machine import RESULTS, keep, spread
 from engine.cluster.dispatch import Dispatcher
 from engine.plan import Task
 
-ROUNDS, REPEAT = 3, 6
+ROUNDS, REPEAT = 3, 12
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 DEATHS = (0.0, 0.001, 0.01)  # workers that end, per result
 SEQUENCES, CLIPS = 400, 13  # 5,200 samples, as the published dataset has them
@@ -44,7 +44,7 @@ def main() -> None:
     else:
         measured = _measured()
     keep("scaling", {"measured_here": measured, "simulated": _simulated(measured)})
-    _chart(json.loads((RESULTS / "scaling.json").read_text())["simulated"]["points"])
+    _chart(json.loads((RESULTS / "scaling.json").read_text())["simulated"])
 
 
 # Measured, on a Ray of this machine.
@@ -256,14 +256,18 @@ class _Simulation:
         heapq.heappush(self._events, (at, self._count, worker, task))
 
 
-def _chart(points: list[dict[str, Any]]) -> None:
+def _chart(found: dict[str, Any]) -> None:
     """Efficiency over workers, a panel for each service time, a line for each rate of failures."""
     import altair as alt
     import pandas as pd
     import vl_convert
 
+    most = found["limit_results_a_second"]
+    limit = alt.TitleParams(
+        "Simulated workers", subtitle=f"Limit, {most:g} results a second: {found['limit']}"
+    )
     chart = (
-        alt.Chart(pd.DataFrame(points))
+        alt.Chart(pd.DataFrame(found["points"]), title=limit)
         .mark_line(point=True)
         .encode(
             x=alt.X("workers:Q", scale=alt.Scale(type="log", base=2), title="workers"),

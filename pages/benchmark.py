@@ -76,12 +76,12 @@ def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
 
 def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
     """The run as it stands, looked at again and again until it has ended."""
-    live = not job.ended
+    live, known = not job.ended, job.folder is not None
 
     @st.fragment(run_every=LOOK_S if live else None)
     def look() -> None:
         view = job.view()
-        if live and view.ended:
+        if live and (view.ended or (view.folder is not None) != known):
             st.rerun()
         watch.draw(view, labels)
 
