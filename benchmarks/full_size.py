@@ -2,9 +2,11 @@
 
 `python -m benchmarks.full_size`: per family, built on the device from its configuration, the four
 stages on one sample; the decoupled answer against the model's own generate(); TTFT, TPOT, tok/s,
-peak memory and MBU.  Random weights cost what trained ones cost and say nothing.  Needs torch,
-transformers, numpy, pillow and this repository, no network.  The figures of a run at full size are
-kept in benchmarks/results/; with --layers or --hidden the models are small, and only --out keeps.
+peak memory and MBU; then generate(), the own eager loop and the compiled step by turns.  Random
+weights cost what trained ones cost and say nothing.  Needs torch, transformers, numpy, pillow and
+this repository, no network (and a C++ compiler for the compiled step).  The figures of a run at
+full size are kept in benchmarks/results/; with --layers or --hidden the models are small, and only
+--out keeps.
 """
 
 from __future__ import annotations
@@ -13,11 +15,9 @@ import argparse
 import gc
 import re
 import resource
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,21 @@ from typing import Any
 import torch
 
 from benchmarks import machine
+from benchmarks.bandwidth import complete, copy_speed, mbu
 from benchmarks.random_models import FAMILIES, build
 from engine import dataset, decode, device, media, memory, pipeline
 from engine.errors import BadInput, StageScopeError
 from engine.models import registry
 from engine.models.base import Adapter
 from engine.prompts import DEFAULT_QUESTION
-from engine.timing import synchronizer
-from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
+from engine.types import Backend, DecodeConfig, Mode, Prepared, RunRequest, RunResult, Sample
 
-COPIES = 10
-KV_PAIR = 2  # keys and values
+# way -> how a run asks for it
+WAYS: dict[str, tuple[Mode, Backend]] = {
+    "generate": ("hooked", "eager"),
+    "eager": ("decoupled", "eager"),
+    "compiled": ("decoupled", "compiled"),
+}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -62,7 +66,7 @@ def _measure(options: argparse.Namespace) -> None:
             "layers": options.layers,
             "hidden": options.hidden,
             "sample": sample.id,
-            "copy_gb_per_s": (speed := _bandwidth(chosen)),
+            "copy_gb_per_s": (speed := copy_speed(chosen)),
             "families": {},
         }
         for family in options.families.split(","):
@@ -79,6 +83,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("--tokens must be at least 2 (one token has no TPOT) and --repeat at least 1")
     if unknown := set(options.families.split(",")) - set(FAMILIES):
         parser.error(f"--families knows {', '.join(FAMILIES)}, not {', '.join(sorted(unknown))}")
+    if unknown := set(options.ways.split(",")) - set(WAYS):
+        parser.error(f"--ways knows {', '.join(WAYS)}, not {', '.join(sorted(unknown))}")
     return options
 
 
@@ -89,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", choices=("float16", "bfloat16", "float32"), help="each its own")
     parser.add_argument("--tokens", type=int, default=64, help="new tokens of every run")
     parser.add_argument("--repeat", type=int, default=5, help="measured runs after the cold one")
+    parser.add_argument(
+        "--ways", default=",".join(WAYS), help=f"what decodes by turns: some of {', '.join(WAYS)}"
+    )
     parser.add_argument("--layers", type=int, help="so many layers instead of the real number")
     parser.add_argument("--hidden", type=int, help="this width instead of the real one")
     parser.add_argument("--dataset", type=Path, help="a dataset root (default: a rendered scene)")
@@ -115,7 +124,7 @@ def _family(
     start = time.perf_counter()
     adapter = build(family, options.dtype, on, options.layers, options.hidden)
     built = time.perf_counter() - start
-    tokens = DecodeConfig(max_new_tokens=options.tokens, min_new_tokens=options.tokens)
+    tokens = DecodeConfig(options.tokens, min_new_tokens=options.tokens, backend="eager")
     request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, tokens)
     cold = pipeline.run(adapter, request, None)
     runs = [pipeline.run(adapter, request, None) for _ in range(options.repeat)]
@@ -129,19 +138,48 @@ def _family(
         "new_tokens": cold.new_tokens,
         "cold": _times(cold),
         "stages_ms": {
-            name: machine.spread(_all(_ms(run, name) for run in runs))
+            name: machine.spread(complete(_ms(run, name) for run in runs))
             for name in ("load", "preprocess", "vision", "decode.prefill", "decode.steps")
         },
-        "ttft_ms": machine.spread(_all(run.ttft_ms for run in runs)),
-        "tpot_ms": machine.spread(_all(run.tpot_ms for run in runs)),
-        "tokens_per_s": machine.spread(_all(run.tokens_per_s for run in runs)),
-        "mbu": _mbu(adapter, runs, gb_per_s),
+        "ttft_ms": machine.spread(complete(run.ttft_ms for run in runs)),
+        "tpot_ms": machine.spread(complete(run.tpot_ms for run in runs)),
+        "tokens_per_s": machine.spread(complete(run.tokens_per_s for run in runs)),
+        "mbu": mbu(adapter, runs, gb_per_s),
     }
     found["peak_memory"] = _peak(on)
+    found["ways"] = _ways(adapter, request, options, gb_per_s)
     found["decoupled_against_generate"] = _verify(adapter, request)
     del adapter, runs, cold
     gc.collect()
     return found
+
+
+def _ways(
+    adapter: Adapter, request: RunRequest, options: argparse.Namespace, gb_per_s: float
+) -> dict[str, Any]:
+    """Tokens per second and MBU of each way to decode, by turns, and the ratio to the first."""
+    found: dict[str, list[RunResult]] = {way: [] for way in options.ways.split(",")}
+    said: dict[str, Any] = {}
+    for turn in range(options.repeat + 1):
+        for way, runs in found.items():
+            mode, backend = WAYS[way]
+            config = replace(request.decode, backend=backend)
+            run = pipeline.run(adapter, replace(request, decode=config, mode=mode), None)
+            if not turn:  # warms up, and compiles
+                said[way] = {"ran": run.backend, "notes": list(run.notes)}
+                continue
+            runs.append(run)
+    rates = {way: complete(run.tokens_per_s for run in runs) for way, runs in found.items()}
+    first = next(iter(rates.values()))
+    return {
+        way: said[way]
+        | {
+            "tokens_per_s": machine.spread(rates[way]),
+            "ratio": machine.spread([a / b for a, b in zip(rates[way], first, strict=True)]),
+            "mbu": mbu(adapter, runs, gb_per_s),
+        }
+        for way, runs in found.items()
+    }
 
 
 def _times(run: RunResult) -> dict[str, float | None]:
@@ -153,61 +191,7 @@ def _ms(run: RunResult, name: str) -> float | None:
     return span.ms if span else None
 
 
-def _all(values: Iterable[float | None]) -> list[float]:
-    """The values; none may be missing, since a figure that failed is neither 0 nor left out."""
-    found: list[float] = []
-    for value in values:
-        if value is None:
-            raise RuntimeError("a run lacks a figure that every run has")
-        found.append(value)
-    return found
-
-
-# memory and bandwidth
-
-
-def _mbu(adapter: Adapter, runs: list[RunResult], gb_per_s: float) -> dict[str, float]:
-    """Model bandwidth utilisation, as gpt-fast has it: what a token reads, per second, of what
-    the device can.
-
-    A token reads the language model's weights but for the embedding, of which one row, and the
-    keys and values of the context so far: on average the prompt's and half of the answer's.
-    """
-    decoder, text = adapter.decoder, adapter.text_config
-    modules = (decoder.language_model, decoder.head)
-    read = {id(w): w.nbytes for module in modules for w in module.parameters()}
-    for visual in adapter.vision_modules():  # EventGPT's tower lies inside its language model
-        for weight in visual.parameters():
-            read.pop(id(weight), None)
-    read.pop(id(decoder.language_model.get_input_embeddings().weight), None)  # type: ignore[operator]
-    each = KV_PAIR * text.num_hidden_layers * text.num_key_value_heads * text.head_dim
-    tokens = runs[0].generation.prompt_tokens + runs[0].new_tokens / 2
-    kv_bytes = each * adapter.dtype.itemsize * tokens
-    rate = statistics.median(_all(run.tokens_per_s for run in runs))
-    weights = sum(read.values())
-    return {
-        "weight_bytes_per_token": weights,
-        "kv_bytes_per_token": round(kv_bytes),
-        "gb_per_s": round((weights + kv_bytes) * rate / 1e9, 2),
-        "of_copy": round((weights + kv_bytes) * rate / 1e9 / gb_per_s, 4),
-    }
-
-
-def _bandwidth(on: torch.device) -> float:
-    """GB/s of a copy on the device, read and write both counted; the median of several."""
-    free = {one.device: one.free for one in device.memories()}
-    room = free.get(f"{on.type}:{on.index or 0}" if on.type != "cpu" else "cpu", 2**30)
-    size = min(2**28 if on.type == "cpu" else 2**30, room // 8)
-    source = torch.ones(size, dtype=torch.uint8, device=on)
-    target, wait = torch.empty_like(source), synchronizer(on)
-    seconds = []
-    for _ in range(COPIES + 1):
-        wait()
-        start = time.perf_counter()
-        target.copy_(source)
-        wait()
-        seconds.append(time.perf_counter() - start)
-    return round(2 * size / statistics.median(seconds[1:]) / 1e9, 2)
+# memory
 
 
 def _forget_peak(on: torch.device) -> None:

@@ -156,4 +156,5 @@ def _info(
             tower["image_size"],
             tower["patch_size"],
         ),
+        images=registry.FAMILIES[family].form.images,
     )

@@ -130,8 +130,8 @@ def _results(folder: Path) -> dict[str, Any]:
     return {"results": RESULTS, "tokens": TOKENS, "file_mb": round(size / 2**20, 1), **timed}
 
 
-def write_run(folder: Path) -> None:
-    """A run folder of RESULTS results of two models, each of TOKENS tokens."""
+def write_run(folder: Path, results: int = RESULTS) -> None:
+    """A run folder of so many results of two models, each of TOKENS tokens."""
     from engine import store
     from engine.header import DatasetIdentity, Header, ModelIdentity
     from engine.plan import Plan
@@ -140,7 +140,7 @@ def write_run(folder: Path) -> None:
     identities = tuple(
         ModelIdentity(name, name, "llava", "./x", None, "float32", "0") for name in models
     )
-    ids = tuple(f"sample-{index}" for index in range(RESULTS // 2))
+    ids = tuple(f"sample-{index}" for index in range(results // 2))
     header = Header(Plan(models, ids), DatasetIdentity("/data", "0"), identities, {}, "0")
     with store.create(header, folder) as writer:
         for row in _rows(models, ids):

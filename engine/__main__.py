@@ -7,19 +7,33 @@ mend, 1 for anything else.  What a command does is its module's, in engine/cli/.
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import sys
+from collections.abc import Sequence
 
-from engine.cli import bench, compare, demo, download, import_files, listing, report, verify
 from engine.cli.common import say
 from engine.errors import StageScopeError
 
-COMMANDS = (compare, verify, bench, report, listing, import_files, download, demo)
+# Each command's module in engine/cli/, in the order of the help; imported when it is called.
+COMMANDS = {
+    "compare": "compare",
+    "draft": "draft",
+    "verify": "verify",
+    "bench": "bench",
+    "report": "report",
+    "samples": "listing",
+    "models": "listing",
+    "import": "import_files",
+    "download": "download",
+    "demo": "demo",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(given).parse_args(given)
     _print_anywhere()
     try:
         code = int(options.run(options))
@@ -45,13 +59,15 @@ def _print_anywhere() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
+    """Knows the command that is given, or all of them where none is."""
     parser = argparse.ArgumentParser(
         prog="python -m engine", description=str(__doc__).split("\n")[0]
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    called = COMMANDS.get(given[0]) if given else None
+    for name in [called] if called else dict.fromkeys(COMMANDS.values()):
+        importlib.import_module(f"engine.cli.{name}").add(commands)
     return parser
 
 

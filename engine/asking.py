@@ -152,13 +152,14 @@ class Asker:
 
     def _request(self, task: Task) -> RunRequest:
         plan, sample = self.plan, self.samples[task.sample]
-        how = (plan.decode, plan.frames, plan.cache, plan.mode)
+        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
         return RunRequest(sample, task.model, self._prompt(task), *how)
 
     def failed(self, task: Task, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""
         sample, entry = self.samples[task.sample], self.entries[task.model]
-        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=self.plan.mode)
+        mode, pixels = self.plan.mode, self.plan.pixels
+        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=mode, pixels=pixels)
         return rows.failed(request, entry, reason) | {"prompt": self._prompt(task)}
 
 

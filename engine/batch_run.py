@@ -12,13 +12,13 @@ import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 
-from engine import batching, device, media, memory, pipeline
+from engine import batching, compiled, device, media, memory, pipeline
 from engine.batching import Answer
 from engine.errors import CacheError, Cancelled, StageScopeError
 from engine.models.base import Adapter
@@ -170,7 +170,9 @@ class _Batch:
 
     def _preprocess(self, member: _Member, found: Media) -> None:
         with self._stage("preprocess"):
-            prepared = self.adapter.preprocess(found, member.request.prompt)
+            asked = member.request
+            prepared = self.adapter.preprocess(found, asked.prompt, asked.pixels)
+            member.notes += pipeline.pixel_notes(self.adapter, asked)
             self.adapter.check_context(prepared, self.config.max_new_tokens)
         member.prepared = prepared
         member.record("pixels", prepared.pixels)
@@ -263,7 +265,7 @@ class _Batch:
         """What is to be known of every row of the batch."""
         if self.adapter.dtype != torch.float32:
             yield NOT_EXACT.format(dtype=str(self.adapter.dtype).removeprefix("torch."))
-        if str(self.config.backend) != "eager":
+        if compiled.wanted(self.config, self.adapter.device):
             yield EAGER.format(backend=self.config.backend)
         if self.cached:
             yield CACHED.format(cached=self.cached, size=len(self.here))
@@ -286,7 +288,7 @@ class _Batch:
             token_ms=(),
         )
         return RunResult(
-            request=replace(request, decode=replace(request.decode, backend="eager")),
+            request=request,
             model=self.adapter.info,
             spans=(),
             generation=generation,

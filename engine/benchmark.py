@@ -20,7 +20,7 @@ from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.plan import Task
 from engine.readiness import Ready, prepare, resume, settled
-from engine.types import StageName
+from engine.types import Doing
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
@@ -42,7 +42,7 @@ Outcome = Literal["finished", "cancelled"]
 class Watcher(Protocol):
     """Who looks at a dataset run: the pipeline's watcher, and what happens between two samples."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
     def give_way(self) -> float:
@@ -53,7 +53,7 @@ class Watcher(Protocol):
 class Alone:
     """A watcher that looks at nothing and yields to nobody."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool:
         return False

@@ -16,7 +16,7 @@ from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.plan import Plan
 from engine.progress import Progress, Tracker
-from engine.types import StageName
+from engine.types import Doing
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class BenchmarkJob(Job):
         elsewhere = self.cluster is not None
         return benchmark.prepare(self.plan, dataset.read(self.root), self.folder, elsewhere)
 
-    def stage(self, name: StageName) -> None:
+    def stage(self, name: Doing) -> None:
         self._stage = name
 
     def token(self, token: int, ms: float) -> None: ...

@@ -17,16 +17,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
-from engine.types import RunResult
+from engine.types import Pixels, Ran, RunResult
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
-FORMAT = 1
+FORMAT = 2  # 1 did not name the backend
 SHOWN = 12  # characters of a hash that name it
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
@@ -55,6 +54,8 @@ def libraries() -> dict[str, str]:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a list of samples needs none
+
     try:
         return version(name)
     except PackageNotFoundError:
@@ -79,6 +80,8 @@ def make(
             "prompt": request.prompt,
             "max_new_tokens": request.max_new_tokens,
             "runs": request.runs,
+            "backend": request.backend,
+            "pixels": request.pixels,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
@@ -97,14 +100,23 @@ def _plain(value: Any) -> Any:
 
 
 def model_entry(
-    name: str, digest: str, dtype: str, environment: Mapping[str, str], verdicts: Sequence[Verdict]
+    name: str,
+    digest: str,
+    dtype: str,
+    environment: Mapping[str, str],
+    verdicts: Sequence[Verdict],
+    backend: Ran = "eager",
 ) -> dict[str, Any]:
-    """One model of a certificate; dtype is its precision, digest "" if it did not load."""
+    """One model of a certificate; dtype is its precision, digest "" if it did not load.
+
+    `backend` is what decoded in the decoupled way: another one is not what was verified.
+    """
     return {
         "name": name,
         "digest": digest,
         "dtype": dtype,
         "environment": dict(environment),
+        "backend": backend,
         "verified": bool(digest) and verified(verdicts, name),
     }
 
@@ -170,7 +182,8 @@ def _has_the_form(found: Mapping[str, Any]) -> bool:
         return False
     texts = [found["made"], found["engine"], found["request"]["prompt"]]
     for model in found["models"]:
-        texts += [model["name"], model["digest"], model["dtype"], *model["environment"].values()]
+        texts += [model["name"], model["digest"], model["dtype"], model["backend"]]
+        texts += model["environment"].values()
         rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
         good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
         if model["verified"] is not good:
@@ -193,14 +206,24 @@ def stale(certificate: Mapping[str, Any]) -> bool:
     return bool(certificate["engine"] != engine_digest())
 
 
-def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | None:
-    """The hash of the newest certificate for this checkpoint, code, device and dtype, or None.
+def hash_for(
+    digest: str,
+    dtype: str,
+    environment: Mapping[str, str],
+    backend: Ran = "eager",
+    pixels: Pixels = "exact",
+) -> str | None:
+    """The hash of the newest certificate for checkpoint, code, device, dtype, backend and pixels.
 
-    The newest one decides: a failure takes back what an earlier certificate said.
+    None if there is none.  The newest one decides: a failure takes back what an earlier certificate
+    said.  What the model's own generate() decoded is covered whatever the decoupled way ran.
     """
     wanted = (digest, dtype, *_place(environment))
     for certificate in kept():
-        named = dict(_named(certificate)) if not stale(certificate) else {}
+        if certificate["request"].get("pixels") != pixels:
+            continue
+        found = [] if stale(certificate) else list(_named(certificate))
+        named = {who: good for who, ran, good in found if backend in (ran, "generate")}
         if wanted in named:
             return str(certificate["hash"]) if named[wanted] else None
     return None
@@ -208,13 +231,16 @@ def hash_for(digest: str, dtype: str, environment: Mapping[str, str]) -> str | N
 
 def of(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result's model as it ran, or None."""
-    return hash_for(result.model.digest, result.model.precision, result.environment)
+    model, pixels = result.model, result.request.pixels
+    return hash_for(model.digest, model.precision, result.environment, result.backend, pixels)
 
 
-def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
+    """Who was verified, what decoded, and whether it is good."""
     for model in certificate["models"]:
         place = _place(model["environment"])
-        yield (model["digest"], model["dtype"], *place), model["verified"]
+        who = (model["digest"], model["dtype"], *place)
+        yield who, model["backend"], model["verified"]
 
 
 def _place(environment: Mapping[str, str]) -> tuple[str, str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import torch
 from transformers import (
@@ -21,6 +22,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from engine import llama
 from engine.errors import NotFinite
 from engine.types import DecodeConfig, Stop
 
@@ -34,14 +36,24 @@ class Decoder:
     text_config: Any
     eos_ids: tuple[int, ...]
 
-    @property
+    @cached_property
     def device(self) -> torch.device:
         return next(self.head.parameters()).device
 
+    @cached_property
+    def llama(self) -> llama.Llama | None:
+        """The language model as plain weights, or None if only its own forward() will do."""
+        return llama.read(self.language_model)
 
-def prefill(decoder: Decoder, embeds: torch.Tensor) -> tuple[torch.Tensor, DynamicCache]:
-    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache."""
-    cache = DynamicCache(config=decoder.text_config)
+
+def prefill(
+    decoder: Decoder, embeds: torch.Tensor, past: DynamicCache | None = None
+) -> tuple[torch.Tensor, DynamicCache]:
+    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache.
+
+    `past`, if given, has read what stands before the embeddings; it is the cache that grows.
+    """
+    cache = llama.cache(decoder.text_config) if past is None else past
     out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
     return decoder.head(out.last_hidden_state[:, -1]).float(), cache
 
@@ -73,16 +85,21 @@ class FirstScores(LogitsProcessor):
 
 
 def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-    """token [1, 1] -> scores for the next one [1, vocabulary]; the cache grows by one."""
-    out = decoder.language_model(input_ids=token, past_key_values=cache, use_cache=True)
-    scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -1]).float()
+    """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
+    if decoder.llama is not None and decoder.llama.takes(token, cache):
+        hidden = decoder.llama.token(token, cache)
+    else:
+        out = decoder.language_model(input_ids=token, past_key_values=cache, use_cache=True)
+        hidden = out.last_hidden_state
+    scores: torch.Tensor = decoder.head(hidden[:, -1]).float()
     return scores
 
 
 def choose(scores: torch.Tensor, ids: list[int], config: DecodeConfig, eos: list[int]) -> int:
     """scores [1, vocabulary] -> the next token's id."""
     if len(ids) < config.min_new_tokens:
-        scores[:, eos] = -torch.inf
+        for end in eos:
+            scores[:, end] = -torch.inf
     if config.greedy:
         return int(scores.argmax(dim=-1))
     empty = torch.empty((1, 0), dtype=torch.long)
@@ -93,19 +110,48 @@ def choose(scores: torch.Tensor, ids: list[int], config: DecodeConfig, eos: list
     return int(torch.multinomial(torch.softmax(scores, dim=-1), 1))
 
 
+class Steps(Protocol):
+    """What goes on after the prefill: `start` once, then `next` for every token."""
+
+    def start(self, kept: DynamicCache, config: DecodeConfig) -> None: ...
+    def next(self, ids: list[int]) -> int: ...
+
+
+class EagerSteps:
+    """One step after another, each computed as it is asked for."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._decoder, self._eos = decoder, list(decoder.eos_ids)
+
+    def start(self, kept: DynamicCache, config: DecodeConfig) -> None:
+        self._kept, self._config = kept, config
+
+    def next(self, ids: list[int]) -> int:
+        """The id that follows these new ones."""
+        token = torch.tensor([[ids[-1]]], device=self._decoder.device)
+        return choose(step(self._decoder, token, self._kept), ids, self._config, self._eos)
+
+
 def generate(
     decoder: Decoder,
     embeds: torch.Tensor,
     config: DecodeConfig,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
+    steps: Steps | None = None,
+    past: DynamicCache | None = None,
 ) -> tuple[list[int], Stop]:
-    """New token ids (an EOS included) and why they end.  on_token is called as each appears."""
+    """New token ids (an EOS included) and why they end.  on_token is called as each appears.
+
+    `past` is as in prefill().
+    """
     eos, ids = list(decoder.eos_ids), list[int]()
-    scores, cache = prefill(decoder, embeds)
+    scores, kept = prefill(decoder, embeds, past)
     refuse_non_finite(scores)
+    token = choose(scores, ids, config, eos)
+    steps = steps or EagerSteps(decoder)
+    steps.start(kept, config)
     while True:
-        token = choose(scores, ids, config, eos)
         ids.append(token)
         on_token(token)
         if token in eos:
@@ -114,7 +160,7 @@ def generate(
             return ids, "length"
         if cancelled():
             return ids, "cancelled"
-        scores = step(decoder, torch.tensor([[token]], device=decoder.device), cache)
+        token = steps.next(ids)
 
 
 def generation_config(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:

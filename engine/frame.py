@@ -81,7 +81,7 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
-    state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
+    state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["device", "node", "actor"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
@@ -105,7 +105,13 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
     values += [row.get("phase"), _group(row), cached]
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
-    values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
+    values += [
+        row.get("mode"),
+        row.get("pixels") or "exact",
+        row.get("stop"),
+        row.get("error") or "",
+        row.get("verified"),
+    ]
     values.append(_mapping(row.get("truth")))
     values.append(device_of(row))
     values += [str(place_of(row).get(name) or "") for name in ("node", "actor")]
@@ -158,8 +164,9 @@ def _times(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The model alone where that says enough."""
+    """The model alone where that says enough; fast pixels are always said."""
     models: pd.Series[str] = table["model"].astype(str)
+    models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
     pairs = table[["model", "number"]].drop_duplicates()
     if pairs["model"].duplicated().any():
         models = models + " · " + _run_names(table, ids)

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """`cacheable`: a stage read from the cache changes it.  Times: `less` is faster."""
+    """`cacheable`: a stage read from the cache, or a reused prefix, changes it.
+
+    Times: `less` is faster.
+    """
 
     name: str
     label: str
@@ -34,10 +37,10 @@ class Metric:
 
 METRICS: tuple[Metric, ...] = (
     Metric("load", "load", "ms", "stage 1: read the files, choose the frames"),
-    Metric("preprocess", "preprocess", "ms", "stage 2: resize, normalise, tokenise"),
+    Metric("preprocess", "preprocess", "ms", "stage 2: resize, normalise, tokenise", True),
     Metric("vision", "vision", "ms", "stage 3: vision tower and projector", True),
-    Metric("decode", "decode", "ms", "stage 4: embed, prefill, token steps"),
-    Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token"),
+    Metric("decode", "decode", "ms", "stage 4: embed, prefill, token steps", True),
+    Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token", True),
     Metric("steps", "decode: token steps", "ms", "first to last token"),
     Metric("unaccounted", "unaccounted", "ms", "the total less the four stages"),
     Metric("total", "total", "ms", "start to end of the run", True),

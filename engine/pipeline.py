@@ -9,19 +9,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import decode, device, media, memory
-from engine.errors import CacheError, Cancelled
+from engine.compiled import CompiledStep
+from engine.errors import CacheError, Cancelled, OutOfMemory
 from engine.models.base import Adapter, generate_options
+from engine.reuse import Reuse
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
+    Doing,
     Generation,
     Media,
     Prepared,
+    Ran,
     RunRequest,
     RunResult,
     StageName,
@@ -31,12 +36,18 @@ from engine.types import (
 
 if TYPE_CHECKING:
     from engine.cache import FeatureCache
+    from engine.prefixes import Prefixes
+
+
+COMPILED_BEFORE = "The decode step was compiled in {:.1f} s, before this run's clock started."
+COMPILED_WITHIN = "The decode step was compiled in {:.1f} s, between stages 3 and 4 of this run."
+NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
 
 
 class Watcher(Protocol):
     """Who looks at a run while it goes on."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
 
@@ -44,7 +55,7 @@ class Watcher(Protocol):
 class Nobody:
     """A watcher that looks at nothing and never cancels."""
 
-    def stage(self, name: StageName) -> None: ...
+    def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool:
         return False
@@ -55,23 +66,42 @@ def run(
     request: RunRequest,
     cache: FeatureCache | None,
     watcher: Watcher | None = None,
+    kept: Prefixes | None = None,
 ) -> RunResult:
     """The four stages, one after another, on the adapter's device; without a cache if it is None.
+
+    `kept` is where a request that asks for it finds and keeps its prompt's prefix.
 
     BadInput for what the user can mend, OutOfMemory with figures and all of it freed, Cancelled
     between stages; a run cancelled between two tokens is a result with the tokens so far.
     """
-    with memory.guard(adapter.info.name, adapter.device):
-        return _answer(adapter, request, cache, watcher)
+    try:
+        with memory.guard(adapter.info.name, adapter.device):
+            return _answer(adapter, request, cache, watcher, kept)
+    except OutOfMemory:
+        if kept is not None:
+            kept.clear()  # what the next run may need more
+        raise
 
 
 @torch.inference_mode()
 def _answer(
-    adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher | None
+    adapter: Adapter,
+    request: RunRequest,
+    cache: FeatureCache | None,
+    watcher: Watcher | None,
+    kept: Prefixes | None,
 ) -> RunResult:
     prepare(cache)
+    watcher = watcher or Nobody()
+    if adapter.step_for(request) is not None:
+        watcher.stage("compile")
+    compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
-        run_ = _Run(adapter, request, cache, watcher or Nobody())  # the clock starts here
+        reuse = Reuse(adapter, kept if request.prefix else None)
+        run_ = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
+        if compiling:
+            run_.notes.append(COMPILED_BEFORE.format(compiling))
         media_ = run_.load()
         prepared = run_.preprocess(media_)
         if request.mode == "hooked":
@@ -91,13 +121,26 @@ def prepare(cache: FeatureCache | None) -> None:
         cache.prepare()
 
 
+def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
+    """What a result says where pixels were not made as it was asked."""
+    if request.pixels == "exact" or adapter.has_fast_pixels:
+        return ()
+    return ("Fast pixels do not know this image processor: its own are used.",)
+
+
 class _Run:
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
-        self, adapter: Adapter, request: RunRequest, cache: FeatureCache | None, watcher: Watcher
+        self,
+        adapter: Adapter,
+        request: RunRequest,
+        cache: FeatureCache | None,
+        watcher: Watcher,
+        reuse: Reuse,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
+        self.reuse = reuse
         self.notes = list(adapter.notes)
         self.tensors: list[TensorSpec] = []
         self.ids: list[int] = []
@@ -106,6 +149,7 @@ class _Run:
         self.context = 0
         self.shown = ""
         self.stop: Stop = "eos"
+        self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
         self.timeline = Timeline(adapter.device)
 
@@ -123,15 +167,24 @@ class _Run:
     # stage 2
     def preprocess(self, found: Media) -> Prepared:
         with self._stage("preprocess"):
-            prepared = self.adapter.preprocess(found, self.request.prompt)
+            setting, prompt = self.request.pixels, self.request.prompt
+            prepared = self.reuse.words(found, prompt, setting)
+            if prepared is None:
+                prepared = self.adapter.preprocess(found, prompt, setting)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
-        self._record("pixels", prepared.pixels)
+        self.notes += pixel_notes(self.adapter, self.request)
+        if self.reuse.prefix is None:
+            self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
         return prepared
 
     # stage 3
-    def encode(self, prepared: Prepared) -> torch.Tensor:
+    def encode(self, prepared: Prepared) -> torch.Tensor | None:
+        """Visual rows [V, hidden]; None where the model has read them before."""
+        if self.reuse.prefix is not None:
+            with self._stage("vision"):  # nothing is left to do, and the span says so
+                return None
         self._enter("vision")
         rows = self._read(prepared) if self.request.cache == "use" else None
         if rows is None:
@@ -168,10 +221,12 @@ class _Run:
         self.to_store = lambda: cache.write(spec, rows, ms, self.cold)
 
     # stage 4
-    def decode(self, prepared: Prepared, rows: torch.Tensor) -> None:
+    def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
+        steps = self._steps()
         with self._stage("decode"):
             start = self.timeline.now()
-            embeds = self.adapter.embed(prepared, rows)
+            read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
+            embeds = read(prepared)
             self._record("embeddings", embeds)
             _, self.stop = decode.generate(
                 self.adapter.decoder,
@@ -179,8 +234,25 @@ class _Run:
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
+                steps,
+                self.reuse.begin(),
             )
         self._split_decode(start)
+
+    def _steps(self) -> CompiledStep | None:
+        """The compiled step where it is asked for and can be had; None is the eager one."""
+        step, config = self.adapter.step_for(self.request), self.request.decode
+        if step is None:
+            return None
+        start = self.timeline.now()
+        if seconds := step.ready(self.context + config.max_new_tokens):  # mostly done ahead
+            self.timeline.add("compile", start, seconds * 1000)
+            self.notes.append(COMPILED_WITHIN.format(seconds))
+        if step.failure:
+            self.notes.append(NOT_COMPILED.format(step.failure))
+            return None
+        self.backend = "compiled"
+        return step
 
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
@@ -241,6 +313,7 @@ class _Run:
         self.adapter.runs += 1
         if self.to_store is not None:
             self._store(self.to_store)
+        self.reuse.finish(self.timeline, self.cold)
         generation = Generation(
             token_ids=tuple(self.ids),
             text=self.adapter.text(self.ids),
@@ -255,10 +328,12 @@ class _Run:
             generation=generation,
             total_ms=total,
             cold=self.cold,
+            backend=self.backend,
             shown=self.shown,
             tensors=tuple(self.tensors),
-            notes=tuple(self.notes),
+            notes=(*self.notes, *self.reuse.notes),
             environment=device.environment(self.adapter.device),
+            prefix=self.reuse.use,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

@@ -48,8 +48,10 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "mode": request.mode,
         "cache": request.cache,
         "frames": request.frames,
+        "pixels": request.pixels,
         "shown": result.shown,
         "decode_config": vars(request.decode),
+        "backend": {"asked": request.decode.backend, "ran": result.backend},
         "cold": result.cold,
         "stages": {name: stage(result.span(name)) for name in STAGES},
         "prefill": stage(result.span("decode.prefill")),
@@ -60,6 +62,7 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "total_ms": result.total_ms,
         "uncached_total_ms": result.uncached_total_ms,
         "unaccounted_ms": result.unaccounted_ms,
+        "prefix": vars(result.prefix) if result.prefix else None,
         "token_ms": list(answer.token_ms),
         "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
         "notes": list(result.notes),
@@ -116,6 +119,7 @@ def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[st
         "sample": request.sample.id,
         "prompt": request.prompt,
         "mode": request.mode,
+        "pixels": request.pixels,
         "error": error,
     }
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from engine import jobs
+from engine import jobs, prefixes
 from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.models import registry
-from engine.types import RunRequest, RunResult, StageName
+from engine.types import Doing, RunRequest, RunResult
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
@@ -28,7 +28,7 @@ class RunView:
     model: str
     sample_id: str
     state: State
-    stage: StageName | Literal[""]
+    stage: Doing | Literal[""]
     position: int
     queued_ms: float  # waiting for the device; no part of the run
     text: str
@@ -52,7 +52,7 @@ class RunJob(Job):
 
     request: RunRequest
     result: RunResult | None = None
-    _stage: StageName | Literal[""] = ""
+    _stage: Doing | Literal[""] = ""
     _tokens: list[tuple[int, float]] = field(default_factory=list)
     _adapter: Adapter | None = None
     _last_text: str = ""
@@ -61,7 +61,7 @@ class RunJob(Job):
     def title(self) -> str:
         return self.request.model
 
-    def stage(self, name: StageName) -> None:
+    def stage(self, name: Doing) -> None:
         self._stage = name
 
     def token(self, token: int, ms: float) -> None:
@@ -105,7 +105,8 @@ class RunJob(Job):
         adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
         self.state = "running"
         try:
-            result = pipeline.run(adapter, self.request, jobs.feature_cache(), self)
+            cache, kept = jobs.feature_cache(), prefixes.store()
+            result = pipeline.run(adapter, self.request, cache, self, kept)
         finally:  # a job outlives its run: it must not keep an unloaded model in memory
             self._last_text = self._text([token for token, _ in self._tokens])
             self._adapter = None

@@ -30,6 +30,7 @@ VARIABLES = {
     "device": "STAGESCOPE_DEVICE",
     "threads": "STAGESCOPE_THREADS",
     "cache_limit_mb": "STAGESCOPE_CACHE_LIMIT_MB",
+    "prefix_limit_mb": "STAGESCOPE_PREFIX_LIMIT_MB",
     "ray_address": "STAGESCOPE_RAY_ADDRESS",
 }
 
@@ -46,6 +47,7 @@ class Settings:
     device: str
     threads: int
     cache_limit_mb: int
+    prefix_limit_mb: int
     ray_address: str = ""
 
     @property
@@ -56,6 +58,11 @@ class Settings:
     @property
     def features_dir(self) -> Path:
         return self.cache_dir / "features"
+
+    @property
+    def compiled_dir(self) -> Path:
+        """Where torch.compile keeps what it compiled: code, so only this user may write there."""
+        return self.cache_dir / "compiled"
 
     @property
     def hashes_file(self) -> Path:
@@ -78,6 +85,7 @@ def load() -> Settings:
         device=str(_get(table, "device", "auto")),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
+        prefix_limit_mb=_whole("prefix_limit_mb", _get(table, "prefix_limit_mb", 2048), 10**9),
         ray_address=str(_get(table, "ray_address", "")).strip(),
     )
 

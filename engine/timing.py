@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -64,6 +65,13 @@ class Timeline:
         original_ms: float | None = None,
     ) -> None:
         self.spans.append(Span(name, start, ms, source, original_ms))
+
+    def recalled(self, name: str, original_ms: float) -> None:
+        """Marks a recorded span as one that went on from what was kept."""
+        self.spans = [
+            replace(span, source="cached", original_ms=original_ms) if span.name == name else span
+            for span in self.spans
+        ]
 
 
 class VisionProbe:

@@ -1,7 +1,7 @@
 """The nouns of the engine: what passes from one stage to the next, and what a run leaves behind.
 
-Boundary: frozen dataclasses only.  NumPy arrays appear here, torch appears in annotations alone,
-so that importing this module costs nothing.  All durations are milliseconds.
+Boundary: frozen dataclasses only.  NumPy and torch appear in annotations alone, so that importing
+this module costs nothing.  All durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -9,27 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from engine.errors import BadInput
 from engine.prompts import check_question
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import torch
 
-Image = npt.NDArray[np.uint8]  # [H, W, 3] RGB
+Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
+Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
+Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
+Pixels = Literal["exact", "fast"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
+Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
+BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
 FRAME_RULES = ("arange", "spread", "linspace")
+PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
 
@@ -105,7 +110,7 @@ class DecodeConfig:
     temperature: float = 0.0
     top_p: float = 1.0
     seed: int = 0
-    backend: Literal["eager"] = "eager"
+    backend: Backend = "auto"
 
     def __post_init__(self) -> None:
         _check("max_new_tokens", self.max_new_tokens, 1, MAX_NEW_TOKENS)
@@ -118,6 +123,7 @@ class DecodeConfig:
             )
         _check("top_p", self.top_p, 0.01, 1.0)
         _check("seed", self.seed, 0, 2**32 - 1)
+        _among("backend", self.backend, BACKENDS)
 
     @property
     def greedy(self) -> bool:
@@ -127,6 +133,11 @@ class DecodeConfig:
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
         raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+
+
+def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
 
 
 @dataclass(frozen=True)
@@ -140,6 +151,8 @@ class RunRequest:
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
+    pixels: Pixels = "exact"
+    prefix: bool = False  # go on from a prompt's beginning that was read before; never measured
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -147,19 +160,32 @@ class RunRequest:
             ("frames", self.frames, FRAME_RULES),
             ("cache", self.cache, ("use", "refresh", "off")),
             ("mode", self.mode, ("decoupled", "hooked")),
+            ("pixels", self.pixels, PIXELS),
         ):
-            if value not in allowed:
-                raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+            _among(name, value, allowed)
+        self._check_prefix()
+
+    def _check_prefix(self) -> None:
+        for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
+            if self.prefix and value != needed:
+                raise BadInput(
+                    f"prefix goes with {name} {needed!r} and {name} is {value!r}: change one of "
+                    "them."
+                )
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S]."""
+    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S].
+
+    `setting` says how the pixels were made; features of one setting are none of the other.
+    """
 
     pixels: torch.Tensor
     input_ids: torch.Tensor
     digest: str
     context_tokens: int
+    setting: Pixels = "exact"
 
 
 @dataclass(frozen=True)
@@ -203,6 +229,14 @@ class Generation:
     stop: Stop
     prompt_tokens: int
     token_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class PrefixUse:
+    """What a run did with its prompt's prefix, which has so many tokens."""
+
+    state: Literal["kept", "reused"]
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -309,10 +343,12 @@ class RunResult:
     generation: Generation
     total_ms: float
     cold: bool
+    backend: Ran = "eager"
     shown: str = ""  # what the model was shown: source, frames and their rule
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: PrefixUse | None = None
     batch: Batch | None = None
 
     def span(self, name: str) -> Span | None:
@@ -346,8 +382,12 @@ class RunResult:
 
     @property
     def uncached_total_ms(self) -> float:
-        """The total with each cached stage at the time it took when it was computed."""
-        saved = sum(s.original_ms - s.ms for s in self.spans if s.original_ms is not None)
+        """The total with each cached stage at the time it took when it was computed.
+
+        Parts of a stage ("decode.prefill") are in it already.
+        """
+        stages = (span for span in self.spans if span.name in STAGES)
+        saved = sum(s.original_ms - s.ms for s in stages if s.original_ms is not None)
         return self.total_ms + saved
 
     @property

@@ -91,6 +91,7 @@ class VerifyJob(Job):
                 one.info.precision if one.info else "",
                 one.environment,
                 one.verdicts,
+                one.backend,
             )
             for one in examined
         ]

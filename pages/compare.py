@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunRequest, Sample
-from ui import board, cards, front, links, runs
+from ui import board, cards, drafting, front, links, runs
 from ui.knobs import Knobs, knobs
 from ui.picker import pick_models, pick_sample
 
@@ -41,10 +41,9 @@ class Choice:
         if self.sample is None:
             return []
         k = self.knobs
-        return [
-            RunRequest(self.sample, model.name, self.question, k.decode, k.frames, k.cache, k.mode)
-            for model in self.models
-        ]
+        how = (k.decode, k.frames, k.cache, k.mode, k.pixels, k.prefix)
+        names = [model.name for model in self.models]
+        return [RunRequest(self.sample, name, self.question, *how) for name in names]
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:
@@ -151,6 +150,8 @@ def main() -> None:
     choice = choose(entries)
     buttons(choice)
     board.show(entries, choice.sample, choice.models, choice.knobs.frames)
+    k = choice.knobs
+    drafting.section(choice.sample, choice.models, choice.question, k.decode, k.frames)
 
 
 front.through_app()

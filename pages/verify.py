@@ -22,10 +22,11 @@ from ui.verify.board import Board
 from ui.verify.choice import Choice, choose_all
 
 EMPTY = (
-    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in four ways: by "
+    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: by "
     "its own generate() on pixels, by the same under the probe, decoupled (features encoded once, "
-    "put on disk, read back) and from given features. Every check says what it found and shows its "
-    "evidence; what cannot be told apart from noise stays open. A certificate keeps the result."
+    "put on disk, read back), from given features and going on from a prefix that another question "
+    "left in memory. Every check says what it found and shows its evidence; what cannot be told "
+    "apart from noise stays open. A certificate keeps the result."
 )
 
 

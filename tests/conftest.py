@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from engine import memory
 from engine.types import Sample
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 REAL = SHARED / "real"
 RECORDED = SHARED / "recorded"
+
+
+def pytest_collection_finish() -> None:
+    """The libraries are imported by now and stay: each collection would look through them."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _libraries_stay_frozen() -> Iterator[None]:
+    """release() thaws what is frozen, as behind a page the models are.  Here the libraries alone
+    are, so it collects without that, in 10 ms and not in 250."""
+    collects = SimpleNamespace(collect=gc.collect, get_freeze_count=lambda: 0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "gc", collects)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +48,13 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of the settings, empty and the test's own."""
-    from engine import jobs
+    from engine import jobs, prefixes
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(folder))
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     jobs.feature_cache.cache_clear()
+    prefixes.store.cache_clear()
     return folder
 
 

@@ -326,11 +326,12 @@ def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
     assert dataset.read(tmp_path).samples[0].id == "ä"
 
 
-def test_roots_that_are_no_folder(tmp_path: Path) -> None:
+def test_roots_that_are_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(DatasetError, match=r"nowhere' does not exist: give the folder"):
-        dataset.read(tmp_path / "nowhere")
+        dataset.read(Path("nowhere"))
     with pytest.raises(DatasetError, match=r"file' is a file: give the folder"):
-        dataset.read(put(tmp_path / "file"))
+        dataset.read(put(Path("file")))
     for odd in ("\0", "x" * 5000, "~nobody-of-this-name/x"):
         with pytest.raises(DatasetError, match="dataset root"):
             dataset.read(Path(odd))
@@ -369,6 +370,7 @@ def test_own_files(tmp_path: Path) -> None:
     sample = dataset.own([("trip.MP4", clip), ("rec.npy", raw)])
     assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
     assert sample.id == "trip.MP4, rec.npy"
+    assert [dataset.own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
     frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
     sample = dataset.own(frames)
     assert sample.images == (tmp_path / "b", tmp_path / "a")

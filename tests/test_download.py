@@ -10,11 +10,11 @@ from typing import Any
 import httpx2
 import huggingface_hub
 import pytest
-from huggingface_hub import errors
+from huggingface_hub import constants, errors
 
 from engine import download
 from engine.__main__ import main
-from engine.models import registry
+from engine.models import checkpoint, registry
 
 HUB = "llava-hf/llava-1.5-7b-hf"
 FILES = [
@@ -31,6 +31,7 @@ FILES = [
     "original/consolidated.pth",
     "onnx/config.json",
 ]
+COMMIT = "c0ffee" + "0" * 34
 Api = huggingface_hub.HfApi
 
 
@@ -159,3 +160,27 @@ def test_looking_never_downloads(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     reason = registry.unavailable(registry.entry("llava-1.5-7b"))
     assert reason and "python -m engine download llava-1.5-7b" in reason and not hub
+
+
+def test_a_checkpoint_in_the_hubs_cache_is_found_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the hub's own client, which is asked only where its cache has a folder of that name."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    entry = next(item for item in registry.entries() if item.checkpoint == HUB)
+    asked: list[str] = []
+    look = huggingface_hub.try_to_load_from_cache
+
+    def looked(name: str, *more: Any, **options: Any) -> Any:
+        asked.append(name)
+        return look(name, *more, **options)
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", looked)
+    assert "has not been downloaded" in str(registry.unavailable(entry)) and not asked
+    folder = tmp_path / "models--llava-hf--llava-1.5-7b-hf"
+    snapshot = folder / "snapshots" / COMMIT
+    for file, text in ((snapshot / "config.json", "{}"), (folder / "refs" / "main", COMMIT)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (snapshot / "model.safetensors").write_bytes(b"x")
+    assert checkpoint.locate(entry) == snapshot and asked == [HUB]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from engine.demo import dataset as demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"torch", "transformers", "diskcache"}
@@ -16,9 +19,16 @@ FORBIDDEN = {
     "engine/types.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "settings"},
     "engine/errors.py": {"types", "pipeline", "jobs", "models", "media", "cache"},
     "engine/decode.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/llama.py": {"decode", "compiled", "pipeline", "jobs", "models", "media", "cache"},
+    "engine/compiled.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
     "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
+    "engine/prefixes.py": {"pipeline", "jobs", "media", "dataset", "reuse"},
+    "engine/reuse.py": {"pipeline", "jobs", "media", "dataset", "cache"},
+    "engine/drafting.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
+    "engine/drafts.py": {"pipeline", "jobs", "models", "media", "drafting", "draft_trial"},
+    "engine/draft_trial.py": {"pipeline", "jobs", "draft_job", "dataset", "cli"},
     "engine/batching.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/batch_run.py": {"jobs", "dataset", "demo", "cli", "benchmark", "asking", "plan"},
     "engine/asking.py": {"benchmark", "frame", "report", "cli", "store"},
@@ -114,6 +124,7 @@ def test_only_the_hub_and_its_door_know_ray() -> None:
         "engine.dataset",
         "engine.run_job",
         "engine.benchmark_job",
+        "engine.draft_job",
         "engine.report",
         "engine.models.registry",
         "engine.__main__",
@@ -126,6 +137,47 @@ def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+NOT_FOR_A_LIST = (
+    *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL", "diskcache"),
+    *("huggingface_hub.file_download", "httpx2", "email", "engine.jobs", "engine.benchmark"),
+    *("engine.audit", "engine.report", "engine.demo.scenes", "engine.demo.writing"),
+)
+
+
+def imported_by(*arguments: str, cache: Path) -> set[str]:
+    """Those of NOT_FOR_A_LIST that a command imports, in a process of its own."""
+    code = (
+        "import sys\nfrom engine.__main__ import main\n"
+        "try:\n    code = main(sys.argv[1:])\nexcept SystemExit as end:\n    code = end.code\n"
+        f"print(code, *[m for m in {NOT_FOR_A_LIST} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env=os.environ | {"STAGESCOPE_CACHE_DIR": str(cache)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    code_and_names = done.stderr.splitlines()[-1].split()
+    assert code_and_names[0] == "0", done.stderr
+    return set(code_and_names[1:])
+
+
+@pytest.mark.parametrize("command", ["samples", "models"])
+def test_a_list_waits_for_no_heavy_import(command: str, tmp_path: Path) -> None:
+    """What starts in under half a second stays so: its demo dataset is there already."""
+    made = tmp_path / "demo-dataset"
+    made.mkdir()
+    (made / demo_dataset.MARKER).write_text(demo_dataset.VERSION)
+    (made / demo_dataset.INDEX).write_text('[{"id": "one"}]')
+    assert imported_by(command, cache=tmp_path) == set()
+
+
+def test_control_another_command_imports_more(tmp_path: Path) -> None:
+    assert "engine.benchmark" in imported_by("bench", "--help", cache=tmp_path)
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.__main__ import main
+from engine.__main__ import COMMANDS, main
 from engine.cli.common import plain
 from tests.conftest import picture
 
@@ -74,6 +74,26 @@ def compare(capsys: pytest.CaptureFixture[str], root: Path, *more: object) -> tu
     return call(capsys, "compare", *fixed, *more)
 
 
+def test_every_command_is_in_the_help_and_found_by_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each alone, as it is imported when it is called, and all of them where none is named."""
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        assert ended.value.code == 0
+        assert capsys.readouterr().out.startswith(f"usage: python -m engine {name} ")
+    for arguments, code in ((["--help"], 0), ([], 2), (["sample"], 2)):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    places = [said.index(f"    {name} ") for name in COMMANDS]
+    assert places == sorted(places)
+
+
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
     assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
@@ -94,6 +114,48 @@ def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], r
     assert [vision["source"] for vision in visions] == ["measured", "cached", "measured"]
     assert visions[1]["original_ms"] == visions[0]["ms"]
     assert first[0]["token_ids"] == second[0]["token_ids"] == off[0]["token_ids"]
+
+
+def test_a_further_question_goes_on_from_the_first(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    asked = ("--prompt", "Who?", "--prompt", "Where is it?")
+    arguments = ("--sample", "id-000000", "--models", "tiny-llava", *asked)
+    _, plain, _ = compare(capsys, root, *arguments)
+    code, rows, _ = compare(capsys, root, *arguments, "--prefix")
+    assert code == 0 and [row["prompt"] for row in rows] == ["Who?", "Where is it?"]
+    assert [row["prefix"]["state"] for row in rows] == ["kept", "reused"]
+    assert [row["prefix"] for row in plain] == [None, None]
+    assert [row["token_ids"] for row in rows] == [row["token_ids"] for row in plain]
+    prefill = rows[1]["prefill"]
+    assert prefill["source"] == "cached" and prefill["original_ms"] == rows[0]["prefill"]["ms"]
+
+
+def test_a_prefix_goes_with_a_used_cache_alone(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    arguments = ("--sample", "id-000000", "--models", "tiny-llava", "--prefix", "--cache", "off")
+    code, rows, err = compare(capsys, root, *arguments)
+    assert code == 2 and rows is None and "prefix goes with cache 'use'" in err
+
+
+def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    sample = ["--sample", "id-000000", "--dataset", str(root), "--max-new-tokens", "5"]
+    asked = ["--prompt", "Who?", "--prompt", "Where is it?", "--prefix"]
+    assert main(["compare", *sample, "--models", "tiny-llava", *asked]) == 0
+    said = capsys.readouterr().out
+    assert "are kept for another question" in said and "of the prompt were read before" in said
+    assert "prefix reused; computed in" in said and "had all been computed" in said
+
+
+def test_the_backend_is_handed_on_and_the_row_says_what_ran(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    some = ["--sample", "id-000000", "--models", "tiny-llava"]
+    _, (row,), _ = compare(capsys, root, *some, "--backend", "eager")
+    assert row["backend"] == {"asked": "eager", "ran": "eager"}
+    _, (row,), _ = compare(capsys, root, *some, "--mode", "hooked")
+    assert row["backend"] == {"asked": "auto", "ran": "generate"}
 
 
 def test_hooked_mode(capsys: pytest.CaptureFixture[str], root: Path) -> None:

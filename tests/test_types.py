@@ -69,6 +69,11 @@ def test_decoding_values_out_of_range_are_refused(name: str, value: float) -> No
         DecodeConfig(**{name: value})
 
 
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(BadInput, match="backend is 'fast': choose one of auto, eager, compiled"):
+        DecodeConfig(backend="fast")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("field", ["frames", "cache", "mode"])
 def test_unknown_choices_are_refused(field: str) -> None:
     with pytest.raises(BadInput, match=f"{field} is 'odd'"):

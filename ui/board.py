@@ -19,7 +19,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
 from engine.run_job import RunView
-from engine.types import RunRequest, Sample
+from engine.types import RunRequest, RunResult, Sample
 from ui import cards, media, runs
 from ui.text import count, escape, name_of
 from ui.theme import STAGE_MEANING
@@ -61,7 +61,7 @@ def show(
         return
     else:
         subject = _Subject(sample, tuple(chosen), frames, f"{name_of(sample)}: not run yet")
-    slots, stages = _skeleton(subject)
+    slots, stages = _skeleton(subject, any(not view.ended for view in found))
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
@@ -88,7 +88,8 @@ def _how(request: RunRequest) -> str:
     decoding = "greedy" if d.greedy else f"sampled ({chosen})"
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
-        f"feature cache {request.cache}, {request.mode}"
+        f"feature cache {request.cache}, {request.mode}, {request.pixels} pixels"
+        f"{', going on from the last question' if request.prefix else ''}"
     )
 
 
@@ -101,25 +102,25 @@ def _alike(views: Sequence[RunView]) -> list[RunView]:
     return [view for view in views if (view.request.sample, view.request.prompt) == asked]
 
 
-def _skeleton(subject: _Subject) -> tuple[list[cards.Slot], DeltaGenerator]:
+def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.Slot], DeltaGenerator]:
     """The board's places, always the same ones in the same order.
 
     Streamlit clears what a script no longer draws only when the script ends, which a run that
-    streams puts off: every place has to be drawn over or emptied.
+    streams puts off: every place has to be drawn over or, if live, emptied.
     """
     if any(entry.demo for entry in subject.models):
         st.caption(DEMO_NOTICE)
     else:
         st.empty()
     cards.small(subject.words, "subject")
-    _truth(subject.sample, st.empty())
+    _truth(subject.sample)
     columns = st.columns(max(2, len(subject.models)))[: len(subject.models)]
     slots = []
     for entry, column in zip(subject.models, columns, strict=True):
         with column:
-            slots.append(cards.card(entry))
+            slots.append(cards.card(entry, live))
     with st.container(key="compare_stages"):
-        return slots, st.empty()
+        return slots, cards.place(live)
 
 
 def _fill_pictures(
@@ -180,27 +181,39 @@ def _follow(
 
 def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:
     """The chart and the table of the runs that have a result."""
-    from ui import charts  # altair and pandas take longer to import than the first page may
-
-    rows = [charts.Row(labels[view.model], view.result) for view in ended if view.result]
-    if not rows:
+    results = {view.id: view.result for view in ended if view.result}
+    if not results:
         return
+    names = tuple(labels[view.model] for view in ended if view.result)
     with place.container():
         st.subheader("Stages", anchor=False, help=STAGE_HELP)
-        st.altair_chart(charts.stage_chart(rows), alt=charts.words(rows), width="stretch")
-        if any(row.result.cached for row in rows):
-            st.caption(
-                "Striped: features read from the cache. The pale stripes behind: the time the "
-                "stage took when it was computed."
-            )
-        st.table(charts.table(rows), alt="The stages' times and their sources.")
+        _drawn_stages(list(results.values()), tuple(results), names)
 
 
-def _truth(sample: Sample, place: DeltaGenerator) -> None:
-    """What is known about the sample, when the visitor asks for it."""
+@st.cache_data(max_entries=32, show_spinner=False)
+def _drawn_stages(
+    _results: Sequence[RunResult], jobs: tuple[str, ...], labels: tuple[str, ...]
+) -> None:
+    """Drawn once for these jobs, whose results stay as they are; from then on Streamlit repeats
+    the elements.  To make and check a chart takes longer than the rest of a rerun."""
+    from ui import charts  # altair and pandas take longer to import than the first page may
+
+    rows = [charts.Row(label, result) for label, result in zip(labels, _results, strict=True)]
+    st.altair_chart(charts.stage_chart(rows), alt=charts.words(rows), width="stretch")
+    if any(result.cached for result in _results):
+        st.caption(
+            "Striped: features read from the cache, or a prompt's beginning reused. The pale "
+            "stripes behind: the time the stage took when it was computed."
+        )
+    st.table(charts.table(rows), alt="The stages' times and their sources.")
+
+
+def _truth(sample: Sample) -> None:
+    """What is known about the sample, when the visitor asks for it; else its empty place."""
     if not st.session_state.get("compare_truth"):
+        st.empty()
         return
-    with place.container(border=True):
+    with st.container(border=True):
         if not sample.truth and not sample.reference:
             st.caption("This sample has no reference answer.")
         if sample.reference:

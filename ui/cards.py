@@ -15,16 +15,21 @@ from streamlit.delta_generator import DeltaGenerator
 from engine import certificates
 from engine.models.checkpoint import ModelEntry
 from engine.run_job import RunView
-from engine.types import RunResult
+from engine.types import PrefixUse, RunResult
 from ui.media import Seen
 from ui.text import count, escape, ms, rate
 from ui.theme import FAMILY_COLOURS
 
 ANSWER_HEIGHT = 250
-Colour = Literal["green", "orange", "violet", "gray"]
+Colour = Literal["green", "orange", "violet", "gray", "blue"]
 CACHE_HELP = (
     "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
     "the total of this run and the total with stage 3 at the time it took when it was computed."
+)
+PREFIX_HELP = (
+    "The model had read this sample's prompt up to its last visual token: preprocessing, stage 3 "
+    "and most of the prefill were not done in this run. The table gives what they took then. The "
+    "prefill that was timed then is that of the first question."
 )
 VERIFIED_HELP = (
     "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
@@ -37,6 +42,9 @@ UNVERIFIED_HELP = (
 DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
 COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
 HOOKED_HELP = "The model's own generate() ran; stage 3 was timed by hooks, stage 4 is the rest."
+COMPILED_HELP = (
+    "Tokens after the first came from a compiled step: equal to the eager one up to rounding."
+)
 FORMULAS = {
     "New tokens": "Ids the model produced; the end-of-answer token counts. The prompt does not.",
     "Context": "Ids of the prompt with the visual tokens in place.",
@@ -45,6 +53,7 @@ FORMULAS = {
     "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
 }
+FAST_HELP = "Pictures were resized by the fast setting: some pixels are a grey level or two off."
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -62,19 +71,28 @@ class Slot:
     numbers: DeltaGenerator
 
 
-def card(entry: ModelEntry) -> Slot:
+def card(entry: ModelEntry, live: bool) -> Slot:
     """A card with its name and empty places."""
     with frame(entry):
         heading(entry)
         with st.container(key=f"seen_{entry.name}"):
-            pictures = st.empty()
-        status = st.empty()
+            pictures = place(live)
+        status = place(live)
         with st.container(
             height=ANSWER_HEIGHT, border=False, key=f"answer_{entry.name}", autoscroll=True
         ):
-            answer = st.empty()
-        numbers = st.empty()
+            answer = place(live)
+        numbers = place(live)
     return Slot(pictures, status, answer, numbers)
+
+
+def place(live: bool) -> DeltaGenerator:
+    """Where something is drawn later: over and over again if live, else once.
+
+    st.empty takes away what the last rerun has drawn, so that the browser makes pictures and
+    charts anew; a container keeps it until the same is drawn there.
+    """
+    return st.empty() if live else st.container()
 
 
 def frame(entry: ModelEntry) -> DeltaGenerator:
@@ -184,9 +202,19 @@ def _numbers(result: RunResult) -> None:
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(result).items():
             st.metric(name, value, help=FORMULAS[name], width="content")
-    for number, note in enumerate((STOPS[result.generation.stop], *result.notes)):
+    told = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
+    for number, note in enumerate(told):
         if note:
             small(note, f"note_{result.model.name}_{number}")
+
+
+def prefix_words(use: PrefixUse | None) -> str:
+    """What became of the prompt's beginning, in a sentence."""
+    if use is None:
+        return ""
+    if use.state == "kept":
+        return f"The first {use.tokens:,} tokens of the prompt are kept for another question."
+    return f"The first {use.tokens:,} tokens of the prompt were read before."
 
 
 def figures(result: RunResult) -> dict[str, str]:
@@ -213,15 +241,30 @@ def standing(name: str | None) -> tuple[str, Colour, str]:
     return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
 
 
+def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
+    """That the prompt's beginning came from memory, with the prefill's two times."""
+    prefill, use = result.span("decode.prefill"), result.prefix
+    if use is None or use.state != "reused" or prefill is None:
+        return None
+    words = f"prefix reused: prefill {ms(prefill.ms)}, took {ms(prefill.original_ms)}"
+    return words, "green", PREFIX_HELP
+
+
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
     found = [standing(certificates.of(result))]
+    if (reused := _reused(result)) is not None:
+        found.append(reused)
     for span in result.spans:
-        if span.source == "cached":
+        if span.source == "cached" and reused is None:
             words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))
+    if result.backend == "compiled":
+        found.append(("compiled", "blue", COMPILED_HELP))
     if result.request.mode == "hooked":
         found.append(("hooked", "violet", HOOKED_HELP))
+    if result.request.pixels == "fast":
+        found.append(("fast pixels", "violet", FAST_HELP))
     return found

@@ -26,7 +26,8 @@ SOURCE_WORDS = {
 STEPS = {"decode.prefill": "decode: prefill", "decode.steps": "decode: token steps"}
 MISSING = "not measured"
 THIS_RUN = "total, this run"
-ORIGINAL = "total, had vision been computed"
+ORIGINAL = "total, had all been computed"
+REUSED = "with the prompt's beginning reused from memory"
 _BAND, _BAR, _GHOST = 62, 20, 40  # pixels: a model's row, its bar, the original time behind it
 _AROUND = 96  # pixels of legend and axis
 _CHART_PIXELS = 900  # about the chart's width, to keep the stripes alike
@@ -57,7 +58,7 @@ def segments(rows: Sequence[Row]) -> pd.DataFrame:
                     "start_ms": start,
                     "end_ms": start + length,
                     "ms": length,
-                    "source": SOURCE_WORDS[span.source] if span else _no_span(part),
+                    "source": source_words(row.result, span) if span else _no_span(part),
                     "original_ms": span.original_ms if span else None,
                 }
             )
@@ -84,19 +85,27 @@ def table(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def _column(result: RunResult) -> dict[str, str]:
-    cells: dict[str, str] = {stage: _cell(result.span(stage)) for stage in STAGES}
+    cells: dict[str, str] = {stage: _cell(result, result.span(stage)) for stage in STAGES}
     for name, shown in STEPS.items():
-        cells[shown] = _cell(result.span(name))
+        cells[shown] = _cell(result, result.span(name))
     cells[UNACCOUNTED] = ms(result.unaccounted_ms)
     cells[THIS_RUN] = ms(result.total_ms)
     cells[ORIGINAL] = ms(result.uncached_total_ms) if result.cached else "no cached stage"
     return cells
 
 
-def _cell(span: Span | None) -> str:
+def source_words(result: RunResult, span: Span) -> str:
+    """Where a stage's time comes from; a reused prefix is in memory and not in the cache."""
+    use = result.prefix
+    if span.source == "cached" and use is not None and use.state == "reused":
+        return REUSED
+    return SOURCE_WORDS[span.source]
+
+
+def _cell(result: RunResult, span: Span | None) -> str:
     if span is None:
         return MISSING
-    words = f"{ms(span.ms)}, {SOURCE_WORDS[span.source]}"
+    words = f"{ms(span.ms)}, {source_words(result, span)}"
     return words if span.original_ms is None else f"{words} (took {ms(span.original_ms)})"
 
 

@@ -91,14 +91,14 @@ def _wait(making: Future[Path]) -> None:
 
 
 @st.cache_resource(show_spinner="Reading the dataset …", max_entries=8)
-def _read_once(root: Path, changed: tuple[tuple[str, int], ...]) -> Dataset:
+def _read_once(root: Path, changed: str) -> Dataset:
     return dataset.read(root)
 
 
-def _stamp(root: Path) -> tuple[tuple[str, int], ...]:
+def _stamp(root: Path) -> str:
     """Changes with the JSON, and with any file put into or taken out of a sequence's folder."""
     paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
     try:
-        return tuple(sorted((str(path), path.stat().st_mtime_ns) for path in paths))
+        return "\n".join(sorted(f"{path} {path.stat().st_mtime_ns}" for path in paths))
     except OSError:
-        return ()
+        return ""

@@ -15,6 +15,7 @@ from ui import cards
 
 NUMBERS = (
     *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
+    *("compare_draft_gamma", "compare_draft_runs"),
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
     "results_gamma",

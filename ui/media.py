@@ -1,11 +1,14 @@
 """Pictures as a browser shows them: one contact sheet per model, one preview per sample.
 
 Boundary: the engine decodes files, this module only shrinks and encodes what it gives.  Encoding
-happens once per content, under st.cache_data, because it costs more than a rerun may.
+happens once per content, under st.cache_data, because it costs more than a rerun may.  Pages get
+addresses that hold the picture: st.image passes those on as they are, while bytes of WebP it would
+decode and write as PNG at every rerun (0.1 s for a sheet).
 """
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,15 +25,14 @@ PREVIEW = (320, 320)
 SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
 _GAP = 6
 _QUALITY = 86
-Stamp = tuple[tuple[str, int, int], ...]
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a model is shown: a contact sheet and the words that go with it."""
+    """What a model is shown: a contact sheet's address and the words that go with it."""
 
-    picture: bytes
+    picture: str
     caption: str
     alt: str
     notes: tuple[str, ...]
@@ -42,12 +44,12 @@ def seen(sample: Sample, kind: MediaKind, rule: str) -> Seen:
 
 
 @st.cache_data(max_entries=48, show_spinner=False)
-def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: Stamp) -> Seen:
+def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: str) -> Seen:
     found = media.load(_sample, kind, rule)
     what = count(len(found.images), NOUNS[kind])
     order = ", in the order of time" if len(found.images) > 1 else ""
     return Seen(
-        picture=sheet(found.images),
+        picture=address(sheet(found.images)),
         caption=_caption(found, what),
         alt=f"What the model sees of {name}: {_caption(found, what)}{order}.",
         notes=found.notes,
@@ -60,24 +62,32 @@ def _caption(found: Media, what: str) -> str:
     return f"{words} ({found.rule})" if found.rule else words
 
 
-def preview(sample: Sample) -> bytes | None:
-    """A small picture of the sample, None if it has none."""
+def preview(sample: Sample) -> str | None:
+    """The address of a small picture of the sample, None if it has none."""
     return _preview(sample, stamp_of(sample))
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def _preview(_sample: Sample, stamp: Stamp) -> bytes | None:
+def _preview(_sample: Sample, stamp: str) -> str | None:
     image = media.thumbnail(_sample)
     if image is None:
         return None
     picture = Pictures.fromarray(image)
     picture.thumbnail(PREVIEW)
-    return _encode(picture)
+    return address(_encode(picture))
 
 
-def stamp_of(sample: Sample) -> Stamp:
-    """Which files a sample has and when each last changed: what its pictures depend on."""
-    return tuple(_state(path) for path in _paths(sample))
+def address(picture: bytes) -> str:
+    """A data URL of a WebP."""
+    return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
+
+
+def stamp_of(sample: Sample) -> str:
+    """Which files a sample has and when each last changed: what its pictures depend on.
+
+    One text, because Streamlit hashes a tuple part by part, a hundred times slower.
+    """
+    return "\n".join(_state(path) for path in _paths(sample))
 
 
 def _paths(sample: Sample) -> Iterator[Path]:
@@ -85,12 +95,12 @@ def _paths(sample: Sample) -> Iterator[Path]:
     yield from (path for path in (sample.events, sample.mp4) if path is not None)
 
 
-def _state(path: Path) -> tuple[str, int, int]:
+def _state(path: Path) -> str:
     try:
         found = path.stat()
     except OSError:
-        return str(path), 0, 0
-    return str(path), found.st_mtime_ns, found.st_size
+        return f"{path} is gone"
+    return f"{path} {found.st_mtime_ns} {found.st_size}"
 
 
 def sheet(images: Sequence[Image]) -> bytes:

@@ -16,7 +16,16 @@ from typing import Any
 from engine import benchmark, dataset, readiness, settings, store
 from engine.benchmark import Ready
 from engine.cli import executors
-from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import BadInput, DatasetError
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
@@ -25,7 +34,8 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "batch", "stop_after", "out")  # fmt: skip
+            "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
+            "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -44,6 +54,8 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, help="the limit of a natural length")
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
+    add_backend(sub)
+    add_pixels(sub)
     sub.add_argument(
         "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
     )
@@ -94,6 +106,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
         "cache": options.cache,
         "frames": options.frames,
         "mode": options.mode,
+        "pixels": options.pixels,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }
@@ -153,16 +166,16 @@ def _listed(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
 
 
 def _decode(options: argparse.Namespace) -> DecodeConfig:
-    most = options.max_new_tokens
+    most, backend = options.max_new_tokens, options.backend or DecodeConfig.backend
     length = options.length or "natural"
     if length == "natural":
-        return DecodeConfig() if most is None else DecodeConfig(max_new_tokens=most)
+        return DecodeConfig(DecodeConfig.max_new_tokens if most is None else most, backend=backend)
     kind, _, number = length.partition(":")
     if kind != "forced" or not number.isdecimal() or len(number) > 9:
         raise BadInput(f"--length is {length!r}: write natural, or forced:N as in forced:64.")
     if most is not None:
         raise BadInput("--length forced:N sets the number of tokens: leave --max-new-tokens out.")
-    return DecodeConfig(max_new_tokens=int(number), min_new_tokens=int(number))
+    return DecodeConfig(int(number), min_new_tokens=int(number), backend=backend)
 
 
 class _Teller(benchmark.Alone):

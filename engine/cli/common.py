@@ -13,6 +13,7 @@ from pathlib import Path
 from engine import dataset, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput
+from engine.types import BACKENDS, PIXELS, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
 
@@ -51,6 +52,20 @@ def names(text: str) -> list[str]:
     if not found:
         raise BadInput(f"--models is {text!r}: name at least one model.")
     return found
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--backend",
+        choices=BACKENDS,
+        help="of the token steps; auto (the default) is compiled on CUDA and eager elsewhere",
+    )
+
+
+def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
+    """The flag that says how pictures are resized; None by default where a plan knows it."""
+    told = "exact: the image processor's values (default); fast: at times a grey level or two off"
+    sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""compare: one sample, one question, some models.
+"""compare: one sample, some models, one question or several after each other.
 
 Boundary: builds the requests, runs them one after another, prints cards or JSON.  Exit code 0 if
 every model answered, 2 if the user can mend what failed, 1 otherwise.
@@ -12,7 +12,16 @@ from typing import Any
 
 from engine import dataset, rows
 from engine.certificates import SHOWN
-from engine.cli.common import DATASET_HELP, add_json, names, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -22,11 +31,13 @@ from engine.types import STAGES, DecodeConfig, RunRequest
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("compare", help="one sample, one question, some models")
+    sub = commands.add_parser("compare", help="one sample, a question or several, some models")
     sub.add_argument("--sample", required=True, help="id, the start of one, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
-    sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
+    sub.add_argument(
+        "--prompt", action="append", help=f"a question; may be repeated ({DEFAULT_QUESTION!r})"
+    )
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
     sub.add_argument("--top-p", type=float, default=1.0)
@@ -34,6 +45,13 @@ def add(commands: Any) -> None:
     sub.add_argument("--frames", default="arange", help="rule that chooses the 8 frames")
     sub.add_argument("--cache", default="use", choices=("use", "refresh", "off"))
     sub.add_argument("--mode", default="decoupled", choices=("decoupled", "hooked"))
+    sub.add_argument(
+        "--prefix",
+        action="store_true",
+        help="a further --prompt goes on from the part that all of them share; its times say so",
+    )
+    add_backend(sub)
+    add_pixels(sub, "exact")
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -44,16 +62,19 @@ def _compare(options: argparse.Namespace) -> int:
         temperature=options.temperature,
         top_p=options.top_p,
         seed=options.seed,
+        backend=options.backend or DecodeConfig.backend,
     )
     sample = dataset.find(read_dataset(options.dataset), options.sample)
-    prompt = options.prompt if options.prompt is not None else DEFAULT_QUESTION
+    how = (decode, options.frames, options.cache, options.mode, options.pixels, options.prefix)
     requests = [
-        RunRequest(sample, name, prompt, decode, options.frames, options.cache, options.mode)
+        RunRequest(sample, name, prompt, *how)
+        for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in names(options.models)
     ]
     outcomes = [_answer(request) for request in requests]
     found = [row for row, _ in outcomes]
-    out(found, "\n\n".join(_card(row) for row in found), options)
+    several = len(options.prompt or ()) > 1
+    out(found, "\n\n".join(_card(row, several) for row in found), options)
     return max(code for _, code in outcomes)
 
 
@@ -75,19 +96,27 @@ def _known(name: str) -> ModelEntry | None:
     return next((entry for entry in registry.entries() if entry.name == name), None)
 
 
-def _card(row: dict[str, Any]) -> str:
+def _card(row: dict[str, Any], asked: bool) -> str:
+    """An answer for reading; with its question where several were asked."""
+    question = f"\n  {row['prompt']}" if asked else ""
     if row["error"]:
-        return f"{row['model']}\n  no answer: {row['error']}"
-    stages = " | ".join(_stage(name, row["stages"][name]) for name in STAGES)
+        return f"{row['model']}{question}\n  no answer: {row['error']}"
+    reused = row["prefix"] is not None and row["prefix"]["state"] == "reused"
+    stages = " | ".join(_stage(name, row["stages"][name], reused) for name in STAGES)
     tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
     cold = ", first (cold) run" if row["cold"] else ""
+    fast = ", fast pixels" if row["pixels"] == "fast" else ""
     return (
-        f"{row['model']} ({row['mode']}{cold})\n  {row['text']}\n"
+        f"{row['model']} ({row['mode']}{_compiled(row)}{fast}{cold}){question}\n  {row['text']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
-        f"  {_verified(row['verified'])}"
+        f"{_prefix(row['prefix'])}  {_verified(row['verified'])}"
     )
+
+
+def _compiled(row: dict[str, Any]) -> str:
+    return ", compiled" if row["backend"]["ran"] == "compiled" else ""
 
 
 def _verified(certificate: str | None) -> str:
@@ -96,15 +125,24 @@ def _verified(certificate: str | None) -> str:
     return f"verified: certificate {certificate[:SHOWN]}"
 
 
+def _prefix(use: dict[str, Any] | None) -> str:
+    if use is None:
+        return ""
+    if use["state"] == "kept":
+        return f"  the first {use['tokens']:,} tokens of the prompt are kept for another question\n"
+    return f"  the first {use['tokens']:,} tokens of the prompt were read before\n"
+
+
 def _totals(row: dict[str, Any]) -> str:
     text = f"total {row['total_ms']:.1f} ms"
     if row["stages"]["vision"]["source"] != "cached":
         return text
-    return f"{text} (had vision been computed: {row['uncached_total_ms']:.1f} ms)"
+    return f"{text} (had all been computed: {row['uncached_total_ms']:.1f} ms)"
 
 
-def _stage(name: str, stage: dict[str, Any]) -> str:
+def _stage(name: str, stage: dict[str, Any], reused: bool) -> str:
     text = f"{name} {stage['ms']:.1f} ms"
     if stage["source"] == "cached":
-        return f"{text} (read from cache; computed in {stage['original_ms']:.1f} ms)"
+        how = "prefix reused" if reused else "read from cache"
+        return f"{text} ({how}; computed in {stage['original_ms']:.1f} ms)"
     return text if stage["source"] == "measured" else f"{text} ({stage['source']})"

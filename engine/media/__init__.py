@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
+from engine.media.files import Data, pieces
 from engine.types import Image, Media, MediaKind, Sample
 
 if TYPE_CHECKING:
@@ -74,11 +74,12 @@ def _nothing(sample: Sample, kind: MediaKind, reasons: list[str]) -> str:
 
 def _digest(kind: str, rule: str, found: Found) -> str:
     """64 hex digits over what decides the pictures; names and folders are no part of it."""
-    parts: Iterable[bytes] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
+    parts: Iterable[Data] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
     digest = hashlib.blake2b(digest_size=32)
     for part in (*parts, *found.content):
         digest.update(len(part).to_bytes(8, "little"))  # So that no two lists of parts agree.
-        digest.update(part)
+        for piece in pieces(part):
+            digest.update(piece)
     return digest.hexdigest()
 
 
@@ -90,6 +91,8 @@ def _reader() -> bytes:
 
 def _version(package: str) -> str:
     """None is as good as a version: what is not installed has decoded nothing."""
+    from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
+
     try:
         return version(package)
     except PackageNotFoundError:

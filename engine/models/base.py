@@ -11,6 +11,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +20,24 @@ import transformers
 from transformers import GenerationConfig
 from transformers.generation import BaseStreamer, StoppingCriteriaList
 
+from engine import compiled
+from engine.compiled import CompiledStep
 from engine.decode import Decoder
-from engine.errors import ContextTooLong, ModelUnavailable
+from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.models import pixels
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.prompts import refuse_markers
-from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared
+from engine.types import (
+    FeatureSpec,
+    Image,
+    Media,
+    MediaKind,
+    ModelInfo,
+    Pixels,
+    Prepared,
+    RunRequest,
+)
 
 
 class Adapter(ABC):
@@ -49,9 +62,11 @@ class Adapter(ABC):
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self.runs = 0
+        self.compiled: CompiledStep | None = None  # made when a run first asks for it
         self.eos_ids = _eos_ids(model, tokenizer)
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
+        self._plain = pixels.plain(image_processor)
         self._processor = _digest(
             json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
         )
@@ -60,6 +75,11 @@ class Adapter(ABC):
     @abstractmethod
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         """The model of this folder on the device of the settings, or ModelUnavailable."""
+
+    @property
+    @abstractmethod
+    def visual_id(self) -> int:
+        """The id that stands for visual rows in a prompt."""
 
     @abstractmethod
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
@@ -109,25 +129,82 @@ class Adapter(ABC):
         """Tokens the language model has positions for."""
         return int(self.text_config.max_position_embeddings)
 
-    def preprocess(self, media: Media, question: str) -> Prepared:
-        """Stage 2: the checkpoint's own image processor, and the family's prompt."""
+    @property
+    def has_fast_pixels(self) -> bool:
+        """Whether the checkpoint's image processor has settings that "fast" can follow."""
+        return self._plain is not None and self._plain.has_fast
+
+    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """Stage 2: what the checkpoint's own image processor computes, and the family's prompt."""
+        words = self.words(media, question, setting)
+        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
+        return replace(words, pixels=pixels)
+
+    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """Stage 2 without its pixels ([0]): the prompt, and the digest of what it is about."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
-        pixels = self.pixels(media.images).to(self.device, self.dtype)
         return Prepared(
-            pixels=pixels,
+            pixels=torch.empty(0, device=self.device),
             input_ids=torch.tensor([ids], device=self.device),
-            digest=_digest(media.digest + self._processor),
+            digest=_digest(media.digest + self._processor + setting),
             context_tokens=context,
+            setting=setting,
         )
 
-    def pixels(self, images: Sequence[Image]) -> torch.Tensor:
-        """T images [H, W, 3] -> [T, 3, S, S] float32."""
+    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
+        """T images [H, W, 3] -> [T, 3, S, S] float32, as the setting says."""
+        found = self._plain.pixels(images, setting) if self._plain else None
+        return self.processed(images) if found is None else found
+
+    def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
+        """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
+        if one.shape != other.shape:
+            return 255.0
+        steps = self._plain.steps if self._plain else torch.tensor(1 / 255)
+        return float(((one - other).abs() / steps).max())
+
+    def processed(self, images: Sequence[Image]) -> torch.Tensor:
+        """The same by the checkpoint's own image processor."""
         out = self.image_processor(
             images=list(images), return_tensors="pt", input_data_format="channels_last"
         )
         pixels: torch.Tensor = out["pixel_values"]
         return pixels
+
+    def question_ids(self, prepared: Prepared) -> torch.Tensor:
+        """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""
+        places = (prepared.input_ids[0] == self.visual_id).nonzero()
+        return prepared.input_ids[:, int(places[-1]) + 1 :]
+
+    def embed_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        """Embeddings [1, S, hidden] of ids [1, S] that stand for no visual row."""
+        embeds: torch.Tensor = self.model.get_input_embeddings()(ids)
+        return embeds
+
+    def step_for(self, request: RunRequest) -> CompiledStep | None:
+        """The compiled step where the request asks for one; made, not yet compiled, at its first
+        use."""
+        if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
+            return None
+        if self.compiled is None:
+            self.compiled = CompiledStep(self.decoder)
+        return self.compiled
+
+    def compile_ahead(self, request: RunRequest) -> float:
+        """Compiles what the request will need; the seconds it took, 0.0 for nothing to be done.
+
+        The prompt's length follows from the question; where it does not, the run itself finds the
+        step missing.
+        """
+        if (step := self.step_for(request)) is None:
+            return 0.0
+        try:
+            refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
+        except BadInput:  # the run says so
+            return 0.0
+        _, context = self.prompt_ids(request.prompt, self.info.images or 1)
+        return step.ready(context + request.decode.max_new_tokens)
 
     def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
         """ContextTooLong unless prompt, visual rows and new tokens have positions."""
@@ -145,7 +222,7 @@ class Adapter(ABC):
         return FeatureSpec(
             model=self.info.family,
             checkpoint=self.info.digest,
-            processor=self._processor,
+            processor=f"{self._processor} {prepared.setting}",
             dtype=self.info.dtype,
             device=self.device.type,
             code=self.code,

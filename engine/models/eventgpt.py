@@ -54,6 +54,10 @@ class EventGPTAdapter(Adapter):
         _add_markers(info, folder, model, tokenizer)
         return cls(info, model, tokenizer, processor, notes)
 
+    @property
+    def visual_id(self) -> int:
+        return EVENT_TOKEN_ID
+
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         before, after = self.prompt.format(question=question).split("<event>")
         head = self.tokenizer(before, add_special_tokens=False)["input_ids"]

@@ -62,6 +62,10 @@ class PlaceholderAdapter(Adapter):
         """The token that stands for one visual row."""
 
     @property
+    def visual_id(self) -> int:
+        return self.placeholder_id
+
+    @property
     @abstractmethod
     def rows_per_image(self) -> int:
         """Visual rows of one image, as the processor of the checkpoint counts them."""

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine import device, memory
+from engine import device, memory, prefixes
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Shape
 
@@ -72,11 +72,16 @@ class Residents:
         return {item: _bytes(found.adapter) for item, found in list(self._held.items())}
 
     def could_free(self, keep: ModelEntry) -> int:
-        """Bytes of everything but `keep`."""
-        return sum(size for item, size in self.sizes().items() if item != keep)
+        """Bytes of everything but `keep`, prefixes included."""
+        models = sum(size for item, size in self.sizes().items() if item != keep)
+        return models + prefixes.store().bytes
 
     def make_room(self, needed: int, keep: ModelEntry) -> int:
-        """Drops the least recently used until `needed` bytes are free; how many are then."""
+        """Drops prefixes, then the least recently used, until `needed` bytes are free; how many
+        are then.
+        """
+        if device.free_bytes() < needed and prefixes.store().clear():
+            memory.release()
         while (free := device.free_bytes()) < needed:
             other = next((item for item in self._held if item != keep), None)
             if other is None:

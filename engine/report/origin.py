@@ -68,6 +68,7 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "decoding", _decoding(plan)
     yield "mode", plan.mode
     yield "frames", plan.frames
+    yield "pixels", plan.pixels
     yield "code", run.header.code
     yield "begun", run.header.created
     yield "state", run.state

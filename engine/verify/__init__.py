@@ -1,12 +1,13 @@
 """Verification: is decoupled inference the model's own inference, here and now?
 
-Four ways lead to an answer: *plain* (the model's own generate() on pixels), *hooked* (the same
+Five ways lead to an answer: *plain* (the model's own generate() on pixels), *hooked* (the same
 under the vision probe), *decoupled* (features encoded once, put on disk, read back, decoded by the
-project's loop) and *features* (generate() given the features).  plain is the judge; nothing that
-judges another way is taken from that way.
+project's loop), *features* (generate() given the features) and *reused* (the same loop, going on
+from a prefix that another question left in memory).  plain is the judge; nothing that judges
+another way is taken from that way.
 
     verdict.py   what a check found, in words and figures
-    ways.py      the four ways, with the logits and the calls of the vision tower seen from outside
+    ways.py      the ways, with the logits and the calls of the vision tower seen from outside
     equality.py  equal tokens, a tie within rounding, or a mismatch
     stages.py    clock, stage sums, stage 3 twice, the observer's cost
     keys.py      the feature cache: its keys and a damaged entry

@@ -1,4 +1,4 @@
-"""What the recorded answers show: greedy, counted, encoded once, keys, damage, sight, traces.
+"""What was recorded shows: pixels, greedy, counted, encoded once, keys, damage, sight, traces.
 
 Boundary: from recordings to findings; runs no model.
 """
@@ -6,7 +6,9 @@ Boundary: from recordings to findings; runs no model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
+from engine.types import Pixels
 from engine.verify import equality
 from engine.verify.keys import Change, Damage
 from engine.verify.sight import Blink
@@ -15,7 +17,19 @@ from engine.verify.verdict import Finding, Outcome, judged
 from engine.verify.ways import Answer
 
 ENCODING = ("hooked", "computed")  # ways that encode, as plain does
-GIVEN = ("decoupled", "features")  # ways that are given features
+GIVEN = ("decoupled", "features", "reused")  # ways that are given features
+LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # models/pixels.py says why
+
+
+def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
+    """How far the pixels lie from the image processor's own, and whether it is they that ran."""
+    bound = LEVELS[setting]
+    faults = [f"Pixels differ from the image processor's by {levels:.2f} grey levels."]
+    faults = faults if levels > bound + 0.01 else []
+    faults += [] if used else ["Other pixels ran than the setting makes."]
+    said = "are exactly" if not levels else f"lie within {levels:.2f} grey levels of"
+    found = judged(faults, f"The pixels {said} the image processor's.", "", {"setting": setting})
+    return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
 
 
 def greedy(answers: Iterable[Answer]) -> Finding:
@@ -55,11 +69,21 @@ def _misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterab
     generation = answer.result.generation
     if generation.text != text(answer.ids):
         yield f"{answer.way}: the text is not that of its tokens."
-    if generation.prompt_tokens != answer.embeds.shape[1]:
+    if generation.prompt_tokens != answer.context:
         yield (
             f"{answer.way}: a context of {generation.prompt_tokens} tokens is reported, and "
-            f"{answer.embeds.shape[1]} entered the language model."
+            f"{answer.context} entered the language model."
         )
+
+
+def prefix(found: Finding, reused: Answer) -> Finding:
+    """An answer that says nothing of a reused prefix proves nothing about one."""
+    use = reused.result.prefix if reused.result else None
+    if found.outcome == "failed" or (use is not None and use.state == "reused"):
+        return found
+    notes = " ".join(reused.result.notes) if reused.result else ""
+    sentence = f"The prefix that another question had left was not reused. {notes}".strip()
+    return replace(found, outcome="failed", sentence=sentence)
 
 
 def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
@@ -68,8 +92,8 @@ def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
     calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
     shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
     good = (
-        f"plain, hooked and computed each encode {shown} once; from cached features and given "
-        "features nothing is encoded."
+        f"plain, hooked and computed each encode {shown} once; from cached features, given "
+        "features and a reused prefix nothing is encoded."
     )
     return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
 

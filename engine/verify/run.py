@@ -17,7 +17,7 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.base import Adapter
-from engine.types import ModelInfo, Prepared, Sample
+from engine.types import ModelInfo, Prepared, Ran, Sample
 from engine.verify import checks, equality, keys, sight, stages, traces
 from engine.verify.verdict import Finding, Verdict, VerifyRequest
 from engine.verify.ways import Answer, Subject, rounding
@@ -26,6 +26,7 @@ EQUAL = {  # check -> the ways that must be equal to plain
     "equal_hooked": ("hooked",),
     "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
+    "equal_prefix": ("reused",),
 }
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
 
@@ -48,6 +49,7 @@ class Examined:
     environment: dict[str, str]
     verdicts: tuple[Verdict, ...]
     known: bool = True
+    backend: Ran = "eager"  # what decoded the decoupled way
 
 
 def verify(request: VerifyRequest, watcher: Watcher) -> list[Examined]:
@@ -66,11 +68,12 @@ def _model(name: str, request: VerifyRequest, watcher: Watcher) -> Examined:
         watcher.found(verdict)
         return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    for verdict in _Model(adapter, request, watcher).verdicts():
+    model = _Model(adapter, request, watcher)
+    for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return Examined(name, adapter.info, environment, tuple(verdicts))
+    return Examined(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
 
 
 class _Model:
@@ -79,6 +82,7 @@ class _Model:
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
         self.pairs: list[tuple[float, float]] = []
+        self.backend: Ran = "eager"
 
     def verdicts(self) -> Iterator[Verdict]:
         samples = self.request.samples
@@ -102,6 +106,7 @@ class _Model:
                     return
                 yield from examination.verdicts()
                 self.pairs += examination.pairs
+                self.backend = examination.subject.backend
                 examination.subject.cache.close()
         except Cancelled:
             raise
@@ -142,8 +147,11 @@ class _Examination:
         self._doing("measuring the noise of rounding")
         self.rounding = rounding(self.adapter, plain)
         yield "answer", self._answer(plain)
+        yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
-            yield check, self._equal(plain, [answers[way] for way in ways])
+            found = self._equal(plain, [answers[way] for way in ways])
+            reused = check == "equal_prefix"
+            yield check, checks.prefix(found, answers["reused"]) if reused else found
         yield "equal_sampled", self._sampled()
         late = [fault for answer in answers.values() for fault in stages.token_times(answer)]
         yield "greedy", checks.greedy(answers.values())
@@ -169,9 +177,9 @@ class _Examination:
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
     def _answers(self) -> dict[str, Answer]:
-        """The four ways; "computed" is the decoupled way while it fills the cache."""
+        """All ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
-        for way in ("plain", "hooked", "computed", "decoupled", "features"):
+        for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
             if way == "plain":  # transformers puts hooks of its own on a model at its first call
@@ -180,7 +188,10 @@ class _Examination:
 
     def _answer(self, plain: Answer) -> Finding:
         shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.source}
+        shown["backend"] = self.subject.backend
         sentence = f"It answers in {len(plain.ids)} new tokens."
+        if self.request.backend == "compiled" and self.subject.backend == "eager":
+            sentence += " The decode step could not be compiled: the eager one is verified."
         return Finding("passed", sentence, len(plain.ids), None, "new tokens", shown)
 
     def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
@@ -195,7 +206,8 @@ class _Examination:
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
-        others = [subject.hooked(config), subject.decoupled(config), subject.features(config)]
+        ways = (subject.hooked, subject.decoupled, subject.features, subject.reused)
+        others = [way(config) for way in ways]
         found, worst = equality.finding(plain, others, self.rounding, self._pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
             return found
@@ -222,7 +234,7 @@ class _Examination:
             return None
         with contextlib.suppress(BadInput):  # its own row says so
             shown = media.load(self.other, self.adapter.kind, "arange")
-            return self.adapter.preprocess(shown, self.request.prompt)
+            return self.subject.prepare(shown)
         return None
 
     def _left_as_found(self, plain: Answer) -> Finding:

@@ -1,4 +1,4 @@
-"""Four ways to one answer, each watched from outside.
+"""The ways to one answer, each watched from outside.
 
 Boundary: runs the model and records; judges nothing.  What a way says about itself is not taken for
 granted: logits come from a hook on the language model's head, and encodings are counted by hooks on
@@ -22,8 +22,12 @@ from engine.cache import FeatureCache
 from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
-from engine.types import DecodeConfig, Prepared, RunRequest, RunResult, Sample
+from engine.prefixes import Prefixes
+from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
 from engine.verify.verdict import VerifyRequest
+
+ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,13 @@ class Answer:
     head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
 
     @property
+    def context(self) -> int:
+        """What entered the language model, and what it went on from as the run says."""
+        prefix = self.result.prefix if self.result else None
+        reused = prefix.tokens if prefix and prefix.state == "reused" else 0
+        return reused + int(self.embeds.shape[1])
+
+    @property
     def encodings(self) -> int:
         """Calls of the vision tower, which is the first of the vision modules."""
         return self.seen[0].calls
@@ -73,6 +84,8 @@ class Watch:
     def __enter__(self) -> Watch:
         decoder = self._adapter.decoder
         self._add(decoder.head.register_forward_hook(self._scores))
+        if self._adapter.compiled is not None:  # whose graph holds the head
+            self._add(self._adapter.compiled.register_forward_hook(self._compiled_scores))
         self._add(decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True))
         for index, module in enumerate(self._adapter.vision_modules()):
             hook = self._count(index)
@@ -88,6 +101,9 @@ class Watch:
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         self._times.append((time.perf_counter() - self._start) * 1000)
         self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+
+    def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
+        self._scores(module, arguments, out[0])
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
         if self._embeds is None and named.get("inputs_embeds") is not None:
@@ -138,14 +154,23 @@ class Subject:
     ) -> None:
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
+        self.kept = Prefixes(PREFIXES_MB)
         self.cancelled = cancelled
         self.media = media.load(sample, adapter.kind, "arange")
-        self.prepared: Prepared = adapter.preprocess(self.media, request.prompt)
+        self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
 
     @property
     def greedy(self) -> DecodeConfig:
-        return DecodeConfig(max_new_tokens=self.request.max_new_tokens)
+        return DecodeConfig(
+            max_new_tokens=self.request.max_new_tokens, backend=self.request.backend
+        )
+
+    @property
+    def backend(self) -> Ran:
+        """What decodes the decoupled way, once it has run."""
+        step = self.adapter.step_for(self.run_request(self.greedy, "use"))
+        return "compiled" if step is not None and not step.failure else "eager"
 
     @property
     def sampled(self) -> DecodeConfig:
@@ -177,13 +202,33 @@ class Subject:
         """Features read back from the disk."""
         return self._watched("decoupled", self.run_request(config, "use"))
 
+    def reused(self, config: DecodeConfig) -> Answer:
+        """Going on from the prefix that another question has left in memory."""
+        request = replace(self.run_request(config, "use"), prefix=True)
+        brief = replace(config, max_new_tokens=2, min_new_tokens=0)
+        self.run(replace(request, prompt=ANOTHER_QUESTION, decode=brief))
+        return self._watched("reused", request)
+
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
-        return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        pixels = self.request.pixels
+        return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode, pixels=pixels)
+
+    def pixels(self) -> tuple[float, bool]:
+        """(grey levels between our pixels and the image processor's, whether ours are what ran)."""
+        images, prepared = self.media.images, self.prepared.pixels
+        ours = self.adapter.pixels(images, self.request.pixels)
+        levels = self.adapter.grey_levels(ours, self.adapter.processed(images))
+        return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def prepare(self, shown: Media) -> Prepared:
+        """Stage 2 with the setting that is verified."""
+        return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
 
     def run(self, request: RunRequest) -> RunResult:
-        """The project's own pipeline, over a cache of this verification's own."""
-        return pipeline.run(self.adapter, request, self.cache, _Cancelling(self.cancelled))
+        """The project's own pipeline, over caches of this verification's own."""
+        watcher = _Cancelling(self.cancelled)
+        return pipeline.run(self.adapter, request, self.cache, watcher, self.kept)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
@@ -192,6 +237,7 @@ class Subject:
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
         pipeline.prepare(self.cache)  # the watch and the run's clock then start together
+        self.adapter.compile_ahead(request)
         with Watch(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":

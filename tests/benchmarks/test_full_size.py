@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from benchmarks import full_size, random_models
+from engine import compiled
 from engine.models import registry, shape
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, RunRequest, Sample
@@ -51,6 +52,7 @@ main(sys.argv[1:])
 def test_it_runs_on_a_machine_with_torch_and_transformers_alone(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     small = ["--layers", "2", "--hidden", "256", "--tokens", "4", "--repeat", "1"]
+    small += ["--ways", "generate,eager"]  # compiling three models takes a minute
     done = subprocess.run(
         [sys.executable, "-c", BARE, *small, "--device", "cpu", "--out", str(out)],
         cwd=ROOT,
@@ -76,6 +78,9 @@ def test_it_runs_on_a_machine_with_torch_and_transformers_alone(tmp_path: Path) 
         }
         assert found["ttft_ms"]["n"] == 1 and found["peak_memory"]["bytes"] > 0
         assert found["mbu"]["weight_bytes_per_token"] < found["weights_bytes"]
+        ways = found["ways"]
+        assert [ways[way]["ran"] for way in ways] == ["generate", "eager"]
+        assert ways["generate"]["ratio"]["median"] == 1 and ways["eager"]["mbu"]["of_copy"] > 0
     assert set(figures["families"]) == set(contexts)
 
 
@@ -112,12 +117,26 @@ def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None
     adapter = small("eventgpt")
     request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(4, 4))
     run = full_size.pipeline.run(adapter, request, None)
-    found = full_size._mbu(adapter, [run], gb_per_s=1.0)
+    found = full_size.mbu(adapter, [run], gb_per_s=1.0)
     layer = 4 * 64 * 64 + 3 * 64 * 172 + 2 * 64
     assert found["weight_bytes_per_token"] == 4 * (layer + 64 + 64 * 32_000)
     tokens = run.generation.prompt_tokens + 2
     assert found["kv_bytes_per_token"] == 2 * 64 * 4 * tokens
     assert found["of_copy"] == pytest.approx(found["gb_per_s"], abs=0.01)
+
+
+def test_ways_take_turns_and_say_what_ran(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiled step as it is written: that it decodes is tested elsewhere."""
+    monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(sample.frames[0].parent / "cache"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    options = full_size._options(["--repeat", "2"])
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(4, 4), cache="off")
+    found = full_size._ways(small("llava"), request, options, gb_per_s=1.0)
+    assert {way: one["ran"] for way, one in found.items()} == {w: w for w in full_size.WAYS}
+    assert "compiled in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]
+    for one in found.values():
+        assert one["tokens_per_s"]["n"] == one["ratio"]["n"] == 2 and one["mbu"]["gb_per_s"] > 0
 
 
 def test_the_real_sizes_are_the_published_ones() -> None:
@@ -143,6 +162,7 @@ def test_the_real_sizes_are_the_published_ones() -> None:
         (["--tokens", "1"], "one token has no TPOT"),
         (["--repeat", "0"], "--repeat at least 1"),
         (["--families", "llava,gpt"], "not gpt"),
+        (["--ways", "eager,magic"], "not magic"),
     ],
 )
 def test_odd_arguments_are_refused(

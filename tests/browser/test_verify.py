@@ -31,7 +31,7 @@ def test_verdicts_fill_in_and_outlive_a_look_at_another_page(visitor: Visitor) -
     page.goto(visitor.server + QUICK)
     page.get_by_text("Press Verify (Ctrl+Enter)").wait_for()
     press_verify(page)
-    page.get_by_text(re.compile(r"\d+ of 31 checks")).wait_for()
+    page.get_by_text(re.compile(r"\d+ of 33 checks")).wait_for()
     page.locator(".proof-passed").first.wait_for()
     expect(page.get_by_text("Press Verify (Ctrl+Enter)")).to_have_count(0)
 

@@ -66,6 +66,16 @@ def test_ids_are_read_from_a_file(
     assert run.header.plan.samples == ("id-2", "id-0")
 
 
+def test_fast_pixels_are_in_the_plan_and_in_every_row(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    code, found, _ = bench(capsys, root, "--samples", 2, "--pixels", "fast")
+    run = store.read(Path(found["folder"]))
+    assert code == 0 and run.header.plan.pixels == "fast"
+    assert {row["pixels"] for _, row in run.results()} == {"fast"}
+    assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
+
+
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
@@ -191,21 +201,21 @@ def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:150", "--repeat", "5"]
+    plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
     child = subprocess.Popen(
         [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
     )
     try:
         end = time.monotonic() + 120
-        while _results(folder) < 4:
+        while _results(folder) < 2:
             assert child.poll() is None and time.monotonic() < end
             time.sleep(0.005)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
     kept = [row for _, row in store.read(folder).results()]
-    assert 4 <= len(kept) < 40 and store.read(folder).state == "stopped"
+    assert 2 <= len(kept) < 40 and store.read(folder).state == "stopped"
     with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
         stream.write(b'{"model": "tiny-llava", "samp')
     code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
@@ -231,6 +241,19 @@ def test_progress_is_said_now_and_then(
     assert "2 of 4 results, " in err and "a second, about" in err
     assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
     assert issubclass(command._Teller, benchmark.Alone)
+
+
+def test_the_backend_is_part_of_the_plan(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    code, found, _ = bench(capsys, root, "--backend", "eager", "--out", tmp_path / "run")
+    assert code == 0
+    plan = json.loads((Path(found["folder"]) / "run.json").read_text())["plan"]
+    assert plan["decode"]["backend"] == "eager"
+    code, _, err = bench(
+        capsys, root, "--resume", found["folder"], "--backend", "auto", fixed=False
+    )
+    assert code == 2 and "leave --backend out" in err
 
 
 def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:

@@ -128,7 +128,9 @@ def test_samples_at_once(app: Open) -> None:
 
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
-    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
+    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"} | {
+        "pixels": "Fast"
+    }
     at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
     at.segmented_control(key="benchmark_asks").set_value("one").run()
     at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
@@ -142,6 +144,7 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
         order="interleaved",
         cache="refresh",
         decode=DecodeConfig(3, min_new_tokens=3),
+        pixels="fast",
     )
     assert len(plan.samples) == 2
 
@@ -268,7 +271,8 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     app: Open, on_workers: HerePool
 ) -> None:
     at = app(PAGE, **TWO)
-    assert "Ray at head:6379" in at.segmented_control(key="benchmark_where").options
+    assert at.segmented_control(key="benchmark_where").value == "ray"
+    assert "Ray at head:6379" in texts(at)
     found = wait(job(start(at)))
     at.run()
     assert found.error == "" and found.state == "done" and on_workers.closed

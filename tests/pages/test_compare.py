@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings
 from engine.dataset import read
+from engine.draft_job import DraftJob
 from engine.run_job import RunJob, RunView
 from tests.conftest import picture
 from tests.pages.conftest import Open
@@ -87,19 +89,29 @@ def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
     (view,) = results(at)
     assert view.request.prompt == "Is it dark?" and view.request.cache == "off"
     assert view.request.mode == "hooked" and view.request.decode.max_new_tokens == 4
+    assert view.request.decode.backend == "auto"
     again = app(jobs=[view.id])
     assert view.text in texts(again) and len(again.table) == 1
 
 
 def test_sampling_takes_its_values_from_the_link(app: Open) -> None:
-    at = app(sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", **SHORT)
+    at = app(
+        sample_tokens="true", temperature="1.5", top_p="0.5", seed="7", backend="Eager", **SHORT
+    )
     decode = results(press_run(at))[0].request.decode
     assert (decode.temperature, decode.top_p, decode.seed) == (1.5, 0.5, 7)
+    assert decode.backend == "eager"
 
 
 def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
     decode = results(press_run(app(temperature="1.5", **SHORT)))[0].request.decode
     assert decode.greedy and decode.seed == 0
+
+
+def test_the_pixels_setting_reaches_the_run_and_the_card(app: Open) -> None:
+    at = press_run(app(models=["Tiny llava"], pixels="Fast", **SHORT))
+    assert results(at)[0].request.pixels == "fast"
+    assert any("fast pixels" in words for words in texts(at))
 
 
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
@@ -342,3 +354,56 @@ def test_runs_that_nobody_looks_at_say_why_they_stopped(app: Open) -> None:
     job = RunJob(patience_s=0.0, request=first.request)
     job.work()
     assert job.state == "cancelled" and "no page had shown this run for 0 s" in job.error
+
+
+def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None:
+    at = press_run(app(**SHORT, prefix="true"))
+    assert sum("are kept for another question" in words for words in texts(at)) == 3
+    assert "prefix reused" not in badges(at)
+    at.text_area(key="compare_question").set_value("What else is there?")
+    at = press_run(at)
+    assert badges(at).count("prefix reused: prefill") == 3 and "from cache" not in badges(at)
+    assert sum("tokens of the prompt were read before" in words for words in texts(at)) == 3
+    cells = at.table[0].value
+    for stage in ("preprocess", "vision", "decode", "decode: prefill"):
+        assert cells.loc[stage].str.contains("reused from memory (took", regex=False).all()
+    assert cells.loc["load"].str.contains("measured").all()
+    assert all(view.result.prefix.state == "reused" for view in results(at))
+
+
+def test_the_prefix_switch_needs_a_used_cache(app: Open) -> None:
+    at = press_run(app(**SHORT, prefix="true", cache="Off"))
+    assert at.toggle(key="compare_prefix").disabled
+    assert [view.state for view in results(at)] == ["done"] * 3
+    assert all(view.result.prefix is None for view in results(at))
+
+
+def drafting_of(at: AppTest) -> DraftJob:
+    job = jobs.manager().get(at.session_state["compare_draft_job"])
+    assert isinstance(job, DraftJob)
+    end = time.monotonic() + 60
+    while not job.ended and time.monotonic() < end:
+        time.sleep(0.05)
+    return job
+
+
+def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
+    at = app(**SHORT, draft_gamma="3", draft_runs="1")
+    at.button(key="compare_draft_run").click().run()
+    assert not at.exception
+    job = drafting_of(at)
+    assert job.state == "done" and job.request.gamma == 3
+    assert (job.request.target, job.request.draft) == ("tiny-video_llava", "tiny-eventgpt")
+    at.run()
+    shown = "".join(element.proto.body for element in at.get("html"))
+    assert 'class="painted-own"' in shown and "drafted and rejected" in shown
+    assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
+    assert "The drafted answer is the target's own, token by token." in texts(at)
+    assert not at.button(key="compare_draft_run").disabled
+
+
+def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
+    at = app(**SHORT, sample_tokens="true")
+    at.button(key="compare_draft_run").click().run()
+    assert any("Drafting is greedy and temperature is 0.7" in words for words in texts(at))
+    assert not at.exception

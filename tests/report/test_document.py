@@ -65,7 +65,7 @@ def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
                   "abc123 (n 1)", "unverified", "off: every stage was computed",
-                  "greedy, backend eager", "5 x 3 x 8 x 8", "3.8 KiB", "preprocess -\\> vision",
+                  "greedy, backend auto", "5 x 3 x 8 x 8", "3.8 KiB", "preprocess -\\> vision",
                   "torch"):  # fmt: skip
         assert words in told, words
     assert "/data/one" not in told  # whose folder it was is nobody's business

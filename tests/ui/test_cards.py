@@ -87,6 +87,8 @@ def test_cold_and_hooked_runs_are_marked() -> None:
     assert [b[0] for b in cards.badges(result())] == ["unverified"]
     marked = [b[0] for b in cards.badges(result(cold=True, mode="hooked"))]
     assert marked == ["unverified", "cold run", "hooked"]
+    fast = dataclasses.replace(result(), backend="compiled")
+    assert [b[0] for b in cards.badges(fast)] == ["unverified", "compiled"]
 
 
 @pytest.mark.usefixtures("_no_certificates")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from streamlit.elements.lib import image_utils
+from streamlit.elements.lib.layout_utils import LayoutConfig
+from streamlit.testing.v1 import AppTest
 
 from engine.errors import MediaError
 from engine.types import Sample
@@ -22,6 +26,13 @@ def flat(colour: tuple[int, int, int], size: tuple[int, int] = (480, 640)) -> np
 
 def opened(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data)).convert("RGBA")
+
+
+def behind(address: str) -> Image.Image:
+    """The picture that a data URL holds."""
+    kind, data = address.split(",", 1)
+    assert kind == "data:image/webp;base64"
+    return opened(base64.b64decode(data, validate=True))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +70,7 @@ def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
     assert "5 event images" in events.caption and "5 event images" in events.alt
     assert "8 frames" in video.caption and "arange" in video.caption
     assert sample.id in video.alt
+    assert behind(events.picture).size == media.SHEET
 
 
 def test_pictures_that_cannot_be_read_are_an_error() -> None:
@@ -79,7 +91,7 @@ def test_pictures_of_extreme_shape_have_a_preview_and_a_sheet(
     path = tmp_path / "long.png"
     Image.new("RGB", size, "red").save(path)
     preview = media.preview(Sample(id=f"long{size[0]}", sequence="", images=(path,)))
-    assert preview is not None and max(opened(preview).size) <= 320
+    assert preview is not None and max(behind(preview).size) <= 320
     assert (
         opened(media.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])).size == media.SHEET
     )
@@ -95,4 +107,29 @@ def test_a_changed_file_has_a_new_preview(tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_has_a_stamp_too(tmp_path: Path) -> None:
     gone = tmp_path / "gone.png"
-    assert media.stamp_of(Sample("s", "", images=(gone,))) == ((str(gone), 0, 0),)
+    before = media.stamp_of(Sample("s", "", images=(gone,)))
+    assert before == f"{gone} is gone"
+    picture(gone, 1)
+    assert media.stamp_of(Sample("s", "", images=(gone,))) != before
+
+
+def test_streamlit_shows_a_picture_without_encoding_it_again(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rerun of a page with its pictures in the caches opens and writes none of them."""
+
+    def page(sample: object) -> None:
+        import streamlit as st
+
+        from ui import media
+
+        st.image(media.seen(sample, "events", "arange").picture, width="stretch")
+        st.image(media.preview(sample) or "", width=200)
+
+    at = AppTest.from_function(page, args=(sample,), default_timeout=60).run()
+    monkeypatch.setattr(Image, "open", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(Image.Image, "save", lambda *_, **__: pytest.fail("encoded"))
+    at.run()
+    assert not at.exception and len(at.get("image")) == 2
+    with pytest.raises(pytest.fail.Exception, match="opened"):  # the control
+        image_utils.image_to_url(b"RIFF", LayoutConfig("stretch"), False, "RGB", "auto", "0")

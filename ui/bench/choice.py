@@ -19,9 +19,16 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode, Pixels
 from ui import cards, datasets, links
-from ui.knobs import CACHE_HELP, CACHE_WORDS, FRAME_WORDS, MODE_HELP, MODE_WORDS
+from ui.knobs import (
+    CACHE_HELP,
+    CACHE_WORDS,
+    FRAME_WORDS,
+    MODE_HELP,
+    MODE_WORDS,
+    pick_pixels,
+)
 from ui.picker import say_why_not
 from ui.text import count
 
@@ -80,13 +87,12 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
         numbers = _numbers()
         batch = _batch()
         decode = _length()
-        frames, cache, mode = _pipeline()
+        frames, cache, mode, pixels = _pipeline()
         if found is None or not models or not samples:
             return Choice(found, None, _missing(found, models), cluster)
         repeat, warmup, order = numbers
-        plan = Plan(
-            models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode, batch=batch
-        )
+        how = (repeat, warmup, order, cache, decode, frames, mode)
+        plan = Plan(models, samples, prompt, *how, pixels=pixels, batch=batch)
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:
@@ -100,7 +106,7 @@ def _cluster() -> ClusterOptions | None:
     if not address:
         return None
     place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
-    names = {"here": "This process", "ray": place}
+    names = {"here": "This process", "ray": "Ray"}
     where = st.segmented_control(
         "Runs on",
         list(names),
@@ -111,7 +117,10 @@ def _cluster() -> ClusterOptions | None:
         bind="query-params",
         help=WHERE_HELP,
     )
-    return ClusterOptions(address) if where == "ray" else None
+    if where != "ray":
+        return None
+    cards.small(place, "benchmark_address")
+    return ClusterOptions(address)
 
 
 def _missing(found: Dataset | None, models: Sequence[str]) -> str:
@@ -287,8 +296,8 @@ def _length() -> DecodeConfig:
     return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
 
 
-def _pipeline() -> tuple[str, CachePolicy, Mode]:
-    with st.expander("Frames, cache, mode", key="benchmark_pipeline"):
+def _pipeline() -> tuple[str, CachePolicy, Mode, Pixels]:
+    with st.expander("Frames, cache, mode, pixels", key="benchmark_pipeline"):
         frames = st.selectbox(
             "Which 8 frames",
             FRAME_RULES,
@@ -316,7 +325,8 @@ def _pipeline() -> tuple[str, CachePolicy, Mode]:
             bind="query-params",
             help=MODE_HELP,
         )
-    return frames, cast(CachePolicy, cache), cast(Mode, mode)
+        pixels = pick_pixels("benchmark_pixels")
+    return frames, cast(CachePolicy, cache), cast(Mode, mode), pixels
 
 
 def words(plan: Plan) -> str:

@@ -45,11 +45,11 @@ def _piece(piece: Piece) -> str:
     where = f"token {first}" if first == last else f"tokens {first} to {last}"
     return (
         f'<span class="painted-{state}" title="{where}: {MEANINGS[state]}">'
-        f"{escape(_plain(piece.text))}</span>"
+        f"{escape(plain(piece.text))}</span>"
     )
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Control characters become visible; line ends stay."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from engine import device
+from engine import device, prefixes
 from engine.device import Memory
 from engine.memory import gib
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.prefixes import Prefixes
 from ui.models import actions
 from ui.models.markup import FREE, Part, bar
+from ui.text import count
 from ui.theme import OTHER_FAMILY, family_colour
 
 IDLE_S = 3.0  # each look takes a moment from what may be timed
@@ -48,6 +50,18 @@ def _show(entries: Sequence[ModelEntry], drawn: Standing) -> None:
                 f"{memory.device}: {memory.label}, {gib(memory.free)} free of {gib(memory.total)}"
             )
             st.html(bar(memory.device, parts(memory, here, entries)))
+    if words := prefix_words(prefixes.store()):
+        st.caption(words)
+
+
+def prefix_words(kept: Prefixes) -> str:
+    """What prefixes take, in a sentence; nothing where there is none."""
+    if not len(kept):
+        return ""
+    return (
+        f"Of everything else, {gib(kept.bytes)} (at most {gib(kept.limit_bytes)}) are "
+        f"{count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for another question."
+    )
 
 
 def parts(

@@ -7,7 +7,7 @@ batch shows the batch's times as the batch's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 
@@ -76,7 +76,7 @@ def _source(line: Mapping[str, Any], stage: str) -> str:
     return "" if source == "measured" else f" ({source})"
 
 
-Badge = tuple[str, Literal["green", "orange", "violet", "gray"], str]
+Badge = tuple[str, cards.Colour, str]
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
@@ -94,6 +94,8 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
         found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["pixels"] == "fast":
+        found.append(("fast pixels", "violet", cards.FAST_HELP))
     return found
 
 

@@ -30,7 +30,8 @@ MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
     **dict.fromkeys(
-        ("equal_hooked", "equal_decoupled", "equal_features", "equal_sampled"), "must be all"
+        ("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix", "equal_sampled"),
+        "must be all",
     ),
 }
 CHART_COLUMNS = 3
@@ -292,11 +293,18 @@ def _sight(row: Row) -> None:
         st.text(change["text"])
 
 
+def _pixels(row: Row) -> None:
+    """The setting that was verified."""
+    st.text(f"Pixels: {row.evidence['setting']}")
+
+
 _DRAWN: dict[str, Callable[[Row], None]] = {
     "answer": _answer,
+    "pixels": _pixels,
     "equal_hooked": _equal,
     "equal_decoupled": _equal,
     "equal_features": _equal,
+    "equal_prefix": _equal,
     "equal_sampled": _equal,
     "greedy": _greedy,
     "counted": _counted,

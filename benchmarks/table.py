@@ -1,0 +1,85 @@
+"""All kept figures as Markdown: what, against what, how much, how to repeat it.
+
+`python -m benchmarks.table` reads every JSON file in benchmarks/results.  A file takes part by
+"rows", each with what, against, ratio and repeat, and target where there is one (a ratio of 1 is as
+fast as what it stands against, more is faster); and by "lines", as growth.py writes them.
+
+Boundary: reads and prints; measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import RESULTS
+
+# The order of the table; a file with another name comes after these.
+ORDER = (
+    *("video", "preprocessing", "stages", "decoding", "again", "drafting", "batches"),
+    *("app", "growth"),
+)
+ROW = ("what", "against", "ratio", "repeat")
+RATIOS = ("what", "against", "ratio", "target", "how to repeat it")
+GROWTH = ("what", "grows with", "measured", "per 1,000", "off the line", "how to repeat it")
+LINE = ("what", "of", "points_ms", "per_1000_ms", "departure_share", "repeat")
+
+
+def main() -> None:
+    found = read(RESULTS)
+    print(markdown(found), end="")
+
+
+def read(folder: Path) -> dict[str, dict[str, Any]]:
+    """The kept files by their names, in the table's order."""
+    names = {file.stem: file for file in sorted(folder.glob("*.json"))}
+    order = [*(name for name in ORDER if name in names), *(n for n in names if n not in ORDER)]
+    return {name: json.loads(names[name].read_text(encoding="utf-8")) for name in order}
+
+
+def markdown(kept: dict[str, dict[str, Any]]) -> str:
+    """The table of ratios, then that of growth; SystemExit naming a file that lacks a field."""
+    ratios = [_ratio(row) for row in _parts(kept, "rows", ROW)]
+    growth = [_growth(row) for row in _parts(kept, "lines", LINE)]
+    tables = [_table(RATIOS, ratios)] if ratios else []
+    tables += [_table(GROWTH, growth)] if growth else []
+    return "\n".join(tables)
+
+
+def _parts(
+    kept: dict[str, dict[str, Any]], part: str, fields: Sequence[str]
+) -> Iterable[dict[str, Any]]:
+    for name, content in kept.items():
+        for row in content.get(part, []):
+            if lacking := next((field for field in fields if field not in row), None):
+                sys.exit(f"{name}.json: one of its {part} has no {lacking!r}: measure it again.")
+            yield row
+
+
+def _ratio(row: dict[str, Any]) -> list[str]:
+    target = row.get("target")
+    wanted = "" if target is None else f"{target:g}x"
+    return [row["what"], row["against"], f"{row['ratio']:g}x", wanted, f"`{row['repeat']}`"]
+
+
+def _growth(row: dict[str, Any]) -> list[str]:
+    points = [f"{amount:,}: {ms:,.1f} ms" for amount, ms in row["points_ms"]]
+    off = f"{100 * row['departure_share']:.1f} % of the largest"
+    per = f"{row['per_1000_ms']:,.1f} ms"
+    return [row["what"], row["of"], ", ".join(points), per, off, f"`{row['repeat']}`"]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":
+    main()

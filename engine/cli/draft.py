@@ -1,0 +1,122 @@
+"""draft: one model's tokens as drafts for another's, or the text's own (prompt lookup).
+
+Boundary: from flags to a request, its figures on standard output.  Exit code 0 if every drafted
+answer is the target's own (a tie within rounding is said), 1 if one is not, 2 for misuse.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import dataset, drafts
+from engine.acceptance import Range
+from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
+from engine.draft_job import DraftJob
+from engine.drafts import LOOKUP, Difference, DraftReport, DraftRequest, Tried
+from engine.errors import StageScopeError
+from engine.prompts import DEFAULT_QUESTION
+from engine.types import DecodeConfig
+
+
+def add(commands: Any) -> None:
+    sub = commands.add_parser("draft", help="speculative decoding: does a draft make it faster?")
+    sub.add_argument("sample", nargs="+", help="id, the start of one, or sequence/clip")
+    sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
+    sub.add_argument("--target", required=True, help="whose answer it is: a name from models.toml")
+    sub.add_argument("--draft", required=True, help=f"who drafts: a name, or {LOOKUP}")
+    sub.add_argument("--gamma", type=int, default=DraftRequest.gamma, help="tokens drafted at once")
+    sub.add_argument("--runs", type=int, default=DraftRequest.runs, help="timed pairs per sample")
+    sub.add_argument("--prompt", default=DEFAULT_QUESTION, help="the question")
+    sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
+    sub.add_argument("--temperature", type=float, default=0.0, help="0: drafting is greedy")
+    add_json(sub)
+    sub.set_defaults(run=_draft)
+
+
+@dataclass(eq=False, kw_only=True)
+class _Spoken(DraftJob):
+    """A drafting that says on standard error how far it is."""
+
+    def round(self, done: int, of: int) -> None:
+        super().round(done, of)
+        if done == 0:
+            sample = self.request.samples[len(self._tried)]
+            say(f"{self.request.target}: sample {sample.id}, {of - 1} pairs ...")
+
+
+def _draft(options: argparse.Namespace) -> int:
+    found = read_dataset(options.dataset)
+    samples = tuple(dataset.find(found, name) for name in options.sample)
+    decode = DecodeConfig(options.max_new_tokens, temperature=options.temperature)
+    request = DraftRequest(
+        samples, options.target, options.draft, options.gamma, options.prompt, decode, options.runs
+    )
+    job = _Spoken(request=request)
+    job.work()
+    if job.report is None:
+        if isinstance(job.failure, StageScopeError):
+            raise job.failure
+        say(job.error)
+        return 1
+    out(drafts.as_row(job.report), _text(job.report), options)
+    return 0 if job.report.equal else 1
+
+
+def _text(found: DraftReport) -> str:
+    parts = [_sample(one) for one in found.samples]
+    return "\n\n".join([*parts, "\n".join([drafts.sentence(found), *_figures(found)])])
+
+
+def _sample(one: Tried) -> str:
+    lines = [f"sample {one.sample}: {len(one.ids)} new tokens", f"  {one.text}", f"  {_drawn(one)}"]
+    return "\n".join([*lines, f"  {_equality(one.difference)}"])
+
+
+def _drawn(one: Tried) -> str:
+    """[accepted] own, rejected ones left out."""
+    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in one.marks
+             if m.state != "rejected"]  # fmt: skip
+    return f"accepted in brackets: {''.join(shown)}"
+
+
+def _equality(found: Difference | None) -> str:
+    if found is None:
+        return "the drafted answer is the target's own, token by token"
+    what = "a tie within rounding" if found.tied else "NOT the target's own answer"
+    return (
+        f"{what}: token {found.position + 1} is {found.drafted!r} and not {found.alone!r} "
+        f"(logits {found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g})"
+    )
+
+
+def _interval(one: Range) -> str:
+    """Of few samples there is none."""
+    if one.low is None or one.high is None:
+        return ""
+    return f" ({one.low:.2f} to {one.high:.2f})"
+
+
+def _figures(found: DraftReport) -> list[str]:
+    if found.tokens_per_pass is None:
+        return []
+    rates = ", ".join("-" if rate is None else f"{rate:.2f}" for rate in found.rates)
+    lines = [
+        f"  {found.tokens_per_pass:.2f} tokens per pass of the target, {found.passes} passes",
+        f"  accepted per draft: {found.mean_accepted:.2f} of up to {found.gamma}; by position: "
+        f"{rates}",
+        f"  whole run, with the draft's own pictures and prefill: {found.whole.median:.2f}x",
+    ]
+    if found.predicted is not None and found.predicted.speedup is not None:
+        one = found.predicted.speedup
+        lines.append(
+            f"  predicted by the two models' separate answers: {one.value:.2f}x{_interval(one)}"
+        )
+    if found.own_prediction is not None:
+        lines.append(
+            f"  predicted by what was accepted, if a pass cost one token: "
+            f"{found.own_prediction:.2f}x; a pass cost {found.pass_cost:.2f} tokens"
+        )
+    return lines

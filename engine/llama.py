@@ -1,0 +1,234 @@
+"""One token through a LLaMA, without the work that transformers does again for every token.
+
+The operations and their order are those of transformers' LlamaModel for one token after others
+(no mask, scaled_dot_product_attention), so scores are equal bit for bit; masks, checks of
+arguments, module calls and growing copies of keys and values are left out.
+
+Boundary: knows weights, keys and values; heads, choosing and loops are decode.py's.  Whatever is
+not such a LLaMA (quantized, hooked, spread over devices, another attention) is None to `read`, and
+its own forward() is used instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+from transformers import DynamicCache, LlamaModel
+from transformers.cache_utils import DynamicLayer
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
+
+AHEAD = 256  # tokens for which room is made at once
+_GROWS = ("dynamic", "longrope")  # rotations that change with the length
+_NOTES_OUTPUTS = "transformers.utils.output_capturing"  # hooks that change nothing
+
+
+class RoomyLayer(DynamicLayer):
+    """Keys and values [B, heads, S, D] as views of memory that has room for more tokens.
+
+    A token is written behind the others; transformers' own layer copies all of them instead.
+    """
+
+    keys: Any
+    values: Any
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._rooms: tuple[torch.Tensor, torch.Tensor] | None = None
+        self._last: torch.Tensor | None = None  # the keys that the last update left
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        start = self.get_seq_length()
+        rooms, end = self._rooms, start + key_states.shape[2]
+        if rooms is None or end > rooms[0].shape[2] or not self._lies_in(rooms[0]):
+            rooms = self._rooms = (
+                _room(key_states, self.keys, start, end),
+                _room(value_states, self.values, start, end),
+            )
+        rooms[0].narrow(2, start, end - start).copy_(key_states)
+        rooms[1].narrow(2, start, end - start).copy_(value_states)
+        self.keys = self._last = rooms[0].narrow(2, 0, end)
+        self.values = rooms[1].narrow(2, 0, end)
+        return self.keys, self.values
+
+    def _lies_in(self, room: torch.Tensor) -> bool:
+        """Whether what is kept is still there: it may have been cropped, or rows selected."""
+        keys: torch.Tensor = self.keys
+        if keys is self._last:
+            return True
+        return keys.data_ptr() == room.data_ptr() and keys.shape[0] == room.shape[0]
+
+
+def _room(like: torch.Tensor, kept: torch.Tensor, start: int, end: int) -> torch.Tensor:
+    batch, heads, _, size = like.shape
+    room = like.new_empty((batch, heads, end + AHEAD, size))
+    if start:
+        room[:, :, :start] = kept
+    return room
+
+
+def cache(text_config: Any) -> DynamicCache:
+    """An empty cache whose plain layers have room to grow."""
+    made = DynamicCache(config=text_config)
+    made.layers = [RoomyLayer() if type(one) is DynamicLayer else one for one in made.layers]
+    return made
+
+
+class Layer(NamedTuple):
+    """The weights of one decoder layer, [out, in] as Linear has them."""
+
+    before: torch.Tensor  # of the norm before attention
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    o: torch.Tensor
+    between: torch.Tensor  # of the norm before the MLP
+    gate: torch.Tensor
+    up: torch.Tensor
+    down: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Llama:
+    """The weights that a token passes, and the rotations of the positions met so far."""
+
+    embedding: torch.Tensor
+    layers: tuple[Layer, ...]
+    norm: torch.Tensor
+    eps: float
+    heads: int
+    head_dim: int
+    rotary: nn.Module
+    _rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+
+    def takes(self, token: torch.Tensor, kept: DynamicCache) -> bool:
+        """Whether it is one token of one answer, over keys and values that are all to be seen."""
+        return token.shape == (1, 1) and isinstance(kept.layers[0], DynamicLayer)
+
+    def token(self, token: torch.Tensor, kept: DynamicCache) -> torch.Tensor:
+        """token [1, 1] -> last hidden state [1, 1, hidden]; the cache grows by one."""
+        rotation = self._rotation(kept.get_seq_length())
+        hidden = functional.embedding(token, self.embedding)
+        for layer, place in zip(self.layers, kept.layers, strict=True):
+            hidden = hidden + self._attention(layer, place, hidden, rotation)
+            normed = rms_norm(hidden, layer.between, self.eps)
+            gate = functional.silu(functional.linear(normed, layer.gate))
+            hidden = hidden + functional.linear(
+                gate * functional.linear(normed, layer.up), layer.down
+            )
+        return rms_norm(hidden, self.norm, self.eps)
+
+    def _attention(
+        self,
+        layer: Layer,
+        place: Any,
+        hidden: torch.Tensor,
+        rotation: tuple[torch.Tensor, torch.Tensor],
+    ) -> torch.Tensor:
+        shape = (1, self.heads, 1, self.head_dim)
+        normed = rms_norm(hidden, layer.before, self.eps)
+        q = rotate(functional.linear(normed, layer.q).view(shape), *rotation)
+        k = rotate(functional.linear(normed, layer.k).view(shape), *rotation)
+        keys, values = place.update(k, functional.linear(normed, layer.v).view(shape))
+        mixed = functional.scaled_dot_product_attention(q, keys, values, scale=self.head_dim**-0.5)
+        return functional.linear(mixed.view(1, 1, -1), layer.o)
+
+    def _rotation(self, position: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos and signed sin [D] of a position; those of the next ones are computed with it."""
+        if position not in self._rotations:
+            cos, sin = self.rotations(position, position + AHEAD)
+            pairs = zip(cos.unbind(), sin.unbind(), strict=True)
+            self._rotations.update(enumerate(pairs, start=position))
+        return self._rotations[position]
+
+    def rotations(self, start: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """cos and signed sin [end - start, D] of these positions, by the model's own module."""
+        positions = torch.arange(start, end, device=self.embedding.device)[None]
+        cos, sin = self.rotary(self.embedding[:1], positions)
+        half = self.head_dim // 2
+        return cos[0], torch.cat((-sin[0, :, :half], sin[0, :, half:]), dim=-1)
+
+
+def rms_norm(hidden: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """As LlamaRMSNorm: in float32, and back before the weight."""
+    wide = hidden.float()
+    wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+    return weight * wide.to(hidden.dtype)
+
+
+def rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """As apply_rotary_pos_emb: the sign that it gives to half of the heads is the sine's here."""
+    return heads * cos + heads.roll(heads.shape[-1] // 2, -1) * sin
+
+
+def read(model: nn.Module) -> Llama | None:
+    """The weights of a LLaMA whose steps are the plain ones; None if anything else would run.
+
+    A hook before the model as a whole is no hindrance: it sees the prefill.
+    """
+    if not isinstance(model, LlamaModel) or not _is_plain(model):
+        return None
+    config = model.config
+    return Llama(
+        embedding=model.embed_tokens.weight,
+        layers=tuple(_layer(one) for one in model.layers),
+        norm=model.norm.weight,
+        eps=model.norm.variance_epsilon,
+        heads=config.num_attention_heads,
+        head_dim=model.layers[0].self_attn.head_dim,
+        rotary=model.rotary_emb,
+    )
+
+
+def _layer(layer: Any) -> Layer:
+    attention, mlp = layer.self_attn, layer.mlp
+    return Layer(
+        layer.input_layernorm.weight,
+        attention.q_proj.weight,
+        attention.k_proj.weight,
+        attention.v_proj.weight,
+        attention.o_proj.weight,
+        layer.post_attention_layernorm.weight,
+        mlp.gate_proj.weight,
+        mlp.up_proj.weight,
+        mlp.down_proj.weight,
+    )
+
+
+def _is_plain(model: Any) -> bool:
+    config = model.config
+    inner = list(_inner(model))
+    linear = [one for one in inner if hasattr(one, "in_features")]
+    return (
+        config._attn_implementation == "sdpa"
+        and config.hidden_act == "silu"
+        and config.num_key_value_heads == config.num_attention_heads
+        and config.rope_parameters["rope_type"] not in _GROWS
+        and all(type(layer) is LlamaDecoderLayer for layer in model.layers)
+        and all(type(one) is nn.Linear and one.bias is None for one in linear)
+        and not any(_is_changed(one) for one in (model, *inner))
+        and not any(one._forward_pre_hooks for one in inner)
+        and len({weight.device for one in inner for weight in one.parameters(recurse=False)}) == 1
+    )
+
+
+def _inner(model: Any) -> Iterator[nn.Module]:
+    yield from (model.embed_tokens, model.norm, model.rotary_emb)
+    for layer in model.layers:
+        yield from layer.modules()
+
+
+def _is_changed(module: nn.Module) -> bool:
+    """Whether a module does something else than its class says: hooks, or another forward()."""
+    hooks = module._forward_hooks.values()
+    return "forward" in vars(module) or any(
+        getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in hooks
+    )

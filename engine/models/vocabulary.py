@@ -1,0 +1,44 @@
+"""Do two models mean the same by an id?
+
+Boundary: a tokenizer's pieces to a digest.  Markers that a family adds to its prompt (<image>,
+<ev_patch> ...) are no part of it: no answer holds one, and families add different ones at the end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from engine.errors import BadInput
+from engine.models.base import Adapter
+
+
+def digest(tokenizer: Any) -> str:
+    """Hex text for the ids of all pieces that an answer can be made of."""
+    own = {tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token}
+    markers = {
+        str(token)
+        for token in tokenizer.added_tokens_decoder.values()
+        if token.special and str(token) not in own
+    }
+    pieces = sorted(
+        (i, piece) for piece, i in tokenizer.get_vocab().items() if piece not in markers
+    )
+    return hashlib.blake2b(json.dumps(pieces).encode(), digest_size=16).hexdigest()
+
+
+def refuse_other(draft: Adapter, target: Adapter) -> None:
+    """BadInput unless the two share their vocabulary and the ids that end an answer."""
+    one, two = digest(draft.tokenizer), digest(target.tokenizer)
+    if one != two:
+        raise BadInput(
+            f"{draft.info.name} cannot draft for {target.info.name}: their vocabularies differ "
+            f"({one[:8]} and {two[:8]}), so that an id means another word; choose models that "
+            "share a tokenizer, or lookup."
+        )
+    if set(draft.eos_ids) != set(target.eos_ids):
+        raise BadInput(
+            f"{draft.info.name} cannot draft for {target.info.name}: their answers end with other "
+            f"ids ({draft.eos_ids} and {target.eos_ids}); choose another draft, or lookup."
+        )

@@ -1,0 +1,118 @@
+"""The figures of a drafting by hand, its sentences, and what a request refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine import drafts
+from engine.drafts import Cycle, Difference, DraftRequest, Mark, Timing, Tried
+from engine.errors import BadInput
+from engine.types import DecodeConfig, Sample
+
+SAMPLE = Sample("s", "q")
+REQUEST = DraftRequest((SAMPLE,), "target", "draft", gamma=3)
+CYCLES = (Cycle((1, 2, 3), 3, 4), Cycle((4, 5, 6), 1, 2), Cycle((7,), 0, 1))
+TRIED = Tried(
+    sample="s",
+    text="so",
+    ids=tuple(range(8)),
+    cycles=CYCLES,
+    marks=(Mark("so", "own"),),
+    alone=(Timing(5, 70), Timing(5, 70), Timing(5, 84)),
+    drafted=(Timing(9, 35, 12, 21), Timing(9, 35, 12, 21), Timing(9, 40, 12, 21)),
+    prepare_ms=(20.0, 10.0),
+    draft_ids=(0, 1, 2, 9, 9),
+    draft_ms=8.0,
+)
+TIE = Difference(3, " a", " b", (1.0, 1.0), 0.1, True)
+
+
+def test_figures_are_those_of_the_formulas() -> None:
+    found = drafts.report(REQUEST, [TRIED])
+    assert found.passes == 3
+    assert found.tokens_per_pass == pytest.approx(7 / 3)
+    assert found.mean_accepted == pytest.approx(4 / 3)
+    assert found.rates == (pytest.approx(2 / 3), 0.5, 0.5)
+    assert found.measured.median == 2.0 and found.measured.n == 3
+    assert found.whole.median == pytest.approx((20 + 75) / (30 + 44))
+    token_ms = 70 / 7
+    assert found.own_prediction == pytest.approx(7 / 3 / (12 / 3 / token_ms + 1))
+    assert found.pass_cost == pytest.approx(21 / 3 / token_ms)
+
+
+def test_the_prediction_is_the_acceptance_analysis() -> None:
+    found = drafts.report(REQUEST, [TRIED]).predicted
+    assert found is not None and found.first_window == 1.0
+    assert found.per_token == (8.0 / 4, 70.0 / 7)
+    assert found.speedup.value == pytest.approx((1 + 3) / (0.2 * 3 + 1))
+
+
+def test_lookup_has_no_prediction_from_separate_answers() -> None:
+    found = drafts.report(replace(REQUEST, draft="lookup"), [replace(TRIED, draft_ids=None)])
+    assert found.predicted is None and found.own_prediction is not None
+    assert "by prompt lookup" in drafts.sentence(found)
+
+
+def test_few_pairs_decide_nothing() -> None:
+    assert "3, too few to conclude from" in drafts.sentence(drafts.report(REQUEST, [TRIED]))
+
+
+@pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])
+def test_the_sentence_is_computed(ms: float, word: str) -> None:
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=tuple(Timing(9, ms) for _ in range(6)))
+    assert word in drafts.sentence(drafts.report(REQUEST, [tried]))
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    times = (Timing(9, 35), Timing(9, 140), Timing(9, 84)) * 2
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=times)
+    assert "neither faster nor slower" in drafts.sentence(drafts.report(REQUEST, [tried]))
+
+
+def test_a_tie_is_no_fault_and_another_answer_is() -> None:
+    tied = drafts.report(REQUEST, [replace(TRIED, difference=TIE)])
+    wrong = drafts.report(REQUEST, [replace(TRIED, difference=replace(TIE, tied=False))])
+    assert tied.equal and not wrong.equal
+    assert "a fault" in drafts.sentence(wrong) and "a fault" not in drafts.sentence(tied)
+
+
+def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
+    one = replace(
+        TRIED,
+        ids=(0,),
+        cycles=(),
+        alone=(Timing(5, 0),) * 3,
+        drafted=(Timing(9, 0),) * 3,
+        draft_ids=(0,),
+        draft_ms=0.0,
+    )
+    found = drafts.report(REQUEST, [one])
+    assert found.tokens_per_pass is None is found.measured is found.pass_cost
+    assert found.rates == (None, None, None)
+    assert "single token" in drafts.sentence(found)
+
+
+def test_a_row_is_json_with_everything_in_it() -> None:
+    row = json.loads(json.dumps(drafts.as_row(drafts.report(REQUEST, [TRIED])), allow_nan=False))
+    assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
+    assert row["equal"] is True and row["sentence"] and row["predicted"]["ceiling"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"gamma": 0}, "gamma is 0: choose"),
+        ({"gamma": 17}, "gamma is 17: choose"),
+        ({"runs": 0}, "runs is 0: choose"),
+        ({"samples": ()}, "No sample is chosen"),
+        ({"decode": DecodeConfig(temperature=0.5)}, "greedy and temperature is 0.5: set it to 0"),
+    ],
+)
+def test_a_request_refuses_in_one_sentence(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        replace(REQUEST, **changed)
+    assert words in str(caught.value)
