@@ -43,8 +43,20 @@ def main() -> None:
         measured = json.loads((RESULTS / "scaling.json").read_text())["measured_here"]
     else:
         measured = _measured()
-    keep("scaling", {"measured_here": measured, "simulated": _simulated(measured)})
+    rows, simulated = [_row(measured)], _simulated(measured)
+    keep("scaling", {"rows": rows, "measured_here": measured, "simulated": simulated})
     _chart(json.loads((RESULTS / "scaling.json").read_text())["simulated"])
+
+
+def _row(measured: dict[str, Any]) -> dict[str, Any]:
+    """The line of benchmarks.table."""
+    return {
+        "what": "a dataset run on 2 workers of one thread",
+        "against": "twice the rate of 1 worker",
+        "ratio": measured["efficiency_at_2"]["median"],
+        "target": 0.9,
+        "repeat": "python -m benchmarks.scaling",
+    }
 
 
 # Measured, on a Ray of this machine.
