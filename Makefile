@@ -39,7 +39,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.scaling
-	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m benchmarks.table --write
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
