@@ -38,6 +38,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.table --write
 
 checkpoints: .venv/run.stamp
@@ -56,6 +57,6 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-ray.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@

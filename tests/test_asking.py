@@ -248,8 +248,9 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
         plan(root, batch=4, decode=config, warmup=0), dataset.read(root), tmp_path / "run"
     )
     with ready.writer:
-        asker = asking.Asker(ready, benchmark.Alone(), lambda *_: None)
-        tasks = list(ready.writer.header.plan.tasks((MODEL,)))[:4]
+        wanted, nobody = ready.writer.header.plan, benchmark.Alone()
+        asker = asking.Asker(wanted, ready.samples, ready.entries, nobody, lambda *_: None)
+        tasks = list(wanted.tasks((MODEL,)))[:4]
         found, _ = asker.ask(tasks, registry.load(registry.entry(MODEL)))
     assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
     assert "Batches decode with the eager backend; compiled was asked for." in found[0]["notes"]

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine import benchmark, dataset, readiness, settings, store
 from engine.benchmark import Ready
+from engine.cli import executors
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -64,17 +65,24 @@ def add(commands: Any) -> None:
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="go on with a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
+    executors.add(sub)
     add_json(sub)
     sub.set_defaults(run=_bench)
 
 
 def _bench(options: argparse.Namespace) -> int:
-    ready = _resumed(options) if options.resume else _new(options)
+    with executors.chosen(options) as executor:
+        return _run(options, executor)
+
+
+def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> int:
+    elsewhere = executor is not None
+    ready = _resumed(options) if options.resume else _new(options, elsewhere)
     folder = ready.writer.folder
     say(f"The run is kept in {folder}")
     try:
         with ready.writer:
-            benchmark.run(ready, _Teller(ready.tracker))
+            benchmark.run(ready, _Teller(ready.tracker), executor)
     except KeyboardInterrupt:
         say(f"Stopped; go on with: python -m engine bench --resume {shlex.quote(str(folder))}")
         return 130
@@ -84,7 +92,7 @@ def _bench(options: argparse.Namespace) -> int:
     return 1 if view.failed or any(live.given_up for live in view.models) else 0
 
 
-def _new(options: argparse.Namespace) -> Ready:
+def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     if options.force:
@@ -108,7 +116,7 @@ def _new(options: argparse.Namespace) -> Ready:
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},
     )
-    return benchmark.prepare(plan, found, options.out)
+    return benchmark.prepare(plan, found, options.out, elsewhere)
 
 
 def _resumed(options: argparse.Namespace) -> Ready:
