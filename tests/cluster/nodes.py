@@ -25,6 +25,7 @@ def main() -> None:
         order = json.loads(line)
         if second is not None:
             cluster.remove_node(second, allow_graceful=False)
+            cluster.wait_for_nodes()  # the head takes a moment to notice
             second = None
         if "add" in order:
             second = cluster.add_node(env_vars=order["add"], **NODE)
