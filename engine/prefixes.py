@@ -35,7 +35,8 @@ class Prefix:
     """Keys and values [1, heads, P, width] of each layer, and what reading them took.
 
     `took` maps "preprocess", "vision" and "decode.prefill" to milliseconds, when they were
-    computed; the prefill is that of the whole prompt then asked.  `cold`: in a model's first run.
+    computed; the prefill is that of the whole prompt then asked, and of no
+    other question.  `cold`: in a model's first run.
     """
 
     layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]

@@ -1,7 +1,9 @@
 """What one run does about its prompt's prefix: find it, go on from it, or keep it for the next.
 
 Boundary: between the pipeline's stages and the store of prefixes; it orders no stages.  What was
-reused is never shown as measured: its spans say "cached" and what they took when computed.
+reused is never shown as measured: its spans say "cached", and of those that do not depend on the
+question (preprocess, vision) what they took when computed.  What this question's whole prefill
+would have taken nobody has measured: it stays unknown.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from engine.types import Media, Pixels, PrefixUse, Prepared, Span
 if TYPE_CHECKING:
     from transformers import DynamicCache
 
+FIRST_PREFILL = "The first question's prefill took {:.1f} ms; this question's was not measured."
 COLD = "The reused prefix was computed in a model's first (cold) run."
 
 
@@ -64,15 +67,16 @@ class Reuse:
             return
         self.use = PrefixUse("reused", self.prefix.tokens)
         self._mark(timeline, self.prefix)
+        self.notes.append(FIRST_PREFILL.format(self.prefix.took["decode.prefill"]))
         if self.prefix.cold:
             self.notes.append(COLD)
 
-    def _mark(self, timeline: Timeline, prefix: Prefix) -> None:
-        spans = {span.name: span.ms for span in timeline.spans}
-        prefill = prefix.took["decode.prefill"]
-        for name, ms in prefix.took.items():
-            timeline.recalled(name, ms)
-        timeline.recalled("decode", spans["decode"] - spans["decode.prefill"] + prefill)
+    @staticmethod
+    def _mark(timeline: Timeline, prefix: Prefix) -> None:
+        for name in ("preprocess", "vision"):
+            timeline.recalled(name, prefix.took[name])
+        for name in ("decode", "decode.prefill"):  # they depend on the question's length
+            timeline.recalled(name, None)
 
     def _keep(self, store: Prefixes, timeline: Timeline, cold: bool) -> None:
         past, self._past = self._past, None

@@ -66,8 +66,8 @@ class Timeline:
     ) -> None:
         self.spans.append(Span(name, start, ms, source, original_ms))
 
-    def recalled(self, name: str, original_ms: float) -> None:
-        """Marks a recorded span as one that went on from what was kept."""
+    def recalled(self, name: str, original_ms: float | None) -> None:
+        """Marks a recorded span as one that went on from what was kept; None: took nobody knows."""
         self.spans = [
             replace(span, source="cached", original_ms=original_ms) if span.name == name else span
             for span in self.spans

@@ -241,7 +241,10 @@ class PrefixUse:
 
 @dataclass(frozen=True)
 class Span:
-    """A stage (or "decode.prefill", "decode.steps") on the run's own clock, which starts at 0."""
+    """A stage (or "decode.prefill", "decode.steps") on the run's own clock, which starts at 0.
+
+    `original_ms`: what a cached one took when it was computed; None where that is not known.
+    """
 
     name: str
     start_ms: float
@@ -381,14 +384,19 @@ class RunResult:
         return self.total_ms - sum(s.ms for s in self.spans if s.name in STAGES)
 
     @property
-    def uncached_total_ms(self) -> float:
+    def uncached_total_ms(self) -> float | None:
         """The total with each cached stage at the time it took when it was computed.
 
-        Parts of a stage ("decode.prefill") are in it already.
+        Parts of a stage ("decode.prefill") are in it already.  None where that time is not known
+        of a cached stage: of the decode stage that went on from another question's prefix.
         """
-        stages = (span for span in self.spans if span.name in STAGES)
-        saved = sum(s.original_ms - s.ms for s in stages if s.original_ms is not None)
-        return self.total_ms + saved
+        total = self.total_ms
+        for span in self.spans:
+            if span.name in STAGES and span.source == "cached":
+                if span.original_ms is None:
+                    return None
+                total += span.original_ms - span.ms
+        return total
 
     @property
     def cached(self) -> bool:

@@ -128,7 +128,18 @@ def test_a_further_question_goes_on_from_the_first(
     assert [row["prefix"] for row in plain] == [None, None]
     assert [row["token_ids"] for row in rows] == [row["token_ids"] for row in plain]
     prefill = rows[1]["prefill"]
-    assert prefill["source"] == "cached" and prefill["original_ms"] == rows[0]["prefill"]["ms"]
+    assert prefill["source"] == "cached" and prefill["original_ms"] is None
+    assert rows[1]["uncached_total_ms"] is None and rows[0]["uncached_total_ms"] > 0
+
+
+def test_a_reused_prefix_is_told_without_a_cold_total(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    found = ["compare", "--dataset", str(root), "--sample", "id-000000", "--models", "tiny-llava"]
+    main([*found, "--max-new-tokens", "3", "--prefix", "--prompt", "Who?", "--prompt", "Where?"])
+    first, second = capsys.readouterr().out.split("Where?")
+    assert "not known" not in first
+    assert "(cold total not known)" in second and second.count("cold time not known") == 1
 
 
 def test_a_prefix_goes_with_a_used_cache_alone(

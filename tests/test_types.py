@@ -40,6 +40,11 @@ def test_a_cached_stage_counts_at_its_original_time_in_the_other_total() -> None
     assert run.cached and run.uncached_total_ms == 65 + 40 and run.total_ms == 65
 
 
+def test_a_cached_stage_of_unknown_original_time_leaves_the_other_total_unknown() -> None:
+    run = result((30.0,), 65.0, Span("vision", 0, 2, "cached", 42), Span("decode", 2, 9, "cached"))
+    assert run.uncached_total_ms is None and run.total_ms == 65
+
+
 @pytest.mark.parametrize("question", ["", "  \n", "x" * (MAX_QUESTION_CHARS + 1), "x" * 100_000])
 def test_questions_of_no_use_are_refused(question: str) -> None:
     with pytest.raises(BadInput, match=r"The question (is empty|has [\d,]+ characters)"):

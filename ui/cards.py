@@ -28,8 +28,9 @@ CACHE_HELP = (
 )
 PREFIX_HELP = (
     "The model had read this sample's prompt up to its last visual token: preprocessing, stage 3 "
-    "and most of the prefill were not done in this run. The table gives what they took then. The "
-    "prefill that was timed then is that of the first question."
+    "and most of the prefill were not done in this run. The table gives what the first two took "
+    "then. What the whole prefill of this question would take was not measured, and so the cold "
+    "total is not known."
 )
 VERIFIED_HELP = (
     "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
@@ -242,12 +243,11 @@ def standing(name: str | None) -> tuple[str, Colour, str]:
 
 
 def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
-    """That the prompt's beginning came from memory, with the prefill's two times."""
+    """That the prompt's beginning came from memory, with the time that the rest's prefill took."""
     prefill, use = result.span("decode.prefill"), result.prefix
     if use is None or use.state != "reused" or prefill is None:
         return None
-    words = f"prefix reused: prefill {ms(prefill.ms)}, took {ms(prefill.original_ms)}"
-    return words, "green", PREFIX_HELP
+    return f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP
 
 
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:

@@ -25,6 +25,7 @@ SOURCE_WORDS = {
 }
 STEPS = {"decode.prefill": "decode: prefill", "decode.steps": "decode: token steps"}
 MISSING = "not measured"
+UNKNOWN = "not known"
 THIS_RUN = "total, this run"
 ORIGINAL = "total, had all been computed"
 REUSED = "with the prompt's beginning reused from memory"
@@ -59,6 +60,7 @@ def segments(rows: Sequence[Row]) -> pd.DataFrame:
                     "end_ms": start + length,
                     "ms": length,
                     "source": source_words(row.result, span) if span else _no_span(part),
+                    "cached": span is not None and span.source == "cached",
                     "original_ms": span.original_ms if span else None,
                 }
             )
@@ -90,8 +92,14 @@ def _column(result: RunResult) -> dict[str, str]:
         cells[shown] = _cell(result, result.span(name))
     cells[UNACCOUNTED] = ms(result.unaccounted_ms)
     cells[THIS_RUN] = ms(result.total_ms)
-    cells[ORIGINAL] = ms(result.uncached_total_ms) if result.cached else "no cached stage"
+    cells[ORIGINAL] = _original(result) if result.cached else "no cached stage"
     return cells
+
+
+def _original(result: RunResult) -> str:
+    """The cold total, which nobody knows where a prefix was reused."""
+    total = result.uncached_total_ms
+    return UNKNOWN if total is None else ms(total)
 
 
 def source_words(result: RunResult, span: Span) -> str:
@@ -106,7 +114,10 @@ def _cell(result: RunResult, span: Span | None) -> str:
     if span is None:
         return MISSING
     words = f"{ms(span.ms)}, {source_words(result, span)}"
-    return words if span.original_ms is None else f"{words} (took {ms(span.original_ms)})"
+    if span.source != "cached":
+        return words
+    took = UNKNOWN if span.original_ms is None else ms(span.original_ms)
+    return f"{words} (took {took})"
 
 
 def words(rows: Sequence[Row]) -> str:
@@ -120,21 +131,32 @@ def words(rows: Sequence[Row]) -> str:
 
 
 def stage_chart(rows: Sequence[Row]) -> alt.LayerChart:
-    """One bar per model; a stage read from the cache is striped, its original time behind it."""
+    """One bar per model; a stage read from the cache is striped, its original time behind it if it
+    is known."""
     frame = segments(rows)
-    ghosts = frame.assign(end_ms=frame["start_ms"] + frame["original_ms"]).dropna()
+    ghosts = _ghosts(frame)
     end = float(max(frame["end_ms"].max(), ghosts["end_ms"].max() if len(ghosts) else 0.0, 1e-3))
     axes = _axes(list(dict.fromkeys(frame["name"])), end)
     layers = [
         *(_striped(axes, line, end, _GHOST, (0.30, 0.08)) for _, line in ghosts.iterrows()),
-        _bars(axes, frame[frame["original_ms"].isna()]),
+        _bars(axes, frame[~frame["cached"]]),
         *(
             _striped(axes, line, end, _BAR, (1.0, 0.25))
-            for _, line in frame.dropna(subset=["original_ms"]).iterrows()
+            for _, line in frame[frame["cached"]].iterrows()
         ),
     ]
     chart = alt.LayerChart(layer=layers, height=_BAND * len(rows) + _AROUND)
     return cast(alt.LayerChart, chart.configure_view(stroke=None))
+
+
+def _ghosts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The known original times of each model, end to end: none begins before the last one ends."""
+    laid, ends = [], dict[str, float]()
+    for line in frame.dropna(subset=["original_ms"]).to_dict("records"):
+        start = max(line["start_ms"], ends.get(line["name"], 0.0))
+        ends[line["name"]] = start + line["original_ms"]
+        laid.append(line | {"start_ms": start, "end_ms": ends[line["name"]]})
+    return pd.DataFrame(laid, columns=frame.columns)
 
 
 _NAME_AXIS = alt.Axis(
@@ -193,7 +215,9 @@ def _striped(
     fill = stripes(colour, max(1.0, width), height, strengths)
     one = alt.Chart(pd.DataFrame([line.to_dict()]))
     bar: alt.Chart = one.mark_bar(height=height, fill=fill, stroke=colour, strokeWidth=1)
-    return bar.encode(y=axes.y, x=axes.x, x2=axes.x2, tooltip=_TOOLTIP_CACHED)
+    known = pd.notna(line["original_ms"])
+    tooltip = _TOOLTIP_CACHED if known else _TOOLTIP  # it would show nothing as 0
+    return bar.encode(y=axes.y, x=axes.x, x2=axes.x2, tooltip=tooltip)
 
 
 def stripes(
@@ -222,4 +246,6 @@ def _total_words(result: RunResult) -> str:
     """Both totals, as they stand under the model's name."""
     if not result.cached:
         return ms(result.total_ms)
+    if result.uncached_total_ms is None:
+        return f"{ms(result.total_ms)}; cold total not known"
     return f"{ms(result.total_ms)}; {ms(result.uncached_total_ms)} uncached"

@@ -137,6 +137,8 @@ def _totals(row: dict[str, Any]) -> str:
     text = f"total {row['total_ms']:.1f} ms"
     if row["stages"]["vision"]["source"] != "cached":
         return text
+    if row["uncached_total_ms"] is None:
+        return f"{text} (cold total not known)"
     return f"{text} (had all been computed: {row['uncached_total_ms']:.1f} ms)"
 
 
@@ -144,5 +146,7 @@ def _stage(name: str, stage: dict[str, Any], reused: bool) -> str:
     text = f"{name} {stage['ms']:.1f} ms"
     if stage["source"] == "cached":
         how = "prefix reused" if reused else "read from cache"
-        return f"{text} ({how}; computed in {stage['original_ms']:.1f} ms)"
+        took = stage["original_ms"]
+        told = "cold time not known" if took is None else f"computed in {took:.1f} ms"
+        return f"{text} ({how}; {told})"
     return text if stage["source"] == "measured" else f"{text} ({stage['source']})"

@@ -17,7 +17,7 @@ from engine.draft_job import DraftJob
 from engine.run_job import RunJob, RunView
 from tests.conftest import picture
 from tests.pages.conftest import Open
-from ui import background, datasets
+from ui import background, charts, datasets
 
 SHORT = {"tokens": "5"}
 
@@ -367,6 +367,9 @@ def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None
     cells = at.table[0].value
     for stage in ("preprocess", "vision", "decode", "decode: prefill"):
         assert cells.loc[stage].str.contains("reused from memory (took", regex=False).all()
+        unknown = cells.loc[stage].str.contains("took not known", regex=False)
+        assert unknown.all() if stage.startswith("decode") else not unknown.any()
+    assert (cells.loc[charts.ORIGINAL] == "not known").all()
     assert cells.loc["load"].str.contains("measured").all()
     assert all(view.result.prefix.state == "reused" for view in results(at))
 

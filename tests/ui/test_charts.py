@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from engine.types import STAGES, RunResult
+from engine.types import STAGES, PrefixUse, RunResult
 from tests.ui.answers import CACHED, result
 from ui import charts
 from ui.charts import Row
@@ -50,6 +51,33 @@ def test_only_a_cached_stage_is_striped_and_has_a_ghost_behind_it() -> None:
     assert isinstance(ghost["fill"], dict) and isinstance(striped["fill"], dict)
     assert "fill" not in plain
     assert ghost["height"] > striped["height"] == plain["height"]
+
+
+def reused() -> RunResult:
+    """A run that went on from a prefix: preprocess and vision took 20 and 40 ms once."""
+    one = result(vision=CACHED)
+    told = {"preprocess": 50.0, "vision": 40.0, "decode": None, "decode.prefill": None}
+    spans = [replace(span, source="cached", original_ms=told[span.name])
+             if span.name in told else span for span in one.spans]  # fmt: skip
+    return replace(one, spans=tuple(spans), prefix=PrefixUse("reused", 9))
+
+
+def test_original_times_lie_end_to_end_and_an_unknown_one_has_no_pale_bar() -> None:
+    frame = charts.segments(rows(reused()))
+    ghosts = charts._ghosts(frame)
+    assert list(ghosts["stage"]) == ["preprocess", "vision"]
+    assert list(ghosts["start_ms"]) == [10, 60] and list(ghosts["end_ms"]) == [60, 100]
+    layers = charts.stage_chart(rows(reused())).to_dict()["layer"]
+    assert len(layers) == 2 + 1 + 3
+    titles = [[one["title"] for one in layer["encoding"]["tooltip"]] for layer in layers[3:]]
+    assert ["Took (ms)" in names for names in titles] == [True, True, False]
+
+
+def test_a_cold_total_that_nobody_knows_is_said_in_words() -> None:
+    cells = charts.table(rows(reused()))["Model one"]
+    assert cells[charts.ORIGINAL] == "not known" and "(took not known)" in cells["decode"]
+    assert charts.segments(rows(reused()))["name"][0].endswith("cold total not known")
+    assert "not known" not in charts.segments(rows(result(vision=CACHED)))["name"][0]
 
 
 def test_the_axis_has_room_for_a_ghost_longer_than_the_run() -> None:
