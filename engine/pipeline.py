@@ -39,8 +39,12 @@ if TYPE_CHECKING:
     from engine.prefixes import Prefixes
 
 
-COMPILED_BEFORE = "The decode step was compiled in {:.1f} s, before this run's clock started."
-COMPILED_WITHIN = "The decode step was compiled in {:.1f} s, between stages 3 and 4 of this run."
+COMPILED_BEFORE = (
+    "The compiled decode step was made ready in {:.1f} s, before this run's clock started."
+)
+COMPILED_WITHIN = (
+    "The compiled decode step was made ready in {:.1f} s, between stages 3 and 4 of this run."
+)
 NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
 
 
