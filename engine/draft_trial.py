@@ -18,7 +18,6 @@ from engine.drafting import Drafted, Drafter, Lookup, ModelDrafter
 from engine.drafts import Cycle, Difference, DraftRequest, Mark, State, Timing, Tried
 from engine.errors import Cancelled
 from engine.models.base import Adapter
-from engine.models.vocabulary import refuse_other
 from engine.timing import Timeline
 from engine.types import DecodeConfig, Sample, Stop
 
@@ -61,10 +60,9 @@ def try_sample(
 ) -> Tried:
     """The pairs of one sample after a warm-up, with `draft` None for lookup.
 
-    BadInput for a draft of another vocabulary, Cancelled between two tokens.
+    `draft` must share the target's vocabulary (refuse_other).  MediaError or another BadInput for
+    a sample that cannot be asked, Cancelled between two tokens.
     """
-    if draft is not None:
-        refuse_other(draft, target)
     with memory.guard(target.info.name, target.device):
         return _Trial(sample, request, target, draft, watcher).run()
 
@@ -99,7 +97,7 @@ class _Trial:
         timeline = Timeline(adapter.device)
         with timeline.span("stages 1 to 3"):
             shown = media.load(self.sample, adapter.kind, self.request.frames)
-            prepared = adapter.preprocess(shown, self.request.prompt)
+            prepared = adapter.preprocess(shown, self.request.prompt, self.request.pixels)
             adapter.check_context(prepared, config.max_new_tokens)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
         question = tuple(adapter.question_ids(prepared)[0].tolist())

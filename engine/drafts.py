@@ -6,7 +6,8 @@ from the first to the last token, the target alone / drafted, pair by pair.  Two
 beside it: the acceptance analysis' (from both models' separate answers, see acceptance.py), and the
 loop's own, tokens per pass / (c d + 1), with d drafted tokens per pass at c target tokens each.
 Both suppose that a pass over several tokens costs what a single token does; `pass_cost` says what
-it did cost.
+it did cost.  Pairs of one sample are not independent: of several samples an interval draws whole
+samples, and it is their number that must suffice for a conclusion.
 
 Boundary: ids and milliseconds in, figures and sentences out; no torch.
 """
@@ -21,11 +22,11 @@ from engine import acceptance, stats
 from engine.acceptance import Acceptance, Pair
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import DecodeConfig, Sample
+from engine.types import PIXELS, DecodeConfig, Pixels, Sample
 
 LOOKUP = "lookup"  # in place of a draft model: prompt lookup
 MAX_GAMMA, MAX_RUNS = 16, 100
-FEWEST = 6  # pairs, below which no interval decides anything
+FEWEST = 6  # samples (or pairs, of one sample), below which no interval decides anything
 State = Literal["accepted", "rejected", "own"]
 
 
@@ -49,6 +50,7 @@ class DraftRequest:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     runs: int = FEWEST
     frames: str = "arange"
+    pixels: Pixels = "exact"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -56,8 +58,23 @@ class DraftRequest:
         for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):
             if not 1 <= value <= most:
                 raise BadInput(f"{name} is {value:,}: choose a value from 1 to {most:,}.")
-        if not self.samples:
+        if self.pixels not in PIXELS:
+            raise BadInput(f"pixels is {self.pixels!r}: choose {' or '.join(PIXELS)}.")
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        names = [sample.id for sample in self.samples]
+        if not names:
             raise BadInput("No sample is chosen: name at least one.")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise BadInput(f"Sample {twice} is named twice: name it once, and raise runs for more.")
+
+    @property
+    def how(self) -> str:
+        """How both models answer, whatever backend and cache the settings name."""
+        most = self.decode.max_new_tokens
+        return f"{self.pixels} pixels, eager steps, at most {most:,} new tokens"
 
 
 @dataclass(frozen=True)
@@ -139,13 +156,23 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """A sample without an answer, and why."""
+
+    sample: str
+    error: str
+
+
+@dataclass(frozen=True)
 class DraftReport:
-    """All figures of some samples; None is what they cannot say."""
+    """All figures of some samples; None is what they cannot say.  `lost` are in no figure."""
 
     target: str
     draft: str
     gamma: int
+    how: str
     samples: tuple[Tried, ...]
+    lost: tuple[Lost, ...]
     passes: int
     tokens_per_pass: float | None
     mean_accepted: float | None
@@ -162,33 +189,39 @@ class DraftReport:
         return all(one.difference is None or one.difference.tied for one in self.samples)
 
 
-def report(request: DraftRequest, tried: Sequence[Tried]) -> DraftReport:
+def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] = ()) -> DraftReport:
     """The figures of at least one sample."""
     cycles = [cycle for one in tried for cycle in one.cycles]
     tokens = sum(cycle.tokens for cycle in cycles) / len(cycles) if cycles else None
-    ratios = [ratio for one in tried for ratio in one.ratios()]
-    groups = [one.sample for one in tried for _ in one.ratios()]
-    whole = [ratio for one in tried for ratio in one.whole_ratios()]
+    measured = _interval([(one.sample, one.ratios()) for one in tried])
+    whole = _interval([(one.sample, one.whole_ratios()) for one in tried])
+    assert whole is not None  # each sample has at least one pair
     return DraftReport(
         target=request.target,
         draft=request.draft,
         gamma=request.gamma,
+        how=request.how,
         samples=tuple(tried),
+        lost=tuple(lost),
         passes=len(cycles),
         tokens_per_pass=tokens,
         mean_accepted=sum(c.accepted for c in cycles) / len(cycles) if cycles else None,
         rates=tuple(_rate(cycles, place) for place in range(request.gamma)),
-        measured=stats.bootstrap(ratios, _apart(groups)) if ratios else None,
-        whole=stats.bootstrap(whole),
+        measured=measured,
+        whole=whole,
         predicted=_predicted(request, tried),
         own_prediction=_own_prediction(tried, tokens, len(cycles)),
         pass_cost=_pass_cost(tried, len(cycles)),
     )
 
 
-def _apart(groups: Sequence[str]) -> Sequence[str] | None:
-    """Runs of one sample are drawn together, unless there is only one."""
-    return groups if len(set(groups)) > 1 else None
+def _interval(found: Sequence[tuple[str, Sequence[float]]]) -> stats.Interval | None:
+    """Over each sample's ratios, which are drawn together unless there is one sample only."""
+    ratios = [ratio for _, some in found for ratio in some]
+    groups = [sample for sample, some in found for _ in some]
+    if not ratios:
+        return None
+    return stats.bootstrap(ratios, groups if len(set(groups)) > 1 else None)
 
 
 def _rate(cycles: Sequence[Cycle], place: int) -> float | None:
@@ -254,17 +287,31 @@ def sentence(found: DraftReport) -> str:
     one = found.measured
     if one is None:
         return "Its answers have a single token: there is nothing to draft."
-    interval = f"{one.median:.2f}x, 95 % interval {one.low:.2f} to {one.high:.2f}, {one.n} pairs"
-    if one.n < FEWEST:
-        return (
-            f"Drafted by {by}, {found.target} runs at {one.median:.2f}x its speed alone; pairs: "
-            f"{one.n}, too few to conclude from ({FEWEST} or more are needed)."
-        )
-    if one.low > 1:
-        return f"Drafted by {by}, {found.target} is faster ({interval})."
-    if one.high < 1:
-        return f"Drafted by {by}, {found.target} is slower ({interval})."
-    return f"Drafted by {by}, {found.target} is neither faster nor slower for certain ({interval})."
+    samples = sum(bool(tried.ratios()) for tried in found.samples)
+    enough, of = _weight(samples, one.n)
+    start = f"Drafted by {by}, {found.target}"
+    if not enough:
+        return f"{start} runs at {one.median:.2f}x its speed alone; {of}."
+    interval = f"{one.median:.2f}x, 95 % interval {one.low:.2f} to {one.high:.2f}, {of}"
+    return f"{start} is {_outcome(one)} ({interval})."
+
+
+def _weight(samples: int, pairs: int) -> tuple[bool, str]:
+    """Whether so many suffice for a conclusion, and of what it is one, or what is missing."""
+    if samples > 1:
+        enough, found = samples >= FEWEST, f"{samples} samples, {pairs} pairs"
+        few = f"too few samples to conclude from ({samples}; {FEWEST} or more are needed)"
+    else:
+        enough, found = pairs >= FEWEST, f"{pairs} pairs of this sample"
+        few = f"pairs: {pairs}, too few to conclude from ({FEWEST} or more are needed)"
+    return enough, found if enough else few
+
+
+def _outcome(one: stats.Interval) -> str:
+    """By the interval as it is printed: an end of 1.00 does not exclude that both are equal."""
+    if round(one.low, 2) > 1:
+        return "faster"
+    return "slower" if round(one.high, 2) < 1 else "neither faster nor slower for certain"
 
 
 def as_row(found: DraftReport) -> dict[str, Any]:

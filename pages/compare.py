@@ -151,7 +151,8 @@ def main() -> None:
     buttons(choice)
     board.show(entries, choice.sample, choice.models, choice.knobs.frames)
     k = choice.knobs
-    drafting.section(choice.sample, choice.models, choice.question, k.decode, k.frames)
+    asked = (choice.sample, choice.models, choice.question)
+    drafting.section(*asked, k.decode, k.frames, k.pixels)
 
 
 front.through_app()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine import draft_trial, drafting
+from engine import dataset, draft_trial, drafting
 from engine.__main__ import main
 from engine.demo.dataset import ensure_dataset
 from engine.draft_job import DraftJob
@@ -139,6 +139,48 @@ def test_a_sample_that_one_model_cannot_take_is_refused(tiny_models: Path, sampl
     assert one.state == "failed" and one.error == "No events here."
 
 
+def other(sample: Sample, **more: Any) -> Sample:
+    return replace(sample, id="other", **more)
+
+
+def test_an_unreadable_sample_costs_itself_alone(
+    tiny_models: Path, sample: Sample, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no picture")
+    bad = other(sample, frames=(broken, *sample.frames[1:]))
+    one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
+    seen = []
+    one.round = lambda done, of: seen.append(one.asked)  # type: ignore[method-assign]
+    one.work()
+    assert one.state == "done" and [tried.sample for tried in one.report.samples] == [sample.id]
+    (lost,) = one.report.lost
+    assert lost.sample == "other" and "broken.png" in lost.error
+    assert seen == [1, 1, 1]
+
+
+def test_control_if_none_can_be_asked_the_job_fails(tiny_models: Path, sample: Sample) -> None:
+    blind = [replace(sample, id=name, missing={"events": "No events here."}) for name in "ab"]
+    one = DraftJob(request=replace(job(sample).request, samples=tuple(blind)))
+    one.work()
+    assert one.state == "failed" and one.report is None and one.error == "No events here."
+
+
+def test_pixels_are_those_that_were_asked_for(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, seen = registry.load(registry.entry("tiny-video_llava")), []
+    whole = target.pixels
+    monkeypatch.setattr(
+        target, "pixels", lambda images, setting: seen.append(setting) or whole(images, setting)
+    )
+    for pixels in ("exact", "fast"):
+        one = job(sample, LOOKUP, pixels=pixels)
+        one.work()
+        assert one.report.how == f"{pixels} pixels, eager steps, at most 12 new tokens"
+    assert seen == ["exact", "fast"]
+
+
 def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
     one = job(sample)
     seen = []
@@ -172,11 +214,30 @@ def test_the_command_prints_figures_and_json(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command(root, "--draft", "tiny-eventgpt", "--gamma", "3")) == 0
-    text = capsys.readouterr().out
+    told = capsys.readouterr()
+    text = told.out
+    assert ", 1 pair ..." in told.err and "1 pairs" not in told.err
+    assert "exact pixels, eager steps, at most 8 new tokens" in text
     assert "the target's own, token by token" in text and "tokens per pass" in text
     assert main(command(root, "--draft", "lookup", "--json")) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["equal"] and row["draft"] == "lookup" and len(row["samples"]) == 1
+
+
+def test_a_lost_sample_is_named_and_the_exit_code_is_1(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = dataset.read(root).samples[:2]
+    for path in (bad.mp4, *bad.frames):
+        path.write_bytes(b"neither clip nor picture")
+    both = command(root, "--draft", "lookup")
+    both[1:2] = [good.id, bad.id]
+    assert main(both) == 1
+    text = capsys.readouterr().out
+    assert f"sample {bad.id}\n  no answer: " in text and "tokens per pass" in text
+    assert main([*both, "--json"]) == 1
+    row = json.loads(capsys.readouterr().out)
+    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == bad.id
 
 
 @pytest.mark.parametrize(

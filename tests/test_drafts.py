@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine import drafts
+from engine import drafts, stats
 from engine.drafts import Cycle, Difference, DraftRequest, Mark, Timing, Tried
 from engine.errors import BadInput
 from engine.types import DecodeConfig, Sample
@@ -61,6 +61,53 @@ def test_few_pairs_decide_nothing() -> None:
     assert "3, too few to conclude from" in drafts.sentence(drafts.report(REQUEST, [TRIED]))
 
 
+def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[Tried]:
+    """Samples whose pairs are all 70 ms alone and so many drafted."""
+    times = {"alone": (Timing(5, 70),) * pairs, "drafted": (Timing(9, ms),) * pairs}
+    return [replace(TRIED, sample=f"s{index}", **times) for index in range(number)]
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_pairs_of_few_samples_do_not_make_up_for_samples(number: int) -> None:
+    told = drafts.sentence(drafts.report(REQUEST, several(number)))
+    assert f"too few samples to conclude from ({number};" in told and "2.00x" in told
+    assert "is faster" not in told and "interval" not in told
+
+
+def test_control_six_samples_or_six_pairs_of_one_decide() -> None:
+    six = drafts.sentence(drafts.report(REQUEST, several(6, pairs=1)))
+    assert "is faster" in six and "6 samples, 6 pairs" in six
+    one = drafts.sentence(drafts.report(REQUEST, several(1)))
+    assert "is faster" in one and "6 pairs of this sample" in one
+
+
+def test_samples_of_a_single_token_are_not_counted() -> None:
+    single = replace(several(1, 0.0)[0], sample="single")
+    told = drafts.sentence(drafts.report(REQUEST, [*several(5), single]))
+    assert "too few samples to conclude from (5;" in told
+
+
+@pytest.mark.parametrize(
+    ("ms", "word"), [(69.8, "neither"), (70.2, "neither"), (69.0, "faster"), (71.0, "slower")]
+)
+def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -> None:
+    found = drafts.report(REQUEST, several(6, ms))
+    assert (found.measured.low > 1) == (ms < 70)  # the unrounded end would decide
+    assert f"target is {word}" in drafts.sentence(found)
+
+
+def test_whole_runs_are_drawn_by_sample_as_the_steps_are() -> None:
+    """Four samples gain, two lose: pair by pair the interval would be a single point."""
+    quick, slow = several(4, 35.0, 40), several(2, 140.0, 40)
+    tried = [*quick, *(replace(one, sample=f"t{one.sample}") for one in slow)]
+    found = drafts.report(REQUEST, tried)
+    ratios = [one.whole_ratios()[0] for one in (quick[0], slow[0])]
+    assert (found.whole.low, found.whole.high) == (min(ratios), max(ratios))
+    assert found.measured.width == 1.5
+    apart = stats.bootstrap([ratio for one in tried for ratio in one.whole_ratios()])
+    assert apart.width == 0
+
+
 @pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])
 def test_the_sentence_is_computed(ms: float, word: str) -> None:
     tried = replace(TRIED, alone=TRIED.alone * 2, drafted=tuple(Timing(9, ms) for _ in range(6)))
@@ -99,6 +146,7 @@ def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
 def test_a_row_is_json_with_everything_in_it() -> None:
     row = json.loads(json.dumps(drafts.as_row(drafts.report(REQUEST, [TRIED])), allow_nan=False))
     assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
+    assert row["how"] == "exact pixels, eager steps, at most 256 new tokens" and row["lost"] == []
     assert row["equal"] is True and row["sentence"] and row["predicted"]["ceiling"] == 2.5
 
 
@@ -109,6 +157,8 @@ def test_a_row_is_json_with_everything_in_it() -> None:
         ({"gamma": 17}, "gamma is 17: choose"),
         ({"runs": 0}, "runs is 0: choose"),
         ({"samples": ()}, "No sample is chosen"),
+        ({"samples": (SAMPLE, SAMPLE)}, "Sample s is named twice: name it once"),
+        ({"pixels": "blurred"}, "pixels is 'blurred': choose exact or fast"),
         ({"decode": DecodeConfig(temperature=0.5)}, "greedy and temperature is 0.5: set it to 0"),
     ],
 )

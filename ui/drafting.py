@@ -5,16 +5,16 @@ Boundary: widgets and the drafting job's view; the figures and their sentences a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
 from engine import drafts
 from engine.draft_job import DraftJob, DraftView
-from engine.drafts import LOOKUP, DraftReport, DraftRequest, Tried
+from engine.drafts import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
-from engine.types import DecodeConfig, Sample
+from engine.types import DecodeConfig, Pixels, Sample
 from ui import cards, drafted
 from ui.following import Followed
 from ui.text import count, escape, name_of
@@ -48,6 +48,7 @@ def section(
     question: str,
     decode: DecodeConfig,
     frames: str,
+    pixels: Pixels,
 ) -> None:
     """The widgets, closed until they are asked for, and what the last drafting gave."""
     job = JOB.shown()
@@ -61,7 +62,8 @@ def section(
             pressed = st.button("Draft", key="compare_draft_run", disabled=live)
             st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
         if pressed:
-            _start(sample, target, draft, gamma, question, decode, runs, frames)
+            what = (target, draft, gamma, question, decode, runs, frames, pixels)
+            _start(lambda: DraftRequest((sample,), *what))
         if JOB.lost():
             cards.notice("This link's drafting is no longer in memory: press Draft.", "draft_lost")
         if live:
@@ -95,24 +97,20 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
         "last words earlier.",
     )
     gamma = right.number_input(
-        "Tokens drafted at once", 1, 8, DraftRequest.gamma, key=GAMMA, bind="query-params"
+        "Tokens drafted at once",
+        1,
+        MAX_GAMMA,
+        DraftRequest.gamma,
+        key=GAMMA,
+        bind="query-params",
     )
     runs = last.number_input("Timed pairs", 1, 20, DraftRequest.runs, key=RUNS, bind="query-params")
     return str(target), str(draft), int(gamma), int(runs)
 
 
-def _start(
-    sample: Sample,
-    target: str,
-    draft: str,
-    gamma: int,
-    question: str,
-    decode: DecodeConfig,
-    runs: int,
-    frames: str,
-) -> None:
+def _start(make: Callable[[], DraftRequest]) -> None:
     try:
-        request = DraftRequest((sample,), target, draft, gamma, question, decode, runs, frames)
+        request = make()
     except StageScopeError as error:
         cards.problem(str(error), "draft")
         return
@@ -144,7 +142,7 @@ def _ended(view: DraftView) -> None:
     request = view.request
     subject = f"{name_of(request.samples[0])}: {request.prompt}"
     how = f"{request.target}, drafted by {request.draft}, up to {request.gamma} tokens at once"
-    cards.small(f"{subject}\n{how}", "draft_subject")
+    cards.small(f"{subject}\n{how}; {request.how}", "draft_subject")
     if view.report is None:
         show = cards.problem if view.state == "failed" else cards.notice
         show(view.error, "draft_error")

@@ -1,7 +1,8 @@
 """draft: one model's tokens as drafts for another's, or the text's own (prompt lookup).
 
 Boundary: from flags to a request, its figures on standard output.  Exit code 0 if every drafted
-answer is the target's own (a tie within rounding is said), 1 if one is not, 2 for misuse.
+answer is the target's own (a tie within rounding is said), 1 if one is not or a sample could not be
+asked, 2 for misuse and if none could be asked.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 
 from engine import dataset, drafts
 from engine.acceptance import Range
-from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
+from engine.cli.common import DATASET_HELP, add_json, add_pixels, out, read_dataset, say
 from engine.draft_job import DraftJob
-from engine.drafts import LOOKUP, Difference, DraftReport, DraftRequest, Tried
+from engine.drafts import LOOKUP, MAX_GAMMA, Difference, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig
@@ -27,11 +28,17 @@ def add(commands: Any) -> None:
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--target", required=True, help="whose answer it is: a name from models.toml")
     sub.add_argument("--draft", required=True, help=f"who drafts: a name, or {LOOKUP}")
-    sub.add_argument("--gamma", type=int, default=DraftRequest.gamma, help="tokens drafted at once")
+    sub.add_argument(
+        "--gamma",
+        type=int,
+        default=DraftRequest.gamma,
+        help=f"tokens drafted at once, 1 to {MAX_GAMMA}",
+    )
     sub.add_argument("--runs", type=int, default=DraftRequest.runs, help="timed pairs per sample")
     sub.add_argument("--prompt", default=DEFAULT_QUESTION, help="the question")
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="0: drafting is greedy")
+    add_pixels(sub, "exact")
     add_json(sub)
     sub.set_defaults(run=_draft)
 
@@ -43,8 +50,9 @@ class _Spoken(DraftJob):
     def round(self, done: int, of: int) -> None:
         super().round(done, of)
         if done == 0:
-            sample = self.request.samples[len(self._tried)]
-            say(f"{self.request.target}: sample {sample.id}, {of - 1} pairs ...")
+            sample = self.request.samples[self.asked]
+            pairs = "1 pair" if of == 2 else f"{of - 1} pairs"  # the first round warms up
+            say(f"{self.request.target}: sample {sample.id}, {pairs} ...")
 
 
 def _draft(options: argparse.Namespace) -> int:
@@ -52,7 +60,14 @@ def _draft(options: argparse.Namespace) -> int:
     samples = tuple(dataset.find(found, name) for name in options.sample)
     decode = DecodeConfig(options.max_new_tokens, temperature=options.temperature)
     request = DraftRequest(
-        samples, options.target, options.draft, options.gamma, options.prompt, decode, options.runs
+        samples,
+        options.target,
+        options.draft,
+        options.gamma,
+        options.prompt,
+        decode,
+        options.runs,
+        pixels=options.pixels,
     )
     job = _Spoken(request=request)
     job.work()
@@ -62,12 +77,14 @@ def _draft(options: argparse.Namespace) -> int:
         say(job.error)
         return 1
     out(drafts.as_row(job.report), _text(job.report), options)
-    return 0 if job.report.equal else 1
+    return 0 if job.report.equal and not job.report.lost else 1
 
 
 def _text(found: DraftReport) -> str:
     parts = [_sample(one) for one in found.samples]
-    return "\n\n".join([*parts, "\n".join([drafts.sentence(found), *_figures(found)])])
+    lost = [f"sample {one.sample}\n  no answer: {one.error}" for one in found.lost]
+    outcome = "\n".join([drafts.sentence(found), f"  {found.how}", *_figures(found)])
+    return "\n\n".join([*parts, *lost, outcome])
 
 
 def _sample(one: Tried) -> str:

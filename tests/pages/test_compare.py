@@ -402,6 +402,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     assert 'class="painted-own"' in shown and "drafted and rejected" in shown
     assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
     assert "The drafted answer is the target's own, token by token." in texts(at)
+    assert any("exact pixels, eager steps, at most" in words for words in texts(at))
     assert not at.button(key="compare_draft_run").disabled
 
 
