@@ -7,8 +7,8 @@ shows it), "total" (made of the stages), "placeholder:KEY" (a stage that was nev
 
 Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
 are as good as any: the stage stands there as the mean of the model's other records, and the
-record's total is as much shorter.  So means of stages and of what they leave add up to the mean of
-totals, everywhere.
+record's total, and its time to the end of the prefill where the file has one, are as much shorter.
+So means of stages and of what they leave add up to the mean of totals, everywhere.
 
 Boundary: changes records; the sentences about it are the audit's.
 """
@@ -30,6 +30,7 @@ COLD_SHIFT = 0.05
 COLD_RATIO = 2.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
+TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
 _TIMED = frozenset("ABCDE")
 
 
@@ -69,10 +70,12 @@ def _usual(
 def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
     """With the usual time in place of each stage that shows a warm-up, in the total too."""
     times = {**record.times, **usual}
+    saved = sum(record.times[key] - value for key, value in usual.items())
     total = part_of(record, group, "total")
     if total is not None:
-        saved = sum(record.times[key] - value for key, value in usual.items())
         times[total[0]] = max(0.0, total[1] - saved)
+    if TO_PREFILL in times:  # what shows a warm-up comes before the token steps (see cold_stages)
+        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - saved)
     marks = ("cold", *(f"cold:{key}" for key in usual))
     return _mark(replace(record, times=times), *marks)
 

@@ -57,7 +57,7 @@ def show(found: Opened, what: str = "File") -> None:
     _metrics(one)
     _charts(file, kind or "", found.corrected, one)
     blocks.draw([table(file, kinds)], "imported_acceptance")
-    _stated(file)
+    _stated(file, found.corrected)
     cards.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
 
@@ -194,10 +194,11 @@ def _span(found: Range | None) -> str:
     return f"{found.value:.2f}x" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
-def _stated(file: ResultFile) -> None:
+def _stated(file: ResultFile, corrected: bool) -> None:
     """The file's own figures beside ours; nothing where it states none."""
     rows = tuple(
-        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours)) for one in comparing.stated(file)
+        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours))
+        for one in comparing.stated(file, corrected)
     )
     if rows:
         caption = "The file's own figure beside the position match of its ids"
