@@ -141,8 +141,8 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
     rows = [
         (
             f.file,
-            f"{f.slow} {f.slow_ms:,.0f}",
-            f"{f.fast} {f.fast_ms:,.0f}",
+            f"{f.slow} {f.slow_ms:,.1f}",
+            f"{f.fast} {f.fast_ms:,.1f}",
             f.nonsense or _parts(f),
         )
         for f in falls
@@ -154,15 +154,27 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
         _paragraph(
             "Milliseconds that EventGPT saves per sample in each part (negative: loses), corrected "
             "values. Answers of different length are not equal work: fewer tokens is what it does "
-            "not say, time per token what it says faster."
+            "not say, time per token what it says faster. A stage that one model has not apart "
+            "is compared together with the one that holds it; what no stage covers is unaccounted."
         ),
         *_table(("file", "from", "to", "parts"), rows),
+        *_definitions(falls),
         *([_paragraph(f"Totals without loading: {', '.join(lacking)}.")] if lacking else []),
     ]
 
 
 def _parts(fall: Waterfall) -> str:
-    return ", ".join(f"{part.name} {part.ms:+,.0f}" for part in fall.parts)
+    return ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
+
+
+def _definitions(falls: Sequence[Waterfall]) -> list[Block]:
+    """What a time per token is, of which files."""
+    files: dict[str, list[str]] = {}
+    for fall in falls:
+        if fall.per_token_ratio is not None:
+            files.setdefault(fall.definition, []).append(fall.file)
+    return [_paragraph(f"Time per token {how}: {', '.join(names)}.")
+            for how, names in files.items()]  # fmt: skip
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
@@ -184,7 +196,7 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
             "share over drafts and targets of different clips: what is not above its range says "
             "nothing about the image. Intervals resample whole clips. "
             "W is the share of the first drafted ids that would be accepted; the cost ratio is per "
-            "token; the ceiling is the speed-up if all were accepted. Under 1x is slower."
+            "token, over all N tokens of the answers; the ceiling is the speed-up if all were accepted. Under 1x is slower."
         ),
         *_table(head, rows),
     ]

@@ -52,7 +52,7 @@ def test_the_waterfall_is_of_the_same_means() -> None:
     fall = waterfall(file)
     assert fall and fall.fast_ms == pytest.approx(1000 * means(file)["total_time"])
     assert fall.slow_ms == pytest.approx(1000 * means(file, "videollava")["total_time"])
-    assert "not in any stage" not in [part.name for part in fall.parts]
+    assert "unaccounted" not in [part.name for part in fall.parts]
 
 
 def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:

@@ -15,16 +15,18 @@ from engine.acceptance import Acceptance, Range
 from engine.headlines import Headline
 from engine.waterfall import Waterfall
 from ui.text import ms
-from ui.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
+from ui.theme import PARTS, STAGE_COLOURS
 
 _BAND, _AROUND = 34, 84  # pixels: a row, axis and title
 _GREY = "#868D97"
 _STAGES = {
     "load+preprocess": "load",
     "prefill": "decode",
+    "prefill + vision": "decode",
+    "vision + decode": "decode",
+    "prefill + decode": "decode",
     "fewer tokens": "decode",
     "time per token": "decode",
-    "not in any stage": UNACCOUNTED,
 }
 WHOLE = "total"
 _DECODING = {"fewer tokens": "decode: number of tokens", "time per token": "decode: time per token",

@@ -26,7 +26,7 @@ MEANING = (
     "same over drafts and targets of different clips; what is not above it says nothing about "
     "the image. Prefix: ids that agree from the start. W: the share of the first g ids that would "
     "be accepted. A cycle yields 1 + g W tokens and costs c g + 1, with c the draft's time per "
-    "token over the target's; the ceiling is the speed-up if every id were accepted. Under 1x is "
+    "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were accepted. Under 1x is "
     "slower than the target alone."
 )
 _KINDS = {

@@ -137,9 +137,15 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     short = "" if file.group.letter in WHOLE else " These totals leave loading out."
     cards.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        f"per token. Faster often means said less.{warm}{short}",
+        f"per token ({fall.definition}). Faster often means said less.{_held(fall)}{warm}{short}",
         "imported_fall",
     )
+
+
+def _held(fall: Waterfall) -> str:
+    """Why two stages stand in one part."""
+    joined = [part.name for part in fall.parts if " + " in part.name]
+    return f" {joined[0]}: not apart in both models, so compared together." if joined else ""
 
 
 def _mends(file: ResultFile) -> bool:
@@ -157,5 +163,5 @@ def sentence(fall: Waterfall) -> str:
         return told
     return (
         f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
-        f"{fall.per_token_ratio:.2f} times the time for each."
+        f"{fall.per_token_ratio:.2f} times the time for each ({fall.definition})."
     )
