@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from engine import imported_forms
 from engine.acceptance import Acceptance, Range, amount
 from engine.audit import Finding, audit
+from engine.confounds import PER_TOKEN
+from engine.denominators import both_denominators
 from engine.headlines import Headline, headlines
 from engine.imported_forms import Block
 from engine.imported_unknowns import unknowns
@@ -46,6 +48,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         *_overview(audited),
         *_falls([file for file, _ in used]),
         *_acceptances([file for file, _ in used]),
+        *_denominators(used),
         *_unchecked([file for file, _ in used]),
         Block("h2", (("What cannot be known",),)),
         *_list(unknowns(audited) or ("Nothing: there is no result.",)),
@@ -80,7 +83,7 @@ def _opening(audited: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> str:
 
 
 def _claims(found: Sequence[Headline]) -> list[Block]:
-    made: list[Block] = []
+    made: list[Block] = [_paragraph(PER_TOKEN)]
     for headline in found:
         made.append(Block("h3", ((headline.claim,),)))
         made.append(_paragraph(headline.verdict))
@@ -200,6 +203,12 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
         ),
         *_table(head, rows),
     ]
+
+
+def _denominators(used: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> list[Block]:
+    """Where a finding and the table give one count as two shares."""
+    told = [(file.name, both_denominators(file, found)) for file, found in used]
+    return [_paragraph(f"{name}: {sentence}") for name, sentence in told if sentence]
 
 
 def _unchecked(files: Sequence[ResultFile]) -> list[Block]:

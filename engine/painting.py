@@ -2,8 +2,9 @@
 
 Files from elsewhere keep ids and texts but no tokenizer.  Which letters an id stands for is then
 inferred from the file: a text falls into words and signs, an answer with as many ids as pieces
-gives one piece per id, and longer words take the ids that are left over.  `certain` says whether
-no two answers contradict each other; a piece of several ids is accepted only if all of them are.
+gives one piece per id, and longer words take the ids that are left over.  `doubt` says why a
+division cannot be trusted, or why there is none; a piece of several ids is accepted only if all of
+them are.
 
 Boundary: texts, ids and pieces of text; no tokenizer is loaded and nothing is drawn.
 """
@@ -26,6 +27,7 @@ ROUNDS = 3
 _PIECE = re.compile(r"\s*\w+|\s*[^\w\s]")
 _SPECIAL = frozenset({0, 1, 2})
 CONFLICT = 4.0
+TOO_MANY = 20.0  # the cost of more ids than a word has letters
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Painting:
-    """The draft's text in pieces.  certain: nothing contradicts the division."""
+    """The draft's text in pieces.  doubt: why the division is not sure, "" where nothing speaks
+    against it; it ends a sentence that begins "here"."""
 
     pieces: tuple[Piece, ...]
-    certain: bool
+    doubt: str = ""
+
+    @property
+    def certain(self) -> bool:
+        return not self.doubt
 
     @property
     def text(self) -> str:
@@ -65,7 +72,7 @@ def with_pieces(pair: Pair, spelled: Sequence[str]) -> Painting:
         Piece(text, one.position, one.position + 1, one.state)
         for text, one in zip(spelled, painted, strict=True)
     ]
-    return Painting(tuple(pieces), True)
+    return Painting(tuple(pieces))
 
 
 def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painting:
@@ -74,13 +81,34 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
     ids, words, known = [one.id for one in painted], split(text), spelling or Spelling()
     spans = align(ids, words, known)
     if spans is None:
-        return Painting(_by_id(painted, text), False)
+        return Painting(_by_id(painted, text), _undivided(len(ids), len(words)))
     pieces, costs = [], []
     for word, (first, end) in zip(words, spans, strict=True):
         part = painted[first:end]
         pieces.append(Piece(word, part[0].position, part[-1].position + 1, _worst(part)))
         costs.append(_cost(ids[first:end], word, known))
-    return Painting(tuple(pieces), max(costs) < CONFLICT)
+    return Painting(tuple(pieces), _doubt(costs))
+
+
+def _undivided(ids: int, words: int) -> str:
+    """Why `align` gives nothing."""
+    if not words:
+        return "the text has no word, so that it is shown as one piece"
+    whole = f"the text is shown as one piece: it has {words:,} words and signs"
+    if ids < words:
+        return f"{whole} and only {ids:,} ids are there"
+    if ids > LONGEST:
+        return f"{whole} and {ids:,} ids, more than the {LONGEST:,} that are divided"
+    return f"{whole} and {ids:,} ids, more than {MOST_IDS} for each"
+
+
+def _doubt(costs: Sequence[float]) -> str:
+    """What the costliest piece of a division speaks of."""
+    if max(costs) < CONFLICT:
+        return ""
+    if max(costs) >= TOO_MANY:
+        return "a word would have more ids than letters: some ids have no letters in the text"
+    return "they contradict each other: an id stands for other letters, or letters for another id"
 
 
 def _worst(painted: Sequence[Painted]) -> str:
@@ -171,7 +199,7 @@ def _cost(ids: Sequence[int], piece: str, spelling: Spelling) -> float:
             return CONFLICT
         return 0.05 * max(len(word) - 6, 0)
     if len(ids) > len(word) + 1:
-        return 20.0
+        return TOO_MANY
     known_ids = [spelling.pieces[token] for token in ids if token in spelling.pieces]
     wrong = sum(1 for known in known_ids if known.strip() not in word)
     settled = CONFLICT if piece in spelling.ids else 0.0

@@ -54,6 +54,21 @@ def test_what_contradicts_itself_says_so() -> None:
     assert not short.certain and len(short.pieces) == 1 and short.text == "In the scene"
 
 
+def test_the_doubt_names_its_reason() -> None:
+    known = Spelling({5: "In", 6: " the"}, {"In": 5, " the": 6})
+
+    def doubt(ids: tuple[int, ...], text: str) -> str:
+        return from_text(Pair("s", ids, ()), text, known).doubt
+
+    assert doubt((5, 6), "In the") == ""
+    assert "contradict" in doubt((6, 5), "In the")
+    assert "3 words and signs and only 1 ids" in doubt((5,), "In the scene")
+    assert "14 ids, more than 6 for each" in doubt(tuple(range(50, 64)), "In the")
+    assert "more than the 1,024" in doubt(tuple(range(50, 1150)), "In the " * 500)
+    assert "no word" in doubt((5, 6), "  ")
+    assert "more ids than letters" in doubt(tuple(range(50, 58)), "a b")
+
+
 def test_nothing_to_paint() -> None:
     assert from_text(Pair("s", (), (5,)), "").pieces == ()
     assert align([], [], Spelling()) is None and learn([]) == Spelling()

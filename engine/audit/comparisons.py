@@ -103,8 +103,12 @@ def lossless(file: ResultFile) -> Iterator[Found]:
             f"{total:,} of {compared:,} answers ({min(counts):,} to {max(counts):,} in each of "
             f"{len(changed)} ways to draft, of {len(ways)})"
         ]
+    settings = {key.rsplit(".", 1)[-1] for key in file.config}
+    known = settings & {"do_sample", "temperature"}
+    or_sampled = "" if known else ", or the outputs were sampled: the settings do not say it"
     yield Found(
-        f"Speculation changed {told[0]}: greedy speculation would keep the target's own.",
+        f"Speculation changed {told[0]}: greedy speculation would keep the target's own"
+        f"{or_sampled}.",
         [record for _, found, _ in changed for record in found],
         {"different": float(total), "compared": float(sum(n for _, _, n in changed)),
          "ways": float(len(changed))},

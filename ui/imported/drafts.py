@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.acceptance import GAMMA, Acceptance, Range
+from engine.denominators import both_denominators
 from engine.painting import Painting
 from engine.records import Record, ResultFile, comparing
 from engine.report.blocks import Table, number
@@ -41,7 +42,8 @@ def show(found: Opened, what: str = "File") -> None:
     if not usable:
         cards.hint(NONE)
         return
-    file = figures.choose(usable, "results_drafts_of", what).file
+    item = figures.choose(usable, "results_drafts_of", what)
+    file = item.file
     left, right = st.columns(2)
     with right:
         gamma = _gamma()
@@ -58,6 +60,8 @@ def show(found: Opened, what: str = "File") -> None:
     _charts(file, kind or "", found.corrected, one)
     blocks.draw([table(file, kinds)], "imported_acceptance")
     _stated(file, found.corrected)
+    if told := both_denominators(file, item.findings) if found.corrected else "":
+        cards.small(told, "imported_denominators")
     cards.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
 
@@ -241,10 +245,10 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
 def _paint(picture: Painting) -> None:
     st.html(painted.page(picture))
     told = f"Tokens {painted.words(picture)}."
-    if not picture.certain:
+    if picture.doubt:
         told += (
             " The file has no tokenizer: which letters belong to which id is inferred from its "
-            "texts, and here they contradict each other."
+            f"texts, and here {picture.doubt}."
         )
     cards.small(told, "imported_painted")
 
