@@ -38,9 +38,7 @@ def confounds(file: ResultFile, name: str, corrected: bool) -> tuple[str, ...]:
     return (*found, *_failed(file))
 
 
-def of_means(
-    file: ResultFile, tokens: Sequence[float | None], ratio: float
-) -> tuple[str, ...]:
+def of_means(file: ResultFile, tokens: Sequence[float | None], ratio: float) -> tuple[str, ...]:
     """Of a file with means alone (G).  tokens: on average, the target's and EventGPT's; ratio: of
     their decoding times."""
     found = [f"from the file's own means over {amount(file.samples, file.clips)}: it has no rows "

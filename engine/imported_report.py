@@ -199,7 +199,8 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
             "share over drafts and targets of different clips: what is not above its range says "
             "nothing about the image. Intervals resample whole clips. "
             "W is the share of the first drafted ids that would be accepted; the cost ratio is per "
-            "token, over all N tokens of the answers; the ceiling is the speed-up if all were accepted. Under 1x is slower."
+            "token, over all N tokens of the answers; the ceiling is the speed-up if all were "
+            "accepted. Under 1x is slower."
         ),
         *_table(head, rows),
     ]

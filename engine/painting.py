@@ -27,7 +27,6 @@ ROUNDS = 3
 _PIECE = re.compile(r"\s*\w+|\s*[^\w\s]")
 _SPECIAL = frozenset({0, 1, 2})
 CONFLICT = 4.0
-TOO_MANY = 20.0  # the cost of more ids than a word has letters
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,12 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
     spans = align(ids, words, known)
     if spans is None:
         return Painting(_by_id(painted, text), _undivided(len(ids), len(words)))
-    pieces, costs = [], []
+    pieces, doubts = [], []
     for word, (first, end) in zip(words, spans, strict=True):
         part = painted[first:end]
         pieces.append(Piece(word, part[0].position, part[-1].position + 1, _worst(part)))
-        costs.append(_cost(ids[first:end], word, known))
-    return Painting(tuple(pieces), _doubt(costs))
+        doubts.append(_doubt(ids[first:end], word, known))
+    return Painting(tuple(pieces), next(filter(None, doubts), ""))
 
 
 def _undivided(ids: int, words: int) -> str:
@@ -96,19 +95,30 @@ def _undivided(ids: int, words: int) -> str:
         return "the text has no word, so that it is shown as one piece"
     whole = f"the text is shown as one piece: it has {words:,} words and signs"
     if ids < words:
-        return f"{whole} and only {ids:,} ids are there"
+        return f"{whole} and only {ids:,} {'id is' if ids == 1 else 'ids are'} there"
     if ids > LONGEST:
         return f"{whole} and {ids:,} ids, more than the {LONGEST:,} that are divided"
     return f"{whole} and {ids:,} ids, more than {MOST_IDS} for each"
 
 
-def _doubt(costs: Sequence[float]) -> str:
-    """What the costliest piece of a division speaks of."""
-    if max(costs) < CONFLICT:
+def _doubt(ids: Sequence[int], piece: str, spelling: Spelling) -> str:
+    """What speaks against giving these ids to this piece; the branches are those of `_cost`."""
+    word = piece.strip()
+    if _cost(ids, piece, spelling) < CONFLICT:
         return ""
-    if max(costs) >= TOO_MANY:
-        return "a word would have more ids than letters: some ids have no letters in the text"
-    return "they contradict each other: an id stands for other letters, or letters for another id"
+    if len(ids) == 1 and ids[0] in spelling.pieces:
+        known = spelling.pieces[ids[0]].strip()
+        return f"they contradict each other: the id of {word!r} is that of {known!r} elsewhere"
+    if len(ids) == 1:
+        return f"they contradict each other: {word!r} has another id elsewhere"
+    if len(ids) > len(word) + 1:
+        return f"{word!r} would have {len(ids)} ids, more than it has letters"
+    other = [spelling.pieces[token].strip() for token in ids if token in spelling.pieces]
+    if strange := [known for known in other if known not in word]:
+        return f"an id of {word!r} is that of {strange[0]!r} elsewhere"
+    if piece in spelling.ids:
+        return f"{word!r} takes {len(ids)} ids, and a single one elsewhere"
+    return f"{word!r} takes {len(ids)} ids, and nothing else shows which letters each has"
 
 
 def _worst(painted: Sequence[Painted]) -> str:
@@ -193,13 +203,13 @@ def _cost(ids: Sequence[int], piece: str, spelling: Spelling) -> float:
     word = piece.strip()
     if len(ids) == 1:
         known, other = spelling.pieces.get(ids[0]), spelling.ids.get(piece)
-        if known == piece:
+        if known is not None and known.strip() == word:  # a text begins without its space
             return -1.0
         if known is not None or other is not None:
             return CONFLICT
         return 0.05 * max(len(word) - 6, 0)
     if len(ids) > len(word) + 1:
-        return TOO_MANY
+        return 20.0
     known_ids = [spelling.pieces[token] for token in ids if token in spelling.pieces]
     wrong = sum(1 for known in known_ids if known.strip() not in word)
     settled = CONFLICT if piece in spelling.ids else 0.0

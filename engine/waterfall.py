@@ -92,9 +92,7 @@ def _name(file: ResultFile, model: str, corrected: bool) -> str:
     return shown(identity, corrected) + disputed(identity, corrected)
 
 
-def _parts(
-    file: ResultFile, slow: Means, fast: Means
-) -> tuple[float, float | None, list[Part]]:
+def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
     """The ratios of tokens and of times per token, and the parts that both models have."""
     theirs, mine = _alike(slow[1], fast[1])
     parts = [

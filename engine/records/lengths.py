@@ -128,8 +128,8 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
     if not rows or len({row[-1] for row in rows}) != 1:
         return None
     sums = [math.fsum(float(row[column]) for row in rows) for column in range(4)]
-    fast, slow = (covered(file, total / len(rows)) for total in sums[2:])
-    if fast <= 0 or slow <= 0:
+    counts = [covered(file, total / len(rows)) for total in sums[2:]]
+    if min(counts) <= 0:
         return None
     ratio = sums[1] / sums[0]
-    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio / (slow / fast))
+    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])

@@ -27,8 +27,8 @@ MEANING = (
     "same over drafts and targets of different clips; what is not above it says nothing about "
     "the image. Prefix: ids that agree from the start. W: the share of the first g ids that would "
     "be accepted. A cycle yields 1 + g W tokens and costs c g + 1, with c the draft's time per "
-    "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were accepted. Under 1x is "
-    "slower than the target alone."
+    "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were "
+    "accepted. Under 1x is slower than the target alone."
 )
 _KINDS = {
     "main": "as it is",
@@ -42,7 +42,7 @@ def show(found: Opened, what: str = "File") -> None:
     if not usable:
         cards.hint(NONE)
         return
-    item = figures.choose(usable, "results_drafts_of", what)
+    item = figures.choose(found, usable, "results_drafts_of", what)
     file = item.file
     left, right = st.columns(2)
     with right:
@@ -60,7 +60,8 @@ def show(found: Opened, what: str = "File") -> None:
     _charts(file, kind or "", found.corrected, one)
     blocks.draw([table(file, kinds)], "imported_acceptance")
     _stated(file, found.corrected)
-    if told := both_denominators(file, item.findings) if found.corrected else "":
+    told = both_denominators(file, item.findings) if found.corrected else ""
+    if told:
         cards.small(told, "imported_denominators")
     cards.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)

@@ -25,10 +25,12 @@ AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothi
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
 
-def choose(items: tuple[Audited, ...], key: str = FILE, what: str = "File") -> Audited:
-    """One of these files, at least one; the choice is in the URL."""
+def choose(
+    found: Opened, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
+) -> Audited:
+    """One of these files, at least one; the choice is in the URL if a link can bring it back."""
     names = [item.name for item in items]
-    name = st.selectbox(what, names, key=key, bind="query-params")
+    name = st.selectbox(what, names, key=key, bind=found.bind)
     return next((item for item in items if item.name == name), items[0])
 
 
@@ -36,7 +38,7 @@ def show(found: Opened) -> None:
     if not found.usable:
         cards.hint("No file of this set has results: there are no figures.")
         return
-    item = choose(found.usable)
+    item = choose(found, found.usable)
     file = item.file
     mode = "corrected" if found.corrected else "as recorded"
     group = f"Group {file.group} · {held(file)}"
