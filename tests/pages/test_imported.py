@@ -114,7 +114,7 @@ def test_what_no_link_can_reopen_is_not_in_the_url(app: Open) -> None:
 def test_a_kept_set_beside_files_of_the_visit_has_a_link(app: Open) -> None:
     keep()
     at = drop(app(PAGE, runs="set:original"), ("b.json", made.to_bytes(made.legacy())))
-    assert at.query_params["results_runs"] == ["set:original"]
+    assert at.query_params["results_runs"] == "set:original"
     assert at.checkbox(key="results_pick_visit").value
     assert at.checkbox(key="results_pick_set:original").value
 
