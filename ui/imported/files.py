@@ -48,7 +48,7 @@ def _models(file: ResultFile, corrected: bool) -> str:
     every = (name(file, model, corrected) + mark(file, model, corrected) for model in file.models)
     names = list(dict.fromkeys(every))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more
+    return "; ".join(names[:2]) + more  # a name may hold a comma
 
 
 def label(file: ResultFile, model: str, corrected: bool) -> str:
