@@ -87,8 +87,9 @@ def waterfall(fall: Waterfall) -> alt.LayerChart:
     )
     values = alt.Axis(orient="right", ticks=False, labelExpr=_by_place(list(frame["words"])))
     words = base.mark_point(opacity=0).encode(y=alt.Y("place:O", title=None, axis=values))
-    chart = alt.LayerChart(layer=[bars, words], height=_BAND * len(frame) + _AROUND)
-    return chart.resolve_scale(y="independent")
+    chart: Any = alt.LayerChart(layer=[bars, words], height=_BAND * len(frame) + _AROUND)
+    found: alt.LayerChart = chart.resolve_scale(y="independent")
+    return found
 
 
 def _by_place(words: Sequence[str]) -> str:
