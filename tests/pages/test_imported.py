@@ -165,6 +165,8 @@ def test_every_record_is_there_on_request(opened: AppTest) -> None:
 def test_acceptance_stands_beside_chance_and_the_files_own_figure(opened: AppTest) -> None:
     at = view(opened, "drafts")
     at.selectbox(key="results_drafts_of").set_value("D.json").run()
+    options = at.selectbox(key="results_variant").options
+    assert "draft for target, as it is" in options  # no other file's names
     told = {one.label: one.value for one in at.metric}
     assert set(told) >= {"Position match", "Shuffled pairs", "W at g = 5", "Ceiling", "Predicted"}
     assert "stated" in html(at) and 'class="painted-' in html(at)

@@ -30,6 +30,7 @@ MEANING = (
     "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were "
     "accepted. Under 1x is slower than the target alone."
 )
+SHIFTED = ", against the target from its second id"
 _KINDS = {
     "main": "as it is",
     "raw": "with the prompt left in the ids",
@@ -51,7 +52,7 @@ def show(found: Opened, what: str = "File") -> None:
     kind = left.selectbox(
         "Comparison",
         list(kinds),
-        format_func=lambda one: spoken(file, one),
+        format_func=option,
         key="results_variant",
         bind="query-params",
     )
@@ -84,14 +85,22 @@ def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Accepta
     return comparing.variants(file, gamma) if corrected else comparing.as_recorded(file, gamma)
 
 
+def option(kind: str) -> str:
+    """A comparison in the list, the same for every file: the list keeps its words when another file
+    is chosen."""
+    if kind in _KINDS:
+        return f"draft for target, {_KINDS[kind]}"
+    name = kind.removesuffix("_shifted")
+    return f"{name} for target" + (SHIFTED if name != kind else "")
+
+
 def spoken(file: ResultFile, kind: str) -> str:
     """What a comparison is, in words."""
     if kind in _KINDS or kind == file.draft:
         how = f", {_KINDS[kind]}" if kind in _KINDS else ""
         return f"{file.draft} for {file.target}{how}"
     name = kind.removesuffix("_shifted")
-    shifted = ", against the target from its second id" if name != kind else ""
-    return f"{name} for {file.target}{shifted}"
+    return f"{name} for {file.target}" + (SHIFTED if name != kind else "")
 
 
 def _metrics(found: Acceptance) -> None:
