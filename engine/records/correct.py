@@ -70,12 +70,13 @@ def _usual(
 def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
     """With the usual time in place of each stage that shows a warm-up, in the total too."""
     times = {**record.times, **usual}
-    saved = sum(record.times[key] - value for key, value in usual.items())
+    saved = {key: record.times[key] - value for key, value in usual.items()}
     total = part_of(record, group, "total")
     if total is not None:
-        times[total[0]] = max(0.0, total[1] - saved)
-    if TO_PREFILL in times:  # what shows a warm-up comes before the token steps (see cold_stages)
-        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - saved)
+        times[total[0]] = max(0.0, total[1] - sum(saved.values()))
+    if TO_PREFILL in times:
+        before = sum(gain for key, gain in saved.items() if group.stages.get(key) != "steps")
+        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - before)
     marks = ("cold", *(f"cold:{key}" for key in usual))
     return _mark(replace(record, times=times), *marks)
 
