@@ -18,7 +18,7 @@ from engine.absences import Without, without
 from engine.acceptance import amount
 from engine.doubts import doubted, doubts, impossible
 from engine.reaches import REACHES, pairs, ratio_of_means
-from engine.records.identity import KEY_FAMILY, disputed, shown
+from engine.records.identity import KEY_FAMILY, disputed, shown, speaks_of_eventgpt
 from engine.records.types import ResultFile
 from engine.stats import Interval, bootstrap
 from engine.waterfall import waterfall
@@ -113,6 +113,8 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return None
     if not file.draft:
         return _of_means(file) if name == "decoding" else None
+    if not speaks_of_eventgpt(file):
+        return None
     reach = REACHES[name]
     recorded = ratio_of_means(file, reach, corrected=False)
     both = pairs(file, reach, corrected)
