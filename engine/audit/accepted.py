@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from engine.acceptance import Pair
 from engine.audit.finding import Found, share, verb
 from engine.records import comparing
 from engine.records.types import Figure, ResultFile
@@ -89,15 +90,16 @@ def _told(
 
 def _possible(file: ResultFile) -> Mapping[str, frozenset[int]]:
     """The matches that a row's ids allow: by position or from the first on, with the prompt or
-    without it, and one more for a begin-of-text id (which has a rule of its own)."""
+    without it, and one more for a begin-of-text id (which has a rule of its own).  Answers that
+    lack ids allow any."""
     found: dict[str, set[int]] = {}
+    cut = {record.path for record in file.corrected if "sliced" in record.marks}
     for draft in comparing.drafts(file):
         for corrected in (False, True):
-            both = comparing.matched(file, draft, file.target, corrected)
-            pairs = comparing.pairs_of(file, draft, file.target, corrected, timed=False)
-            paths = [row_of(mine.path) for mine, other in both
-                     if mine.ids is not None and other.ids is not None]  # fmt: skip
-            for path, pair in zip(paths, pairs, strict=True):
-                counts = pair.matched, pair.prefix
-                found.setdefault(path, set()).update(counts, (count + 1 for count in counts))
+            for mine, other in comparing.matched(file, draft, file.target, corrected):
+                if mine.ids and other.ids and not cut & {mine.path, other.path}:
+                    pair = Pair(mine.sample, mine.ids, other.ids)
+                    counts = pair.matched, pair.prefix
+                    both = {*counts, *(count + 1 for count in counts)}
+                    found.setdefault(row_of(mine.path), set()).update(both)
     return {path: frozenset(counts) for path, counts in found.items()}

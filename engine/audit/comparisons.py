@@ -103,7 +103,8 @@ def lossless(file: ResultFile) -> Iterator[Found]:
     else:
         counts = sorted({len(found) for _, found in changed})
         span = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-        told += f" ({span} in each of {len(changed)} of the {len(ways)} ways to draft)"
+        which = f"{len(changed)} of the " if len(changed) < len(ways) else ""
+        told += f" ({span} in each of {which}{len(ways)} ways to draft)"
     yield Found(
         f"Speculation changed {told}: greedy speculation would keep the target's own.",
         every,

@@ -174,9 +174,9 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
         for key, value in first.times.items():
             part = group.stages.get(key)
             values = [record.times[key] for record in rest if key in record.times]
-            if part in (*_SAME, *_LENGTH) and is_warm_up(value, values):
-                if part in _SAME or _is_slow(key, first, rest):
-                    found.setdefault(first.path, {})[key] = statistics.median(values)
+            slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
+            if slow and (part in _SAME or _is_slow(key, first, rest)):
+                found.setdefault(first.path, {})[key] = statistics.median(values)
     return found
 
 

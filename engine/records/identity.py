@@ -54,18 +54,23 @@ def identify(
     claim = claimed or NAMES.get(KEY_FAMILY.get(model, ""), model)
     if foreign(claim, model):
         return Identity(claim, f"{claim[:80]} is no model whose contexts or weights are known here")
+    wanted = _wanted(model, claim)
     found = [
         *_from_ids(records),
         *_from_config(model, config),
-        *_from_weights(model, records),
-        *_from_context(model, records),
+        *_from_weights(wanted, records),
+        *_from_context(wanted, records),
     ]
     if not found:
         return Identity(claim, "nothing in the file shows which checkpoint answered")
     family = next((family for family, _ in found if family), None)
-    wanted = family_of(claim) or KEY_FAMILY.get(model)
     agrees = None if family is None or wanted is None else family == wanted
     return Identity(claim, "; ".join(sentence for _, sentence in found), family, agrees)
+
+
+def _wanted(model: str, claim: str) -> str | None:
+    """The family that a model should be of: by its name, else by its key."""
+    return family_of(claim) or KEY_FAMILY.get(model)
 
 
 def _exchanged(
@@ -73,12 +78,13 @@ def _exchanged(
 ) -> dict[str, Identity]:
     """The other model under EventGPT's label leaves EventGPT's contexts to the other label: alone
     they could be those of one image of LLaVA-1.5 and a longer question."""
-    swapped = any(KEY_FAMILY.get(model) == "eventgpt" and one.family == "video_llava"
+    wanted = {model: _wanted(model, one.claimed) for model, one in found.items()}
+    swapped = any(wanted[model] == "eventgpt" and one.family == "video_llava"
                   for model, one in found.items())  # fmt: skip
     mended = {}
     for model, one in found.items():
         tokens = {int(record.context) for record in rows[model] if record.context}
-        other = KEY_FAMILY.get(model, "eventgpt") != "eventgpt" and not foreign(one.claimed, model)
+        other = wanted[model] not in ("eventgpt", None) and not foreign(one.claimed, model)
         if swapped and other and tokens and tokens <= ONE_IMAGE | FIVE_IMAGES:
             told = f"a context of {max(tokens)} is that of EventGPT's event images"
             mended[model] = Identity(one.claimed, told, "eventgpt", False)
@@ -154,9 +160,9 @@ def _spoken(model: str) -> tuple[str, ...]:
     return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
 
 
-def _from_weights(model: str, records: Sequence[Record]) -> list[Evidence]:
+def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
     """The memory that the weights took; EventGPT's is no different from LLaVA-1.5's."""
-    if KEY_FAMILY.get(model) == "eventgpt":
+    if wanted == "eventgpt":
         return []
     for record in records:
         size = record.sizes.get("memory_model_mb")
@@ -166,10 +172,10 @@ def _from_weights(model: str, records: Sequence[Record]) -> list[Evidence]:
     return []
 
 
-def _from_context(model: str, records: Sequence[Record]) -> list[Evidence]:
+def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
     """What the most frequent context fits, where all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
-    fit = _event_context if KEY_FAMILY.get(model) == "eventgpt" else _other_context
+    fit = _event_context if wanted == "eventgpt" else _other_context
     found = {tokens: fit(tokens) for tokens in counts}
     families = {family for fits in found.values() for family, _ in fits}
     if len(families) != 1 or not all(found.values()):
