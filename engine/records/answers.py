@@ -67,7 +67,8 @@ def is_sliced(record: Record) -> bool:
 
 
 def words(record: Record) -> int:
-    return len((record.text or "").split())
+    """Of the answer alone: some texts repeat the question in front of it."""
+    return len((record.text or "").rpartition("ASSISTANT:")[2].split())
 
 
 def mended(record: Record, identity: Identity | None) -> Record:

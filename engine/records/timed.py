@@ -63,7 +63,7 @@ def flat_rows(data: list[Any], reading: Reading) -> None:
     """A: both models side by side in one object per sample, told apart by prefixes."""
     rows = list(reading.rows(data, "$", ""))
     models = [model for model in ("egpt", "videollava", "llava") if _any_key(rows, f"{model}_")]
-    if len(models) > 1:
+    if "egpt" in models and len(models) > 1:
         reading.pair(*models[:2])
     for index, path, item in rows:
         sample, question = sample_name(item, index), question_of(item)

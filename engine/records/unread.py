@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine.records.reading import IDS, TEXTS, Reading
+from engine.records.reading import IDS, Reading
 
 NOT_MODELS = ("acceptance", "parallel", "config", "summary", "statistics", "speculative_decoding")
+NOT_ANSWERS = ("prompt_tokens", "input_tokens", "reference_tokens", "accepted_tokens",
+               "rejected_tokens", "matched_tokens")  # fmt: skip
 FLAT = re.compile(r"(?P<model>.+?)_(?:stage\d_time|token_ids)")
 LISTED = re.compile(r"(?P<model>.+?)_(?:output_|draft_)?tokens")
 STAGE = re.compile(r"stage\d_time|total_time")
@@ -41,7 +43,7 @@ def _places(value: Any, letter: str) -> Iterator[tuple[str, str]]:
             if letter in ("B'", "D", "E") and _is_answer(key, inner):
                 yield key, f"{place}.{key}"
             found = {"A": FLAT, "F": LISTED}.get(letter, _NOTHING).fullmatch(key)
-            if found and (letter == "A" or isinstance(inner, list)):
+            if found and (letter == "A" or (isinstance(inner, list) and key not in NOT_ANSWERS)):
                 yield found["model"], f"{place}.{key}"
 
 
@@ -68,4 +70,5 @@ def _rows(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _is_answer(key: str, inner: Any) -> bool:
     if key in NOT_MODELS or not isinstance(inner, dict):
         return False
-    return any(STAGE.fullmatch(one) or one in (*IDS, *TEXTS) for one in inner)
+    return any(STAGE.fullmatch(one) or (one in IDS and isinstance(inner[one], list))
+               for one in inner)  # fmt: skip

@@ -58,6 +58,12 @@ def test_another_model_s_ids_are_counted_against_its_words_too() -> None:
     assert not found(flat(66, "llava", "llava-1.5-7b-hf"), "sliced_tokens")
 
 
+def test_a_question_repeated_in_the_text_has_no_tokens() -> None:
+    value = flat(11, "llava", "llava-1.5-7b-hf")
+    value[1]["llava-1.5-7b-hf"] = f"USER: {TEXT} ASSISTANT: {made.SENTENCE}"
+    assert not found(value, "sliced_tokens")
+
+
 def test_a_prompt_in_front_of_a_short_answer_is_no_known_cut() -> None:
     rows = flat(7)
     for row in rows:

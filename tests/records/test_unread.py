@@ -48,6 +48,15 @@ def test_nothing_else_is_taken_for_a_model(name: str) -> None:
     assert not unusable(made.pairs("F3")) and not unusable(made.speculation())
 
 
+def test_lists_and_objects_that_are_no_answers_are_no_models() -> None:
+    value, pairs = made.five(), made.pairs("F2")
+    for row in value["results"]:
+        row["reference"] = {"text": "A road.", "tokens": 3}
+    for row in pairs["results"]:
+        row["prompt_tokens"] = [1, 2, 3]
+    assert not unusable(value) and not unusable(pairs)
+
+
 @pytest.mark.parametrize("row", [{}, {"sample_idx": 1}])
 def test_a_row_without_an_answer_is_named(row: Any) -> None:
     value = made.five()
