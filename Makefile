@@ -25,6 +25,9 @@ types: .venv/dev.stamp
 
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.stages
+	$(BIN)/python -m benchmarks.video
+	$(BIN)/python -m benchmarks.events
+	$(BIN)/python -m benchmarks.preprocessing
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.again
 	$(BIN)/python -m benchmarks.drafting
@@ -35,7 +38,8 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
 	$(BIN)/python -m benchmarks.growth
-	$(BIN)/python -m benchmarks.table
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.table --write
 
 checkpoints: .venv/run.stamp
 	$(BIN)/python -m engine.demo.train
@@ -53,6 +57,6 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.venv/dev.stamp: .venv/run.stamp requirements-dev.txt
+.venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-ray.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@

@@ -1,8 +1,8 @@
 """The engine's speed on the demo checkpoints, beside what it is compared with, in one run.
 
 `python -m benchmarks.stages`: three models on one sample (total, first token, peak memory), the
-own decode loop against generate(), features read from disk against features computed, event
-images drawn at once against a loop over events.  Medians; the cache is a temporary folder.
+own decode loop against generate(), features read from disk against features computed.  Medians;
+the cache is a temporary folder.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ def _measure() -> dict[str, Any]:
         [_seconds(lambda: [run(adapter) for adapter in adapters]) for _ in range(REPEAT)]
     )
     figures["models"] = {adapter.info.name: _model(run, adapter) for adapter in adapters}
-    figures["events_to_images"] = _events(sample)
     return figures
 
 
@@ -106,27 +105,6 @@ def _model(run: Callable[..., Any], adapter: Any) -> dict[str, Any]:
         "features_read_ms": spread(cached),
         "tokens_per_s": round(refreshed.tokens_per_s, 1),
     }
-
-
-def _events(sample: Any) -> dict[str, Any]:
-    from engine.media import events
-
-    stream = events.read(sample.events)
-    drawn = [1000 * _seconds(lambda: events.render(stream)) for _ in range(REPEAT)]
-    loop = 1000 * _seconds(lambda: _loop(stream))
-    return {"events": len(stream), "drawn_ms": spread(drawn), "loop_ms": round(loop, 1)}
-
-
-def _loop(stream: Any) -> None:
-    import numpy as np
-
-    size = len(stream) // 5
-    for part in range(5):
-        image = np.full((stream.height, stream.width, 3), 255, dtype=np.uint8)
-        last = len(stream) if part == 4 else (part + 1) * size
-        for index in range(part * size, last):
-            colour = (255, 0, 0) if stream.p[index] else (0, 0, 255)
-            image[stream.y[index], stream.x[index]] = colour
 
 
 def _seconds(work: Callable[[], Any]) -> float:

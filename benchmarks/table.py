@@ -1,10 +1,12 @@
 """All kept figures as Markdown: what, against what, how much, how to repeat it.
 
 `python -m benchmarks.table` reads every JSON file in benchmarks/results.  A file takes part by
-"rows", each with what, against, ratio and repeat, and target where there is one (a ratio of 1 is as
-fast as what it stands against, more is faster); and by "lines", as growth.py writes them.
+rows (its own, or those that ratios.py makes of it), each with what, against, ratio and repeat, and
+target where there is one (a ratio of 1 is as fast as what it stands against, more is faster); and
+by "lines", as growth.py writes them.  `--write` puts what it prints into docs/speed.md, below the
+line that says so.
 
-Boundary: reads and prints; measures nothing.
+Boundary: reads, prints and writes that one page; measures nothing.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import RESULTS
+from benchmarks.ratios import rows
 
 # The order of the table; a file with another name comes after these.
 ORDER = (
-    *("video", "preprocessing", "stages", "decoding", "again", "drafting", "batches"),
+    *("video", "events", "preprocessing", "stages", "decoding", "again", "drafting", "batches"),
     *("app", "growth"),
 )
 ROW = ("what", "against", "ratio", "repeat")
@@ -28,9 +31,16 @@ GROWTH = ("what", "grows with", "measured", "per 1,000", "off the line", "how to
 LINE = ("what", "of", "points_ms", "per_1000_ms", "departure_share", "repeat")
 
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
+BELOW = "<!-- Below this line: python -m benchmarks.table -->\n"
+
+
 def main() -> None:
-    found = read(RESULTS)
-    print(markdown(found), end="")
+    text = markdown(read(RESULTS))
+    if sys.argv[1:] == ["--write"]:
+        head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
+        PAGE.write_text(f"{head}{BELOW}\n{text}", encoding="utf-8")
+    print(text, end="")
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
@@ -53,7 +63,7 @@ def _parts(
     kept: dict[str, dict[str, Any]], part: str, fields: Sequence[str]
 ) -> Iterable[dict[str, Any]]:
     for name, content in kept.items():
-        for row in content.get(part, []):
+        for row in rows(name, content) if part == "rows" else content.get(part, []):
             if lacking := next((field for field in fields if field not in row), None):
                 sys.exit(f"{name}.json: one of its {part} has no {lacking!r}: measure it again.")
             yield row

@@ -7,17 +7,17 @@ what is counted are benchmark.py's, a run itself is pipeline.py's or batch_run.p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine import device, jobs, rows
 from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory, StageScopeError
 from engine.models import registry
-from engine.plan import Task
+from engine.models.checkpoint import ModelEntry
+from engine.plan import Plan, Task
 from engine.prompts import DEFAULT_QUESTION
-from engine.readiness import Ready
-from engine.types import RunRequest, RunResult
+from engine.types import RunRequest, RunResult, Sample
 
 if TYPE_CHECKING:
     from engine.models.base import Adapter
@@ -33,19 +33,18 @@ Note = Callable[[str, str], None]  # (event, sentence), for the run's journal
 class Asker:
     """Asks the models of one sitting; remembers how many samples of each fit in memory."""
 
-    ready: Ready
-    watcher: Watcher
+    plan: Plan
+    samples: Mapping[str, Sample]
+    entries: Mapping[str, ModelEntry]
+    watcher: Watcher | None
     note: Note
     fitting: dict[str, int] = field(default_factory=dict)
     remarks: dict[Task, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.plan = self.ready.writer.header.plan
-
     def missing(self, task: Task) -> str | None:
         """Why this sample cannot be shown to this model, if it cannot."""
-        kind = self.ready.entries[task.model].kind
-        return self.ready.samples[task.sample].missing.get(kind)
+        kind = self.entries[task.model].kind
+        return self.samples[task.sample].missing.get(kind)
 
     def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
         """A row per task; or no row and the smaller groups that are to be asked in their place."""
@@ -53,25 +52,25 @@ class Asker:
         if len(tasks) > most:
             return [], _parts(tasks, most)
         if len(tasks) == 1:
-            return [self._alone(tasks[0], adapter)], []
+            return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
 
-    def _alone(self, task: Task, adapter: Adapter) -> Row:
+    def alone(self, task: Task, adapter: Adapter) -> Row:
         """The row of one run; only the user's stop and a lack of storage end more than the row."""
         from engine import pipeline
 
         if reason := self.missing(task):
-            return self._failed(task, reason)
+            return self.failed(task, reason)
         try:
             request = self._request(task)
             result = pipeline.run(adapter, request, jobs.feature_cache(), self.watcher)
         except Cancelled:
             raise
         except StageScopeError as error:
-            return self._failed(task, str(error))
+            return self.failed(task, str(error))
         except Exception as error:  # whatever a model raises costs its own row
             log.exception("%s failed on %s", task.model, task.sample)
-            return self._failed(task, _told(task.model, error))
+            return self.failed(task, _told(task.model, error))
         return self._row(task, result)
 
     def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
@@ -112,7 +111,7 @@ class Asker:
 
     def _estimate(self, model: str, wanted: int, free: int) -> None:
         try:
-            one = registry.needed(self.ready.entries[model], self.plan.decode.max_new_tokens).run
+            one = registry.needed(self.entries[model], self.plan.decode.max_new_tokens).run
         except ModelUnavailable:  # its folder has gone since it was loaded
             return
         fits = wanted
@@ -128,7 +127,7 @@ class Asker:
 
     def _row(self, task: Task, found: RunResult | str) -> Row:
         if isinstance(found, str):
-            return self._failed(task, found)
+            return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
         row = rows.row(found)
@@ -142,7 +141,7 @@ class Asker:
         return [*([halved] if fits < self.plan.batch else []), *([alone] if alone else [])]
 
     def _prompt(self, task: Task) -> str:
-        return self.plan.prompt or self.ready.samples[task.sample].question or DEFAULT_QUESTION
+        return self.plan.prompt or self.samples[task.sample].question or DEFAULT_QUESTION
 
     def _cannot_be_asked(self, task: Task) -> bool:
         try:
@@ -152,14 +151,15 @@ class Asker:
         return self.missing(task) is not None
 
     def _request(self, task: Task) -> RunRequest:
-        plan, sample = self.plan, self.ready.samples[task.sample]
-        how = (plan.decode, plan.frames, plan.cache, plan.mode)
+        plan, sample = self.plan, self.samples[task.sample]
+        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
         return RunRequest(sample, task.model, self._prompt(task), *how)
 
-    def _failed(self, task: Task, reason: str) -> Row:
+    def failed(self, task: Task, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""
-        sample, entry = self.ready.samples[task.sample], self.ready.entries[task.model]
-        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=self.plan.mode)
+        sample, entry = self.samples[task.sample], self.entries[task.model]
+        mode, pixels = self.plan.mode, self.plan.pixels
+        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=mode, pixels=pixels)
         return rows.failed(request, entry, reason) | {"prompt": self._prompt(task)}
 
 

@@ -170,7 +170,9 @@ class _Batch:
 
     def _preprocess(self, member: _Member, found: Media) -> None:
         with self._stage("preprocess"):
-            prepared = self.adapter.preprocess(found, member.request.prompt)
+            asked = member.request
+            prepared = self.adapter.preprocess(found, asked.prompt, asked.pixels)
+            member.notes += pipeline.pixel_notes(self.adapter, asked)
             self.adapter.check_context(prepared, self.config.max_new_tokens)
         member.prepared = prepared
         member.record("pixels", prepared.pixels)

@@ -1,7 +1,8 @@
 """A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
 
 Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
-pipeline's; where rows are kept, the store's; who looks, the watcher's.  Nothing here grows with
+pipeline's; where rows are kept, the store's; who looks, the watcher's.  Tasks are answered in this
+process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here grows with
 the number of results.
 """
 
@@ -24,7 +25,17 @@ from engine.types import Doing
 if TYPE_CHECKING:
     from engine.models.base import Adapter
 
-__all__ = ["Alone", "Outcome", "Ready", "Watcher", "prepare", "resume", "run"]
+__all__ = [
+    "Alone",
+    "Executor",
+    "Outcome",
+    "Ready",
+    "Sitting",
+    "Watcher",
+    "prepare",
+    "resume",
+    "run",
+]
 Outcome = Literal["finished", "cancelled"]
 
 
@@ -51,12 +62,20 @@ class Alone:
         return 0.0
 
 
-def run(ready: Ready, watcher: Watcher | None = None) -> Outcome:
+class Executor(Protocol):
+    """Who answers the tasks, if it is not this process."""
+
+    def work(self, sitting: Sitting) -> None:
+        """Has every task answered that has no row yet and keeps each row; Cancelled as told."""
+        ...
+
+
+def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None = None) -> Outcome:
     """All tasks that have no row yet.  The run stays open and resumable whatever happens.
 
     StoreError when results can no longer be kept.  The summary is written when nothing is left.
     """
-    return _Benchmark(ready, watcher or Alone()).run()
+    return Sitting(ready, watcher or Alone(), executor).run()
 
 
 @dataclass
@@ -68,11 +87,12 @@ class _Streak:
 
 
 @dataclass
-class _Benchmark:
-    """The state of one sitting."""
+class Sitting:
+    """The state of one sitting; an executor takes from it what is to do, and keeps rows by it."""
 
     ready: Ready
     watcher: Watcher
+    executor: Executor | None = None
     streaks: dict[str, _Streak] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
     paused_ms: float = 0.0
@@ -80,7 +100,8 @@ class _Benchmark:
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
-        self.asker = Asker(self.ready, self.watcher, self._note)
+        samples, entries = self.ready.samples, self.ready.entries
+        self.asker = Asker(self.plan, samples, entries, self.watcher, self.note)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -88,18 +109,24 @@ class _Benchmark:
             return "finished"
         self.writer.begin()
         try:
-            for crew in self.plan.crews():
-                self._crew(crew)
+            self._work()
         except Cancelled:
-            self._note("stopped", "Cancelled; it can be resumed.")
+            self.note("stopped", "Cancelled; it can be resumed.")
             return "cancelled"
         except BaseException as error:
             with suppress(StoreError):  # a full disk has its own sentence
-                self._note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
+                self.note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
             raise
         self.writer.finish(self._summary())
-        self._note("finished", "")
+        self.note("finished", "")
         return "finished"
+
+    def _work(self) -> None:
+        if self.executor is not None:
+            self.executor.work(self)
+            return
+        for crew in self.plan.crews():
+            self._crew(crew)
 
     # One crew of models: loaded, warmed up, then asked.
     def _crew(self, crew: tuple[str, ...]) -> None:
@@ -116,12 +143,12 @@ class _Benchmark:
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
-            self._between()
+            self.between()
             self.tracker.doing(f"loading {name}")
             try:
                 adapters[name] = registry.load(self.ready.entries[name], tokens)
             except StageScopeError as error:
-                self._give_up(name, str(error))
+                self.give_up(name, str(error))
         return adapters
 
     def _warm_up(self, name: str, adapter: Adapter) -> None:
@@ -135,7 +162,7 @@ class _Benchmark:
             some = [able[n % len(able)]._replace(repeat=begin + n) for n in numbers]
             self._ask(some, {name: adapter})
 
-    def _between(self) -> None:
+    def between(self) -> None:
         """Between two pieces of work others may have the device; the next row says so."""
         if self.watcher.cancelled():
             raise Cancelled("The run was cancelled.")
@@ -143,21 +170,34 @@ class _Benchmark:
         if paused:
             self.paused_ms += paused
             self.tracker.paused(paused)
-            self._note("paused", "The device was lent to other work.", ms=round(paused, 1))
+            self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
         """Tasks of one model together, or in the smaller groups that turn out to be possible."""
         model, todo = tasks[0].model, deque([tasks])
         while todo and model not in self.given_up:
-            self._between()
+            self.between()
             some = todo.popleft()
             self.tracker.doing(_words(some))
             found, parts = self.asker.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
-            self._keep(some, found)
+            self.keep(some, found, self.paused_ms)
+            if found:
+                self.paused_ms = 0.0
 
-    def _keep(self, tasks: Tasks, found: Sequence[Row]) -> None:
-        for task, row in zip(tasks, found, strict=False):  # no row where there are smaller groups
+    def keep(
+        self,
+        tasks: Tasks,
+        found: Sequence[Row],
+        paused_ms: float = 0.0,
+        where: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Writes a row per task, or nothing where there are smaller groups.
+
+        `paused_ms`: how long the device was lent just before; `where`: the node, device and actor
+        that answered, where it was not this process.
+        """
+        for task, row in zip(tasks, found, strict=False):
             sample = self.ready.samples[task.sample]
             row |= {
                 "sequence": sample.sequence,
@@ -166,12 +206,12 @@ class _Benchmark:
                 "repeat": task.repeat,
                 "phase": task.phase,
                 "batch_asked": self.plan.batch,
-                "paused_ms": self.paused_ms,  # the device was lent just before
+                "paused_ms": paused_ms,
                 "at": header.now(),
             }
+            row |= {"where": dict(where)} if where is not None else {}
             self.writer.append(row)
         if found:
-            self.paused_ms = 0.0
             self.tracker.rows(found)
         for task, row in zip(tasks, found, strict=False):
             if not self.asker.missing(task):
@@ -182,16 +222,16 @@ class _Benchmark:
         streak.length = streak.length + 1 if error else 0
         streak.reason = error or ""
         if streak.length >= self.plan.stop_after:
-            self._give_up(
+            self.give_up(
                 model, f"{streak.length:,} failures in a row, the last one: {streak.reason}"
             )
 
-    def _give_up(self, model: str, reason: str) -> None:
+    def give_up(self, model: str, reason: str) -> None:
         self.given_up.add(model)
         self.tracker.give_up(model, reason)
-        self._note("given up", f"{model} was given up: {reason}", model=model)
+        self.note("given up", f"{model} was given up: {reason}", model=model)
 
-    def _note(self, event: str, text: str, **more: Any) -> None:
+    def note(self, event: str, text: str, **more: Any) -> None:
         self.writer.note(event, text, **more)
         if text:
             self.tracker.note(text)

@@ -6,10 +6,12 @@ whether anybody looks or not, and between two samples it lets brief jobs (a Comp
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine import benchmark, dataset
+from engine.cluster.options import ClusterOptions
 from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.plan import Plan
@@ -40,13 +42,15 @@ class BenchmarkView:
 class BenchmarkJob(Job):
     """A new run of `plan` on the dataset at `root`, or the rest of the run in `resume`.
 
-    `root` with `resume`: where the run's dataset is now; None: where it was.
+    `root` with `resume`: where the run's dataset is now; None: where it was.  `cluster`: who
+    answers in place of this process.
     """
 
     plan: Plan | None = None
     root: Path | None = None
     resume: Path | None = None
     force: bool = False
+    cluster: ClusterOptions | None = None
     folder: Path | None = None  # of the run, once it is known
     _tracker: Tracker | None = None
     _stage: str = ""
@@ -60,19 +64,30 @@ class BenchmarkJob(Job):
     def run(self) -> None:
         """Checks, then works off what is left; refusals are the job's error."""
         self.state = "loading"
-        ready = self._ready()
-        with ready.writer:
-            self.folder, self._tracker = ready.writer.folder, ready.tracker
-            self.state = "running"
-            outcome = benchmark.run(ready, self)
+        with self._executor() as executor:
+            ready = self._ready()
+            with ready.writer:
+                self.folder, self._tracker = ready.writer.folder, ready.tracker
+                self.state = "running"
+                outcome = benchmark.run(ready, self, executor)
         self.state = "done" if outcome == "finished" else "cancelled"
+
+    def _executor(self) -> AbstractContextManager[benchmark.Executor | None]:
+        if self.cluster is None:
+            return nullcontext()
+        from engine.cluster.executor import ClusterExecutor
+
+        if self.plan is not None:
+            self.cluster.check(self.plan)
+        return ClusterExecutor(self.cluster, cancelled=self.cancelled)
 
     def _ready(self) -> benchmark.Ready:
         if self.resume is not None:
             return benchmark.resume(self.resume, self.root, self.force)
         if self.plan is None or self.root is None:
             raise BadInput("A new run needs a plan and a dataset: choose models and samples.")
-        return benchmark.prepare(self.plan, dataset.read(self.root), self.folder)
+        elsewhere = self.cluster is not None
+        return benchmark.prepare(self.plan, dataset.read(self.root), self.folder, elsewhere)
 
     def stage(self, name: Doing) -> None:
         self._stage = name

@@ -22,7 +22,7 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
-from engine.types import Ran, RunResult
+from engine.types import Pixels, Ran, RunResult
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 FORMAT = 2  # 1 did not name the backend
@@ -81,6 +81,7 @@ def make(
             "max_new_tokens": request.max_new_tokens,
             "runs": request.runs,
             "backend": request.backend,
+            "pixels": request.pixels,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
@@ -206,15 +207,21 @@ def stale(certificate: Mapping[str, Any]) -> bool:
 
 
 def hash_for(
-    digest: str, dtype: str, environment: Mapping[str, str], backend: Ran = "eager"
+    digest: str,
+    dtype: str,
+    environment: Mapping[str, str],
+    backend: Ran = "eager",
+    pixels: Pixels = "exact",
 ) -> str | None:
-    """The hash of the newest certificate for this checkpoint, code, device, dtype and backend.
+    """The hash of the newest certificate for checkpoint, code, device, dtype, backend and pixels.
 
     None if there is none.  The newest one decides: a failure takes back what an earlier certificate
     said.  What the model's own generate() decoded is covered whatever the decoupled way ran.
     """
     wanted = (digest, dtype, *_place(environment))
     for certificate in kept():
+        if certificate["request"].get("pixels") != pixels:
+            continue
         found = [] if stale(certificate) else list(_named(certificate))
         named = {who: good for who, ran, good in found if backend in (ran, "generate")}
         if wanted in named:
@@ -224,8 +231,8 @@ def hash_for(
 
 def of(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result's model as it ran, or None."""
-    model = result.model
-    return hash_for(model.digest, model.precision, result.environment, result.backend)
+    model, pixels = result.model, result.request.pixels
+    return hash_for(model.digest, model.precision, result.environment, result.backend, pixels)
 
 
 def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, bool]]:

@@ -25,7 +25,8 @@ from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-_UNUSED = "The MP4 is shown and the pictures beside it are not: drop one or the other."
+CLIP_SUFFIXES = (".mp4", ".mkv", ".ts")
+_UNUSED = "The clip is shown and the pictures beside it are not: drop one or the other."
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,11 @@ def find(dataset: Dataset, wanted: str) -> Sample:
 def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
     """One sample of files that a user gave: (the name he knows, where it was saved).
 
-    An MP4, a raw .npy and any number of PNG or JPEG files, which are event images if the flag
+    A clip, a raw .npy and any number of PNG or JPEG files, which are event images if the flag
     says so.  BadInput for other kinds and for two of what there can be one of.
     """
     if not files:
-        raise BadInput("No files were given: drop an MP4, PNG or JPEG images or a raw .npy.")
+        raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
     fields: dict[str, list[tuple[str, Path]]] = {"mp4": [], "events": [], "images": []}
     for name, path in files:
         fields[_field(name)].append((name, path))
@@ -116,8 +117,8 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
     shown = pictures if event_images else ()
     missing = {
         "events": "" if raw or shown else "No event images or raw .npy were given: add them.",
-        "video": "" if mp4 or len(frames) > 1 else "No MP4 and no images in order were given.",
-        "image": "" if mp4 or frames else "No MP4 and no image were given: add one.",
+        "video": "" if mp4 or len(frames) > 1 else "No clip and no images in order were given.",
+        "image": "" if mp4 or frames else "No clip and no image were given: add one.",
     }
     return Sample(
         id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
@@ -135,9 +136,11 @@ def _field(name: str) -> str:
     suffix = Path(name).suffix.lower()
     if suffix in IMAGE_SUFFIXES:
         return "images"
-    if suffix not in (".mp4", ".npy"):
-        raise BadInput(f"{quoted(name)} is of no known kind: give .mp4, .png, .jpg or .npy files.")
-    return "mp4" if suffix == ".mp4" else "events"
+    if suffix not in (*CLIP_SUFFIXES, ".npy"):
+        raise BadInput(
+            f"{quoted(name)} is of no known kind: give .mp4, .mkv, .ts, .png, .jpg or .npy files."
+        )
+    return "mp4" if suffix in CLIP_SUFFIXES else "events"
 
 
 def _folder(root: Path) -> Path:

@@ -9,6 +9,8 @@ import os
 import platform
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import settings
@@ -110,6 +112,7 @@ def environment(device: torch.device) -> dict[str, str]:
     return {
         "device": str(device),
         "hardware": hardware,
+        "processor": processor(),
         "threads": str(torch.get_num_threads()),
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
@@ -117,3 +120,12 @@ def environment(device: torch.device) -> dict[str, str]:
         "transformers": transformers.__version__,
         "system": platform.system(),
     }
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """What the processor calls itself, or its architecture."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text(errors="replace").splitlines() if cpu.is_file() else []
+    named = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")
+    return named or platform.processor() or platform.machine()

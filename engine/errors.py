@@ -13,6 +13,7 @@ StageScopeError
 ├── NotFinite               a model's logits are no numbers
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
 ├── StoreError              a run folder cannot be read, written or resumed
+├── ClusterError            a Ray cluster cannot be reached, does not fit, or has left
 └── Cancelled               the user stopped the run
 
 Boundary: this file imports nothing; every other module may import it.
@@ -69,6 +70,10 @@ class CacheError(StageScopeError):
 
 class StoreError(StageScopeError):
     """A run folder cannot be read, written or resumed."""
+
+
+class ClusterError(StageScopeError):
+    """Work cannot be handed out to a Ray cluster, or not any more."""
 
 
 class Cancelled(StageScopeError):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from engine.places import device_of, place_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
@@ -43,13 +44,16 @@ TEXTS = ("text", "reference", "prompt")
 def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     """All results of the runs, in their order.  Without answers: no texts and no token times.
 
-    label       the model, with its run's id where two runs have results of one model
+    label       the model, with its run's id where two runs have results of one model, and with
+                the device where a run has results from devices of different types
     group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
                 or after a pause
     batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
                 batch_cached are of all of them
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
+    device      the type of device that answered, and whether it was shared; node, actor: where,
+                for results of a cluster
     token_ms    times of the new tokens since the run's start, an array per result
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
@@ -77,7 +81,8 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
-    state = ["group", "cached", "forced", "mode", "stop", "error", "verified", "truth"]
+    state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
+    state += ["device", "node", "actor"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
@@ -100,8 +105,16 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
     values += [row.get("phase"), _group(row), cached]
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
-    values += [row.get("mode"), row.get("stop"), row.get("error") or "", row.get("verified")]
+    values += [
+        row.get("mode"),
+        row.get("pixels") or "exact",
+        row.get("stop"),
+        row.get("error") or "",
+        row.get("verified"),
+    ]
     values.append(_mapping(row.get("truth")))
+    values.append(device_of(row))
+    values += [str(place_of(row).get(name) or "") for name in ("node", "actor")]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
@@ -151,12 +164,26 @@ def _times(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The model alone where that says enough."""
+    """The model alone where that says enough; fast pixels are always said."""
     models: pd.Series[str] = table["model"].astype(str)
+    models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
     pairs = table[["model", "number"]].drop_duplicates()
-    if not pairs["model"].duplicated().any():
-        return models
-    return models + " · " + _run_names(table, ids)
+    if pairs["model"].duplicated().any():
+        models = models + " · " + _run_names(table, ids)
+    return models + _device_names(table)
+
+
+def _device_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Nothing where a model of a run has one type of device: else times of several would meet."""
+    import pandas as pd
+
+    devices: pd.Series[str] = table["device"].fillna("").astype(str)
+    known = table.assign(device=devices)[devices != ""]
+    types = known.groupby(["model", "number"])["device"].nunique()
+    several = set(types[types > 1].index)
+    places = zip(table["model"], table["number"], devices, strict=True)
+    names = [f" · {here or 'no device'}" if (m, n) in several else "" for m, n, here in places]
+    return pd.Series(names, index=table.index, dtype="object")
 
 
 def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:

@@ -121,6 +121,13 @@ def prepare(cache: FeatureCache | None) -> None:
         cache.prepare()
 
 
+def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
+    """What a result says where pixels were not made as it was asked."""
+    if request.pixels == "exact" or adapter.has_fast_pixels:
+        return ()
+    return ("Fast pixels do not know this image processor: its own are used.",)
+
+
 class _Run:
     """The state of one run: its clock, its tokens, its notes."""
 
@@ -160,11 +167,13 @@ class _Run:
     # stage 2
     def preprocess(self, found: Media) -> Prepared:
         with self._stage("preprocess"):
-            prepared = self.reuse.words(found, self.request.prompt)
+            setting, prompt = self.request.pixels, self.request.prompt
+            prepared = self.reuse.words(found, prompt, setting)
             if prepared is None:
-                prepared = self.adapter.preprocess(found, self.request.prompt)
+                prepared = self.adapter.preprocess(found, prompt, setting)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
+        self.notes += pixel_notes(self.adapter, self.request)
         if self.reuse.prefix is None:
             self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
-from engine.types import FRAME_RULES, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, PIXELS, CachePolicy, DecodeConfig, Mode, Pixels
 
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -50,6 +50,7 @@ class Plan:
     frames: str = "arange"
     mode: Mode = "decoupled"
     stop_after: int = STOP_AFTER
+    pixels: Pixels = "exact"
     batch: int = 1
 
     def __post_init__(self) -> None:
@@ -65,6 +66,7 @@ class Plan:
         _among("cache", self.cache, ("use", "refresh", "off"))
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
+        _among("pixels", self.pixels, PIXELS)
         _within("batch", self.batch, 1, MAX_BATCH)
         self._check_batch()
         if self.planned > MAX_RESULTS:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.places import device_of
 from engine.types import STAGES
 
 WINDOW = 200
@@ -41,6 +42,23 @@ class Live:
     failed: int
     medians: Mapping[str, float]
     given_up: str = ""
+    device: str = ""  # whose medians these are, where several types of devices have answered
+
+
+@dataclass(frozen=True)
+class WorkerView:
+    """A worker of a cluster as it stands.  `type` is what times depend on, `shares` what other
+    workers use at the same time, `per_s` its measured results a second of late."""
+
+    id: str
+    node: str
+    device: str
+    type: str
+    shares: tuple[str, ...]
+    state: str
+    ended: bool
+    done: int
+    per_s: float | None
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,7 @@ class Progress:
     models: tuple[Live, ...]
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
+    workers: tuple[WorkerView, ...] = ()  # none where this process does the work itself
 
 
 @dataclass
@@ -64,26 +83,35 @@ class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    values: dict[int, dict[str, deque[float]]] = field(default_factory=dict)  # by batch size
+    # By the type of device that answered, and by batch size.
+    values: dict[str, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
-    def of_size(self, batch: int) -> dict[str, deque[float]]:
-        if batch not in self.values:
-            self.values[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
-        return self.values[batch]
+    def of(self, device: str, batch: int) -> dict[str, deque[float]]:
+        sizes = self.values.setdefault(device, {})
+        if batch not in sizes:
+            sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
+        return sizes[batch]
+
+    def device(self) -> str:
+        """The type of device with the most results of late; "" if there are none."""
+        return max(self.values, key=lambda name: _seen(self.values[name]), default="")
 
     def medians(self) -> dict[str, float]:
-        """Those of single runs, and those of the batches of the commonest size beside them."""
-        sizes = sorted((size for size in self.values if size > 1), key=self._seen)
-        shown = [*sizes[-1:], *([1] if 1 in self.values else [])]
+        """Of that type of device alone: those of single runs, and those of the batches of the
+        commonest size beside them."""
+        found = self.values.get(self.device(), {})
+        sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
+        shown = [*sizes[-1:], *([1] if 1 in found else [])]
         return {
             name: statistics.median(values)
             for size in shown
-            for name, values in self.values[size].items()
+            for name, values in found[size].items()
             if values
         }
 
-    def _seen(self, batch: int) -> tuple[int, int]:
-        return len(self.values[batch]["batch"]), batch
+
+def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
+    return sum(len(values["new_tokens"]) for values in sizes.values())
 
 
 class Tracker:
@@ -99,6 +127,7 @@ class Tracker:
         self._ends: deque[tuple[float, int]] = deque(maxlen=RATED)
         self._paused_ms = 0.0
         self._current = ""
+        self._workers: tuple[WorkerView, ...] = ()
         self._start: float | None = None
         self._lock = threading.Lock()
 
@@ -112,6 +141,10 @@ class Tracker:
 
     def doing(self, words: str) -> None:
         self._current = words
+
+    def crew(self, workers: tuple[WorkerView, ...]) -> None:
+        """The workers of a cluster, as they stand now."""
+        self._workers = workers
 
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """New rows that ended together: one, or those of a batch."""
@@ -143,7 +176,7 @@ class Tracker:
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            kept = model.of_size(int(found.get("batch", 1)))
+            kept = model.of(device_of(row), int(found.get("batch", 1)))
             for name, value in found.items():
                 kept[name].append(value)
 
@@ -163,6 +196,7 @@ class Tracker:
                 models=tuple(self._live(name) for name in self._models),
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
+                workers=self._workers,
             )
 
     def _share(self) -> int:
@@ -184,7 +218,8 @@ class Tracker:
 
     def _live(self, name: str) -> Live:
         model = self._models[name]
-        return Live(name, model.done, model.failed, model.medians(), model.given_up)
+        device = model.device() if len(model.values) > 1 else ""
+        return Live(name, model.done, model.failed, model.medians(), model.given_up, device)
 
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:

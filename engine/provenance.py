@@ -29,20 +29,40 @@ def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
     reading a thousand recordings would take as long as a run.  It does not depend on the root."""
     total = hashlib.blake2b(digest_size=16)
     for sample in samples:
-        text = json.dumps(_fields(root, sample), sort_keys=True)
-        total.update(text.encode() + b"\n")
+        total.update(_text(root, sample) + b"\n")
     return DatasetIdentity(str(root), total.hexdigest())
 
 
+def describe_samples(root: Path, samples: Sequence[Sample]) -> list[str | None]:
+    """A digest of each sample by itself; None where one of its files is not on this machine."""
+    return [
+        hashlib.blake2b(_text(root, sample), digest_size=8).hexdigest() if is_here(sample) else None
+        for sample in samples
+    ]
+
+
+def is_here(sample: Sample) -> bool:
+    """Whether every file of the sample is on this machine."""
+    return all(path.is_file() for path in files_of(sample))
+
+
+def files_of(sample: Sample) -> list[Path]:
+    """The files that a sample is made of."""
+    found = [*sample.event_images, *sample.frames, *sample.images]
+    return found + [path for path in (sample.events, sample.mp4) if path is not None]
+
+
+def _text(root: Path, sample: Sample) -> bytes:
+    return json.dumps(_fields(root, sample), sort_keys=True).encode()
+
+
 def _fields(root: Path, sample: Sample) -> dict[str, Any]:
-    files = [*sample.event_images, *sample.frames, *sample.images]
-    files += [path for path in (sample.events, sample.mp4) if path is not None]
     return {
         "id": sample.id,
         "question": sample.question,
         "reference": sample.reference,
         "truth": dict(sample.truth),
-        "files": sorted(_name_and_size(root, path) for path in files),
+        "files": sorted(_name_and_size(root, path) for path in files_of(sample)),
     }
 
 

@@ -23,27 +23,35 @@ from engine.types import Sample
 
 @dataclass(frozen=True)
 class Ready:
-    """A run that is open for writing and has all it needs: close the writer when it is over."""
+    """A run that is open for writing and has all it needs: close the writer when it is over.
+
+    `root` is where its dataset is now.
+    """
 
     writer: Writer
     samples: Mapping[str, Sample]
     entries: Mapping[str, ModelEntry]
     tracker: Tracker
+    root: Path
 
 
-def prepare(plan: Plan, found: dataset.Dataset, folder: Path | None = None) -> Ready:
+def prepare(
+    plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
+) -> Ready:
     """A new run of this plan, in `folder` or a new one of the settings' runs folder.
 
+    `elsewhere`: other processes will load the models, so that their memory is not asked for here.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
-    _refuse_hopeless(plan, samples, entries)
+    _refuse_hopeless(plan, samples, entries, elsewhere)
     header = _header(plan, found.root, samples, entries)
     place = folder or settings.load().runs_dir / header.id
     writer = store.create(header, place)
     writer.note("started", f"{plan.planned:,} results are planned.")
-    return Ready(writer, samples, entries, Tracker(plan.planned, plan.models))
+    tracker = Tracker(plan.planned, plan.models)
+    return Ready(writer, samples, entries, tracker, found.root)
 
 
 def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready:
@@ -73,10 +81,10 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
             "began with, start a new run, or mix the two knowingly with --force."
         )
     if settled(writer):
-        return Ready(writer, samples, entries, _tracked(writer))
+        return Ready(writer, samples, entries, _tracked(writer), found.root)
     text = "; ".join(f"forced although {change}" for change in changed)
     writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
-    return Ready(writer, samples, entries, _tracked(writer))
+    return Ready(writer, samples, entries, _tracked(writer), found.root)
 
 
 def settled(writer: Writer) -> bool:
@@ -107,10 +115,10 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
 
 
 def _refuse_hopeless(
-    plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
+    plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
 ) -> None:
     """Before anything runs: a model that is not here, or records of which none can be used."""
-    for entry in entries.values():
+    for entry in () if elsewhere else entries.values():
         if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
             raise ModelUnavailable(reason)
     reasons = [s.missing.get(e.kind) for s in samples.values() for e in entries.values()]

@@ -14,7 +14,7 @@ from engine import memory, prefixes
 from engine.models.base import Adapter
 from engine.prefixes import Prefix, Prefixes
 from engine.timing import Timeline
-from engine.types import Media, PrefixUse, Prepared, Span
+from engine.types import Media, Pixels, PrefixUse, Prepared, Span
 
 if TYPE_CHECKING:
     from transformers import DynamicCache
@@ -33,11 +33,11 @@ class Reuse:
         self._key, self._tokens = "", 0
         self._past: DynamicCache | None = None
 
-    def words(self, shown: Media, question: str) -> Prepared | None:
+    def words(self, shown: Media, question: str, setting: Pixels) -> Prepared | None:
         """The prompt without pixels, if the model has read its prefix."""
         if self._store is None:
             return None
-        prepared = self._adapter.words(shown, question)
+        prepared = self._adapter.words(shown, question, setting)
         self._key = prefixes.key(self._adapter, prepared)
         self._tokens = prefixes.tokens(self._adapter, prepared)
         self.prefix = self._store.find(self._key)

@@ -48,6 +48,7 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "mode": request.mode,
         "cache": request.cache,
         "frames": request.frames,
+        "pixels": request.pixels,
         "shown": result.shown,
         "decode_config": vars(request.decode),
         "backend": {"asked": request.decode.backend, "ran": result.backend},
@@ -118,6 +119,7 @@ def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[st
         "sample": request.sample.id,
         "prompt": request.prompt,
         "mode": request.mode,
+        "pixels": request.pixels,
         "error": error,
     }
 

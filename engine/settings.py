@@ -1,4 +1,5 @@
-"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads.
+"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads, and
+where a Ray cluster is.
 
 Boundary: reads the environment and one file, touches nothing else.  An environment variable wins
 over `stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which wins over
@@ -30,12 +31,14 @@ VARIABLES = {
     "threads": "STAGESCOPE_THREADS",
     "cache_limit_mb": "STAGESCOPE_CACHE_LIMIT_MB",
     "prefix_limit_mb": "STAGESCOPE_PREFIX_LIMIT_MB",
+    "ray_address": "STAGESCOPE_RAY_ADDRESS",
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings.  `datasets` are roots offered in the app; device "auto" means detect."""
+    """All settings.  `datasets` are roots offered in the app; device "auto" means detect;
+    `ray_address` is that of a cluster for dataset runs, HOST:PORT or "auto", "" for none."""
 
     cache_dir: Path
     runs_dir: Path
@@ -45,6 +48,7 @@ class Settings:
     threads: int
     cache_limit_mb: int
     prefix_limit_mb: int
+    ray_address: str = ""
 
     @property
     def demo_dir(self) -> Path:
@@ -82,6 +86,7 @@ def load() -> Settings:
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
         prefix_limit_mb=_whole("prefix_limit_mb", _get(table, "prefix_limit_mb", 2048), 10**9),
+        ray_address=str(_get(table, "ray_address", "")).strip(),
     )
 
 

@@ -25,6 +25,7 @@ CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
 Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
+Pixels = Literal["exact", "fast"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
 Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
@@ -33,6 +34,7 @@ Stop = Literal["eos", "length", "cancelled"]
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
 BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
 FRAME_RULES = ("arange", "spread", "linspace")
+PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
 
@@ -149,6 +151,7 @@ class RunRequest:
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
+    pixels: Pixels = "exact"
     prefix: bool = False  # go on from a prompt's beginning that was read before; never measured
 
     def __post_init__(self) -> None:
@@ -157,6 +160,7 @@ class RunRequest:
             ("frames", self.frames, FRAME_RULES),
             ("cache", self.cache, ("use", "refresh", "off")),
             ("mode", self.mode, ("decoupled", "hooked")),
+            ("pixels", self.pixels, PIXELS),
         ):
             _among(name, value, allowed)
         self._check_prefix()
@@ -172,12 +176,16 @@ class RunRequest:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S]."""
+    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S].
+
+    `setting` says how the pixels were made; features of one setting are none of the other.
+    """
 
     pixels: torch.Tensor
     input_ids: torch.Tensor
     digest: str
     context_tokens: int
+    setting: Pixels = "exact"
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,18 @@ on when the page changes and when the browser closes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from engine.benchmark_job import BenchmarkJob
+from engine.cluster.options import ClusterOptions
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui import cards, front, links, runs
-from ui.bench import kept, watch
+from ui.bench import crew, kept, watch
 from ui.bench.choice import Choice, choose, words
 from ui.following import Followed
 from ui.text import escape
@@ -45,13 +47,15 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
         )
         st.button("Cancel", key="benchmark_cancel", on_click=RUN.cancel, disabled=not live)
         if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
-            st.button("Resume", key="benchmark_go_on", on_click=resume, args=(shown.folder, False))
+            go_on = partial(resume, cluster=choice.cluster)
+            st.button("Resume", key="benchmark_go_on", on_click=go_on, args=(shown.folder, False))
         if not live:
             planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
             cards.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
-        RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root))
+        cluster = choice.cluster
+        RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root, cluster=cluster))
         st.rerun()
 
 
@@ -66,24 +70,25 @@ def others(shown: BenchmarkJob | None) -> None:
             st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
 
 
-def resume(folder: Path, force: bool) -> None:
-    RUN.start(BenchmarkJob(resume=folder, force=force))
+def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
+    RUN.start(BenchmarkJob(resume=folder, force=force, cluster=cluster))
 
 
 def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
     """The run as it stands, looked at again and again until it has ended."""
-    live = not job.ended
+    live, known = not job.ended, job.folder is not None
 
     @st.fragment(run_every=LOOK_S if live else None)
     def look() -> None:
         view = job.view()
-        if live and view.ended:
+        if live and (view.ended or (view.folder is not None) != known):
             st.rerun()
         watch.draw(view, labels)
 
     st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
+        crew.places(job.folder, job.cluster is not None, live)
         cards.small(f"Kept in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
@@ -92,7 +97,9 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
         )
 
 
-def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry]) -> None:
+def show(
+    shown: BenchmarkJob | None, entries: Sequence[ModelEntry], cluster: ClusterOptions | None
+) -> None:
     """The run of this visit, or what to do; below it what is not finished."""
     labels = {entry.name: entry.label for entry in entries}
     if shown is not None:
@@ -108,7 +115,7 @@ def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry]) -> None:
         st.code(COMMAND, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    kept.listed(busy, resume)
+    kept.listed(busy, partial(resume, cluster=cluster))
 
 
 def main() -> None:
@@ -128,7 +135,7 @@ def main() -> None:
     )
     shown = RUN.shown()
     buttons(choice, shown)
-    show(shown, entries)
+    show(shown, entries, choice.cluster)
 
 
 front.through_app()

@@ -41,8 +41,9 @@ class Choice:
         if self.sample is None:
             return []
         k = self.knobs
-        how = (k.decode, k.frames, k.cache, k.mode, k.prefix)
-        return [RunRequest(self.sample, model.name, self.question, *how) for model in self.models]
+        how = (k.decode, k.frames, k.cache, k.mode, k.pixels, k.prefix)
+        names = [model.name for model in self.models]
+        return [RunRequest(self.sample, name, self.question, *how) for name in names]
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:

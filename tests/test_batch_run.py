@@ -173,10 +173,10 @@ def test_a_fault_of_a_reader_costs_its_own_sample(
 ) -> None:
     preprocess = one_adapter.preprocess
 
-    def odd(media: Any, question: str) -> Any:
+    def odd(media: Any, question: str, *more: Any) -> Any:
         if question == QUESTIONS[0]:
             raise ZeroDivisionError("odd picture")
-        return preprocess(media, question)
+        return preprocess(media, question, *more)
 
     monkeypatch.setattr(one_adapter, "preprocess", odd)
     found = batch_run.run(one_adapter, requests(one_adapter, samples), None)

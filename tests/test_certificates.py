@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,18 @@ def test_another_checkpoint_dtype_or_device_is_unverified(
 ) -> None:
     certificates.keep(certificate())
     assert certificates.hash_for(digest, dtype, place) is None
+
+
+def test_pixels_of_one_setting_prove_nothing_about_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    certificates.keep(certificate())
+    assert certificates.hash_for("d1", "float32", HERE, pixels="fast") is None
+    monkeypatch.setitem(globals(), "REQUEST", replace(REQUEST, pixels="fast"))
+    fast = certificate()
+    certificates.keep(fast)
+    assert certificates.hash_for("d1", "float32", HERE, pixels="fast") == fast["hash"]
+    assert certificates.hash_for("d1", "float32", HERE) not in (None, fast["hash"])
 
 
 def test_a_failed_verification_verifies_nobody_and_takes_back_an_earlier_one() -> None:

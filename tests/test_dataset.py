@@ -370,6 +370,7 @@ def test_own_files(tmp_path: Path) -> None:
     sample = dataset.own([("trip.MP4", clip), ("rec.npy", raw)])
     assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
     assert sample.id == "trip.MP4, rec.npy"
+    assert [dataset.own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
     frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
     sample = dataset.own(frames)
     assert sample.images == (tmp_path / "b", tmp_path / "a")

@@ -48,6 +48,47 @@ def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     assert len(twice) == 4 and all("(" in label for label in twice)
 
 
+EPYC = {"device": "cpu", "processor": "EPYC", "threads": "1"}
+H200 = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "1"}
+
+
+def test_types_of_devices_never_share_a_label(tmp_path: Path) -> None:
+    where = {"node": "n1", "actor": "x", "type": "H200", "shares": []}
+    rows = [
+        fabricate.row(environment=EPYC),
+        fabricate.row(sample="s1", environment=H200, where=where),
+        fabricate.row(sample="s2", environment=H200, where=where | {"shares": ["device"]}),
+        fabricate.failed(sample="s3") | {"where": where},
+        fabricate.failed(sample="s4"),
+        fabricate.row("other", environment=EPYC),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    names = ["EPYC, 1 thread", "H200", "H200, shared device", "H200", "no device"]
+    assert list(table["label"]) == [*(f"{fabricate.row()['model']} · {n}" for n in names), "other"]
+    assert table["node"].tolist() == ["", "n1", "n1", "n1", "", ""]
+    assert set(measured(table)["label"].value_counts()) == {1}
+
+
+def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(environment=EPYC, where=7),
+        fabricate.row(sample="s1", environment=EPYC, where={"node": ["a"], "shares": "x"}),
+        fabricate.row(sample="s2", environment=None),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert labels(table) == [fabricate.row()["model"]]
+
+
+def test_fast_pixels_are_never_taken_for_exact_ones(tmp_path: Path) -> None:
+    """One model in two settings has two labels, in one run or several."""
+    exact = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
+    rows = [fabricate.row("ll") | {"pixels": "fast"}, fabricate.failed("ll") | {"pixels": "fast"}]
+    fast = fabricate.run(tmp_path / "b", rows)
+    assert labels(frame([exact, fast])) == ["ev", "vl", "ll · fast pixels"]
+    again = fabricate.run(tmp_path / "c", [fabricate.row("ev") | {"pixels": "fast"}])
+    assert labels(frame([exact, again]))[-1] == f"ev · fast pixels · {again.id}"
+
+
 def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
     rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
     table = frame([fabricate.run(tmp_path / "r", rows)])

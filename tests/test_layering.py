@@ -43,7 +43,9 @@ FORBIDDEN = {
     "engine/store.py": {"pipeline", "jobs", "models", "media", "benchmark", "frame", "report"},
     "engine/frame.py": {"pipeline", "jobs", "models", "media", "benchmark", "rows", "report"},
     "engine/stats.py": {"pipeline", "jobs", "models", "media", "store", "frame", "report"},
-    "engine/benchmark.py": {"report", "cli", "benchmark_job", "run_job"},
+    "engine/benchmark.py": {"report", "cli", "benchmark_job", "run_job", "cluster"},
+    "engine/cluster/dispatch.py": {"benchmark", "pipeline", "jobs", "models", "store", "cli"},
+    "engine/cluster/worker.py": {"benchmark", "store", "cli", "report"},
     "engine/report/findings.py": {"pipeline", "jobs", "models", "media", "benchmark", "cli"},
 }
 
@@ -108,10 +110,16 @@ def test_only_the_cache_knows_diskcache() -> None:
     assert knowing == {"cache.py"}
 
 
+def test_only_the_hub_and_its_door_know_ray() -> None:
+    knowing = {path.name for path in files("engine", "ui", "pages") if "ray" in roots(path)}
+    assert knowing == {"hub.py", "joining.py"}
+
+
 @pytest.mark.parametrize(
     "module",
     [
         "engine",
+        "engine.cluster.executor",
         "engine.imported_report",
         "engine.dataset",
         "engine.run_job",
@@ -123,7 +131,7 @@ def test_only_the_cache_knows_diskcache() -> None:
     ],
 )
 def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
-    heavy = ("torch", "streamlit", "pandas", "altair")
+    heavy = ("torch", "streamlit", "pandas", "altair", "ray")
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True

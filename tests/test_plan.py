@@ -88,6 +88,7 @@ def test_json_gives_the_same_plan() -> None:
         ("cache", "on", "cache is 'on'"),
         ("mode", "both", "mode is 'both'"),
         ("frames", "all", "frames is 'all'"),
+        ("pixels", "soft", "pixels is 'soft'"),
         ("prompt", " ", "question is empty"),
         ("batch", 0, "batch is 0"),
         ("batch", 10**6, "batch is 1,000,000"),

@@ -29,6 +29,17 @@ def test_counts_medians_and_failures() -> None:
     assert view.per_s and view.left_s is not None
 
 
+def test_types_of_devices_never_meet_in_a_median() -> None:
+    tracker = Tracker(10, ["ev"])
+    slow, fast = {"device": "cpu", "processor": "EPYC"}, {"device": "cuda:0", "hardware": "H200"}
+    for load in (1.0, 3.0):
+        tracker.rows([fabricate.row(stages={"load": load, "vision": 1.0}, environment=fast)])
+    assert tracker.view().models[0].device == ""
+    tracker.rows([fabricate.row(stages={"load": 900.0, "vision": 1.0}, environment=slow)])
+    (live,) = tracker.view().models
+    assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
+
+
 def test_a_cached_stage_enters_no_median() -> None:
     row = fabricate.row(stages={"load": 4, "preprocess": 2, "vision": 1}, cached_ms=10.0)
     found = progress.live_figures(row)
@@ -43,7 +54,8 @@ def test_nothing_grows_with_the_run() -> None:
         tracker.note("x")
     view = tracker.view()
     assert view.models[0].done == 2000 and len(view.failures) == len(view.notes) == 50
-    (values,) = tracker._models["ev"].values.values()
+    (sizes,) = tracker._models["ev"].values.values()
+    (values,) = sizes.values()
     assert all(len(kept) <= progress.WINDOW for kept in values.values())
 
 

@@ -170,7 +170,10 @@ def test_a_cold_runs_prefix_says_so(adapter: Adapter, sample: Sample, store: Pre
     assert any("cold" in note for note in ask(adapter, sample, SECOND, store).notes)
 
 
-@pytest.mark.parametrize("change", ["sample", "dtype", "frames", "code", "processor", "prompt"])
+CHANGES = ("sample", "dtype", "frames", "code", "processor", "prompt", "pixels")
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_another_prefix_is_never_met(
     change: str, adapter: Adapter, store: Prefixes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +187,7 @@ def test_another_prefix_is_never_met(
         monkeypatch.setattr(adapter, "_processor", "other")
     elif change == "prompt":
         monkeypatch.setattr(type(adapter), "prompt", "Look! USER: <video>\n{question} ASSISTANT:")
-    options = {"frames": "spread"} if change == "frames" else {}
+    options = {"frames": {"frames": "spread"}, "pixels": {"pixels": "fast"}}.get(change, {})
     again = ask(adapter, other if change == "sample" else sample, SECOND, store, **options)
     assert again.prefix.state == "kept" and len(store) == 2
 

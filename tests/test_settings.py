@@ -33,6 +33,15 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert found.models_file.name == "models.toml" and found.models_file.is_file()
 
 
+def test_a_cluster_is_named_by_its_address(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("")
+    assert settings.load().ray_address == ""
+    file.write_text('ray_address = "head:6379"\n')
+    assert settings.load().ray_address == "head:6379"
+    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", " auto ")
+    assert settings.load().ray_address == "auto"
+
+
 def test_environment_over_file_over_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text('device = "cuda"\nthreads = 1\ndatasets = ["/a", "/b"]\n')
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")

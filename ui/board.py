@@ -88,7 +88,7 @@ def _how(request: RunRequest) -> str:
     decoding = "greedy" if d.greedy else f"sampled ({chosen})"
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
-        f"feature cache {request.cache}, {request.mode}"
+        f"feature cache {request.cache}, {request.mode}, {request.pixels} pixels"
         f"{', going on from the last question' if request.prefix else ''}"
     )
 

@@ -53,6 +53,7 @@ FORMULAS = {
     "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
 }
+FAST_HELP = "Pictures were resized by the fast setting: some pixels are a grey level or two off."
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -264,4 +265,6 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
         found.append(("compiled", "blue", COMPILED_HELP))
     if result.request.mode == "hooked":
         found.append(("hooked", "violet", HOOKED_HELP))
+    if result.request.pixels == "fast":
+        found.append(("fast pixels", "violet", FAST_HELP))
     return found

@@ -1,4 +1,4 @@
-"""The settings of a run as widgets: how to decode, which frames, the cache, the mode.
+"""The settings of a run as widgets: how to decode, which frames, the cache, the mode, pixels.
 
 Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key.
 """
@@ -18,6 +18,7 @@ from engine.types import (
     CachePolicy,
     DecodeConfig,
     Mode,
+    Pixels,
 )
 
 FRAME_WORDS = {
@@ -36,6 +37,11 @@ BACKEND_HELP = (
     "How tokens after the first are computed. Eager: operation by operation. Compiled: as one "
     "program, which is made once per model (seconds to a minute, before the run's clock starts, "
     "and kept on disk). Auto: compiled on CUDA, eager elsewhere. The result says which ran."
+)
+PIXELS_WORDS = {"exact": "Exact", "fast": "Fast"}
+PIXELS_HELP = (
+    "How pictures are resized for the model. Exact: the values of its own image processor. Fast: "
+    "several times quicker, and some values are a grey level or two off; the result says so."
 )
 MODE_HELP = (
     "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
@@ -56,6 +62,7 @@ class Knobs:
     frames: str
     cache: CachePolicy
     mode: Mode
+    pixels: Pixels
     prefix: bool
 
 
@@ -63,7 +70,7 @@ def knobs() -> Knobs:
     """Draw the widgets and give their values."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
-    with st.expander("Frames, cache, mode", key="compare_pipeline"):
+    with st.expander("Frames, cache, mode, pixels", key="compare_pipeline"):
         return _pipeline(decode)
 
 
@@ -158,7 +165,9 @@ def _pipeline(decode: DecodeConfig) -> Knobs:
         bind="query-params",
         help=MODE_HELP,
     )
-    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode), _prefix(cache, mode))
+    pixels = pick_pixels("compare_pixels")
+    going_on = _prefix(cache, mode)
+    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode), pixels, going_on)
 
 
 def _prefix(cache: str | None, mode: str | None) -> bool:
@@ -172,3 +181,18 @@ def _prefix(cache: str | None, mode: str | None) -> bool:
         help=PREFIX_HELP,
     )
     return chosen and possible
+
+
+def pick_pixels(key: str) -> Pixels:
+    """Exact or fast, as the URL says under this key."""
+    chosen = st.segmented_control(
+        "Pixels",
+        list(PIXELS_WORDS),
+        default="exact",
+        required=True,
+        format_func=PIXELS_WORDS.__getitem__,
+        key=key,
+        bind="query-params",
+        help=PIXELS_HELP,
+    )
+    return cast(Pixels, chosen)

@@ -22,7 +22,7 @@ from engine.errors import BadInput
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
 FOLDER = "your-files"  # messages name a file by its folder and number, as in your-files/2.npy
-TYPES = ("mp4", "npy", "png", "jpg", "jpeg")
+TYPES = ("mp4", "mkv", "ts", "npy", "png", "jpg", "jpeg")
 
 
 class Dropped(Protocol):

@@ -15,7 +15,17 @@ from typing import Any
 
 from engine import benchmark, dataset, readiness, settings, store
 from engine.benchmark import Ready
-from engine.cli.common import DATASET_HELP, add_backend, add_json, names, out, read_dataset, say
+from engine.cli import executors
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import BadInput, DatasetError
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
@@ -24,7 +34,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "backend", "batch",
+            "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
             "stop_after", "out")  # fmt: skip
 
 
@@ -45,6 +55,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
+    add_pixels(sub)
     sub.add_argument(
         "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
     )
@@ -54,17 +65,24 @@ def add(commands: Any) -> None:
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="go on with a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
+    executors.add(sub)
     add_json(sub)
     sub.set_defaults(run=_bench)
 
 
 def _bench(options: argparse.Namespace) -> int:
-    ready = _resumed(options) if options.resume else _new(options)
+    with executors.chosen(options) as executor:
+        return _run(options, executor)
+
+
+def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> int:
+    elsewhere = executor is not None
+    ready = _resumed(options) if options.resume else _new(options, elsewhere)
     folder = ready.writer.folder
     say(f"The run is kept in {folder}")
     try:
         with ready.writer:
-            benchmark.run(ready, _Teller(ready.tracker))
+            benchmark.run(ready, _Teller(ready.tracker), executor)
     except KeyboardInterrupt:
         say(f"Stopped; go on with: python -m engine bench --resume {shlex.quote(str(folder))}")
         return 130
@@ -74,7 +92,7 @@ def _bench(options: argparse.Namespace) -> int:
     return 1 if view.failed or any(live.given_up for live in view.models) else 0
 
 
-def _new(options: argparse.Namespace) -> Ready:
+def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     if options.force:
@@ -88,6 +106,7 @@ def _new(options: argparse.Namespace) -> Ready:
         "cache": options.cache,
         "frames": options.frames,
         "mode": options.mode,
+        "pixels": options.pixels,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }
@@ -97,7 +116,7 @@ def _new(options: argparse.Namespace) -> Ready:
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},
     )
-    return benchmark.prepare(plan, found, options.out)
+    return benchmark.prepare(plan, found, options.out, elsewhere)
 
 
 def _resumed(options: argparse.Namespace) -> Ready:

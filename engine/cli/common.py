@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import dataset, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput
-from engine.types import BACKENDS
+from engine.types import BACKENDS, PIXELS, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
 
@@ -60,6 +60,12 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
         choices=BACKENDS,
         help="of the token steps; auto (the default) is compiled on CUDA and eager elsewhere",
     )
+
+
+def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
+    """The flag that says how pictures are resized; None by default where a plan knows it."""
+    told = "exact: the image processor's values (default); fast: at times a grey level or two off"
+    sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

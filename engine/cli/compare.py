@@ -12,7 +12,16 @@ from typing import Any
 
 from engine import dataset, rows
 from engine.certificates import SHOWN
-from engine.cli.common import DATASET_HELP, add_backend, add_json, names, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -42,6 +51,7 @@ def add(commands: Any) -> None:
         help="a further --prompt goes on from the part that all of them share; its times say so",
     )
     add_backend(sub)
+    add_pixels(sub, "exact")
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -55,7 +65,7 @@ def _compare(options: argparse.Namespace) -> int:
         backend=options.backend or DecodeConfig.backend,
     )
     sample = dataset.find(read_dataset(options.dataset), options.sample)
-    how = (decode, options.frames, options.cache, options.mode, options.prefix)
+    how = (decode, options.frames, options.cache, options.mode, options.pixels, options.prefix)
     requests = [
         RunRequest(sample, name, prompt, *how)
         for prompt in options.prompt or [DEFAULT_QUESTION]
@@ -95,8 +105,9 @@ def _card(row: dict[str, Any], asked: bool) -> str:
     stages = " | ".join(_stage(name, row["stages"][name], reused) for name in STAGES)
     tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
     cold = ", first (cold) run" if row["cold"] else ""
+    fast = ", fast pixels" if row["pixels"] == "fast" else ""
     return (
-        f"{row['model']} ({row['mode']}{_compiled(row)}{cold}){question}\n  {row['text']}\n"
+        f"{row['model']} ({row['mode']}{_compiled(row)}{fast}{cold}){question}\n  {row['text']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"

@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from engine import certificates
-from engine.cli.common import DATASET_HELP, add_backend, add_json, names, out, read_dataset, say
+from engine.cli.common import (
+    DATASET_HELP,
+    add_backend,
+    add_json,
+    add_pixels,
+    names,
+    out,
+    read_dataset,
+    say,
+)
 from engine.dataset import Dataset
 from engine.errors import StageScopeError
 from engine.prompts import DEFAULT_QUESTION
@@ -34,6 +43,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
     sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
     add_backend(sub)
+    add_pixels(sub, "exact")
     add_json(sub)
     sub.set_defaults(run=_verify)
 
@@ -63,6 +73,7 @@ def _verify(options: argparse.Namespace) -> int:
         options.max_new_tokens,
         options.runs,
         options.backend or VerifyRequest.backend,
+        options.pixels,
     )
     job = _Spoken(request=request, dataset=str(found.root))
     job.work()

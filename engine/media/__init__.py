@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
+from engine.media.files import Data, pieces
 from engine.types import Image, Media, MediaKind, Sample
 
 if TYPE_CHECKING:
@@ -73,11 +74,12 @@ def _nothing(sample: Sample, kind: MediaKind, reasons: list[str]) -> str:
 
 def _digest(kind: str, rule: str, found: Found) -> str:
     """64 hex digits over what decides the pictures; names and folders are no part of it."""
-    parts: Iterable[bytes] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
+    parts: Iterable[Data] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
     digest = hashlib.blake2b(digest_size=32)
     for part in (*parts, *found.content):
         digest.update(len(part).to_bytes(8, "little"))  # So that no two lists of parts agree.
-        digest.update(part)
+        for piece in pieces(part):
+            digest.update(piece)
     return digest.hexdigest()
 
 

@@ -5,12 +5,33 @@ Boundary: knows nothing of formats.
 
 from __future__ import annotations
 
+import io
+import os
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.errors import MediaError
 
 MAX_BYTES = 1 << 30
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Large:
+    """A file that is read piece by piece, as often as need be, and must stay what it is."""
+
+    path: Path
+    state: tuple[int, int, int, int]  # device, inode, bytes, time of the last change
+
+    def __len__(self) -> int:
+        return self.state[2]
+
+
+Data = bytes | Large
 
 
 def label(path: Path) -> str:
@@ -26,16 +47,60 @@ def by_number(path: Path) -> tuple[float, str]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file; MediaError if it is missing, unreadable, empty or above 1 GiB."""
+    return b"".join(pieces(large(path)))
+
+
+def large(path: Path) -> Large:
+    """The file without its bytes; MediaError as for `content`."""
     name = label(path)
-    try:
+    with _readable(name):
         if not path.is_file():
             raise MediaError(f"{name} does not exist or is not a file: restore it or pick another.")
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise MediaError(f"{name} has {size:,} bytes: give a file of at most {MAX_BYTES:,}.")
-        data = path.read_bytes()
+        found = Large(path, _state(path.stat()))
+    if len(found) > MAX_BYTES:
+        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {MAX_BYTES:,}.")
+    if not len(found):
+        raise MediaError(f"{name} is empty (0 bytes): copy it again from its source.")
+    return found
+
+
+@contextmanager
+def opened(data: Data) -> Iterator[BinaryIO]:
+    """The bytes as an open file; MediaError if it has changed since it was first looked at."""
+    if isinstance(data, bytes):
+        yield io.BytesIO(data)
+        return
+    name = label(data.path)
+    with ExitStack() as stack:
+        with _readable(name):
+            file = stack.enter_context(data.path.open("rb"))
+            _check_unchanged(file, data, name)
+        yield file
+        _check_unchanged(file, data, name)
+
+
+def pieces(data: Data) -> Iterator[bytes]:
+    """The bytes in order, at most 1 MiB at a time."""
+    if isinstance(data, bytes):
+        yield data
+        return
+    with opened(data) as file, _readable(label(data.path)):
+        while piece := file.read(PIECE):
+            yield piece
+
+
+@contextmanager
+def _readable(name: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise MediaError(f"{name} could not be read ({error}): check the file.") from error
-    if not data:
-        raise MediaError(f"{name} is empty (0 bytes): copy it again from its source.")
-    return data
+
+
+def _check_unchanged(file: BinaryIO, data: Large, name: str) -> None:
+    if _state(os.fstat(file.fileno())) != data.state:
+        raise MediaError(f"{name} changed while it was read: wait until it is written, try again.")
+
+
+def _state(stat: os.stat_result) -> tuple[int, int, int, int]:
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns

@@ -1,7 +1,8 @@
 """The places a kind of media can come from, in the order in which they are tried.
 
 Boundary: knows a sample's fields and the readers; which source wins is decided in the package's
-`load`.  Every source reads its files once and keeps their bytes for the digest.
+`load`.  Every source keeps its files' bytes for the digest; a clip, which may be long, is read
+again for it, and refused if it has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from engine.errors import MediaError
 from engine.media import events, images, video
-from engine.media.files import content, label
+from engine.media.files import Data, content, label, large
 from engine.types import Image, MediaKind, Sample
 
 _SHOWN_INDICES = 16
@@ -21,10 +22,10 @@ _SHOWN_INDICES = 16
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What one source gave: pictures, the bytes that decide them, and how it is described."""
+    """What one source gave: pictures, the files that decide them, and how it is described."""
 
     images: tuple[Image, ...]
-    content: Sequence[bytes]
+    content: Sequence[Data]
     tag: str
     source: str
     notes: tuple[str, ...] = ()
@@ -101,13 +102,13 @@ def _rendered(path: Path, slices: int) -> Found:
 
 
 def _clip(path: Path, choice: video.Choice) -> Found:
-    data = content(path)
+    data = large(path)
     clip = video.decode(data, label(path), choice)
     return Found(clip.images, [data], "mp4", _said("MP4", clip.indices, clip.count), clip.notes)
 
 
 def _first_frame(path: Path) -> Found:
-    data = content(path)
+    data = large(path)
     return Found((video.first(data, label(path)),), [data], "mp4", "MP4: frame 0")
 
 

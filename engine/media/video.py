@@ -1,32 +1,28 @@
-"""MP4 clips to the few frames a model is shown, and the rules that choose them.
+"""Clips to the few frames a model is shown, and the rules that choose them.
 
-The packets are counted first, which is cheap; then every frame is decoded, as later ones are
-built on earlier ones, but only the wanted ones are converted to RGB and kept.
+Where it is certain which packets the wanted frames need, only those are decoded (groups.py); else
+every frame is, as later ones are built on earlier ones.  Either way only the wanted ones are
+converted to RGB and kept, and a long clip takes no more memory than a short one.
 
 Boundary: bytes in, pictures out; a folder of frames is not a clip, yet follows the same rules.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from engine.errors import BadInput, MediaError
-from engine.media.files import content, label
+from engine.media import decoding, groups
+from engine.media.containers import container
+from engine.media.files import Data, label, large
+from engine.media.h264 import Unsure
 from engine.types import FRAME_RULES, Image
 
-if TYPE_CHECKING:
-    from av.container import InputContainer
-
 FRAMES = 8
-MIN_BYTES = 1_000
-MAX_PIXELS = 50_000_000
 
 Choice = Callable[[int], Sequence[int]]
 
@@ -66,20 +62,29 @@ def middle(n: int) -> list[int]:
 
 
 def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
-    """The frames [H, W, 3] RGB that the rule chooses from an MP4; MediaError if undecodable."""
-    return decode(content(path), label(path), lambda n: choose(n, rule, count))
+    """The frames [H, W, 3] RGB that the rule chooses from a clip; MediaError if undecodable."""
+    return decode(large(path), label(path), lambda n: choose(n, rule, count))
 
 
-def decode(data: bytes, name: str, choice: Choice) -> Clip:
-    """The frames that `choice` picks from the bytes of an MP4 with n frames."""
+def decode(data: Data, name: str, choice: Choice) -> Clip:
+    """The frames that `choice` picks from a clip with n frames."""
+    try:
+        kept, cut = groups.frames(data, name, choice)
+    except Unsure:
+        return _of_all(data, name, choice)
+    return Clip(tuple(kept[i] for i in cut.indices), cut.indices, cut.count)
+
+
+def _of_all(data: Data, name: str, choice: Choice) -> Clip:
+    """The same after decoding every frame: what is always right."""
     expected = _count(data, name)
     wanted = list(choice(expected))
-    kept, count, damaged = _keep(data, name, wanted)
+    kept, count, damaged = decoding.everything(data, name, wanted)
     if damaged or count != expected:
         # Threads repair damage differently from run to run: one thread repeats itself.
-        count, damaged = _keep(data, name, (), threads=1)[1:]
+        count, damaged = decoding.everything(data, name, (), threads=1)[1:]
         wanted = list(choice(count))
-        kept, count, damaged = _keep(data, name, wanted, threads=1)
+        kept, count, damaged = decoding.everything(data, name, wanted, threads=1)
     if not wanted or not count:
         raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
     notes = []
@@ -90,83 +95,17 @@ def decode(data: bytes, name: str, choice: Choice) -> Clip:
     return Clip(tuple(kept[i] for i in wanted), tuple(wanted), count, tuple(notes))
 
 
-def first(data: bytes, name: str) -> Image:
-    """Frame 0 of the bytes of an MP4, for previews: nothing behind it is decoded."""
-    with _open(data, name) as container:
-        frame = next(container.decode(container.streams.video[0]), None)
+def first(data: Data, name: str) -> Image:
+    """Frame 0 of a clip, for previews: nothing behind it is decoded."""
+    with container(data, name) as clip:
+        frame = next(clip.decode(clip.streams.video[0]), None)
         if frame is None:
             raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
-        return _pixels(frame)
+        return decoding.pixels(frame)
 
 
-def _count(data: bytes, name: str) -> int:
+def _count(data: Data, name: str) -> int:
     """How many frames there are to decode: the packets, less those that an edit list hides."""
-    with _open(data, name) as container:
-        packets = container.demux(container.streams.video[0])
+    with container(data, name) as clip:
+        packets = clip.demux(clip.streams.video[0])
         return sum(1 for packet in packets if packet.size and not packet.is_discard)
-
-
-def _keep(
-    data: bytes, name: str, wanted: Sequence[int], threads: int = 0
-) -> tuple[dict[int, Image], int, int]:
-    """(the wanted frames by index, how many frames came, how many of them were damaged)."""
-    kept: dict[int, Image] = {}
-    count = damaged = 0
-    chosen = set(wanted)
-    with _open(data, name) as container:
-        stream = container.streams.video[0]
-        stream.thread_type = "NONE" if threads == 1 else "AUTO"
-        stream.codec_context.thread_count = threads
-        for count, frame in enumerate(container.decode(stream), start=1):
-            damaged += bool(frame.is_corrupt)
-            if count - 1 in chosen:
-                kept[count - 1] = _pixels(frame)
-    return kept, count, damaged
-
-
-def _pixels(frame: Any) -> Image:
-    """[H, W, 3] RGB, turned as the container says: phones film sideways."""
-    image: Image = frame.to_ndarray(format="rgb24")
-    turns = round(frame.rotation / 90) % 4
-    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image
-
-
-@contextmanager
-def _open(data: bytes, name: str) -> Iterator[InputContainer]:
-    """The clip, opened as MP4 only: a playlist in disguise could make FFmpeg open other files.
-
-    What FFmpeg refuses while the clip is open leaves as a MediaError.
-    """
-    try:
-        import av
-    except ImportError as error:
-        raise MediaError(
-            f"{name} could not be decoded (PyAV is not installed): `pip install av`."
-        ) from error
-    if len(data) < MIN_BYTES:
-        raise MediaError(
-            f"{name} has {len(data):,} bytes: an MP4 below {MIN_BYTES:,} bytes is broken, copy it "
-            "again or pick another clip."
-        )
-    try:
-        with av.open(io.BytesIO(data), "r", "mp4", metadata_errors="replace") as container:
-            _check(container, name)
-            yield container
-    except (av.error.FFmpegError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MediaError(
-            f"{name} could not be decoded ({reason}): encode it again or pick another clip."
-        ) from error
-
-
-def _check(container: InputContainer, name: str) -> None:
-    if not container.streams.video:
-        raise MediaError(f"{name} has no video track: give an MP4 with a picture.")
-    stream = container.streams.video[0]
-    if stream.codec_context is None:
-        raise MediaError(f"{name} has a video track of no known codec: encode it as H.264.")
-    if stream.width * stream.height > MAX_PIXELS:
-        raise MediaError(
-            f"{name} is {stream.width:,} x {stream.height:,} pixels: make it smaller than "
-            f"{MAX_PIXELS:,} pixels."
-        )

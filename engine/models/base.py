@@ -24,10 +24,20 @@ from engine import compiled
 from engine.compiled import CompiledStep
 from engine.decode import Decoder
 from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.models import pixels
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.prompts import refuse_markers
-from engine.types import FeatureSpec, Image, Media, MediaKind, ModelInfo, Prepared, RunRequest
+from engine.types import (
+    FeatureSpec,
+    Image,
+    Media,
+    MediaKind,
+    ModelInfo,
+    Pixels,
+    Prepared,
+    RunRequest,
+)
 
 
 class Adapter(ABC):
@@ -56,6 +66,7 @@ class Adapter(ABC):
         self.eos_ids = _eos_ids(model, tokenizer)
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
+        self._plain = pixels.plain(image_processor)
         self._processor = _digest(
             json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
         )
@@ -118,24 +129,43 @@ class Adapter(ABC):
         """Tokens the language model has positions for."""
         return int(self.text_config.max_position_embeddings)
 
-    def preprocess(self, media: Media, question: str) -> Prepared:
-        """Stage 2: the checkpoint's own image processor, and the family's prompt."""
-        words = self.words(media, question)
-        return replace(words, pixels=self.pixels(media.images).to(self.device, self.dtype))
+    @property
+    def has_fast_pixels(self) -> bool:
+        """Whether the checkpoint's image processor has settings that "fast" can follow."""
+        return self._plain is not None and self._plain.has_fast
 
-    def words(self, media: Media, question: str) -> Prepared:
+    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """Stage 2: what the checkpoint's own image processor computes, and the family's prompt."""
+        words = self.words(media, question, setting)
+        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
+        return replace(words, pixels=pixels)
+
+    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
         """Stage 2 without its pixels ([0]): the prompt, and the digest of what it is about."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
         return Prepared(
             pixels=torch.empty(0, device=self.device),
             input_ids=torch.tensor([ids], device=self.device),
-            digest=_digest(media.digest + self._processor),
+            digest=_digest(media.digest + self._processor + setting),
             context_tokens=context,
+            setting=setting,
         )
 
-    def pixels(self, images: Sequence[Image]) -> torch.Tensor:
-        """T images [H, W, 3] -> [T, 3, S, S] float32."""
+    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
+        """T images [H, W, 3] -> [T, 3, S, S] float32, as the setting says."""
+        found = self._plain.pixels(images, setting) if self._plain else None
+        return self.processed(images) if found is None else found
+
+    def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
+        """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
+        if one.shape != other.shape:
+            return 255.0
+        steps = self._plain.steps if self._plain else torch.tensor(1 / 255)
+        return float(((one - other).abs() / steps).max())
+
+    def processed(self, images: Sequence[Image]) -> torch.Tensor:
+        """The same by the checkpoint's own image processor."""
         out = self.image_processor(
             images=list(images), return_tensors="pt", input_data_format="channels_last"
         )
@@ -192,7 +222,7 @@ class Adapter(ABC):
         return FeatureSpec(
             model=self.info.family,
             checkpoint=self.info.digest,
-            processor=self._processor,
+            processor=f"{self._processor} {prepared.setting}",
             dtype=self.info.dtype,
             device=self.device.type,
             code=self.code,

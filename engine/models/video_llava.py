@@ -37,8 +37,7 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     def rows_per_image(self) -> int:
         return self.patches + 1
 
-    def pixels(self, images: Sequence[Image]) -> torch.Tensor:
-        """T frames [H, W, 3] -> [T, 3, S, S] float32."""
+    def processed(self, images: Sequence[Image]) -> torch.Tensor:
         out = self.image_processor(
             list(images), return_tensors="pt", input_data_format="channels_last", **_PLAIN_NAME
         )

@@ -7,23 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from engine.plan import Plan
 from engine.report.blocks import Block, Bullets, Heading, Table, Text, size
 from engine.report.findings import UNVERIFIED, Findings
 from engine.store import Run
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _EVENTS = {
     "resumed": "It was interrupted and resumed {n} times.",
     "paused": "The device was lent to other work {n} times; the next results are kept apart.",
     "halved": "Batches did not fit in memory and were halved {n} times.",
     "torn": "Lines that could not be read were left out {n} times.",
+    "worker ended": "{n} workers ended; what they had not answered ran elsewhere.",
 }
 _ONCE = {
     "resumed": "It was interrupted and resumed once.",
     "paused": "The device was lent to other work once; the next result is kept apart.",
     "halved": "A batch did not fit in memory and was halved.",
     "torn": "Lines that could not be read were left out once.",
+    "worker ended": "A worker ended; what it had not answered ran elsewhere.",
 }
 _CACHE = {
     "off": "off: every stage was computed in every run",
@@ -43,6 +49,8 @@ def origin(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Models")
     yield _models(found)
     yield Table("The machine.", ("what", "value"), tuple(_environment(found)), 2)
+    if found.table["node"].ne("").any():
+        yield _devices(found)
 
 
 def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
@@ -60,6 +68,7 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "decoding", _decoding(plan)
     yield "mode", plan.mode
     yield "frames", plan.frames
+    yield "pixels", plan.pixels
     yield "code", run.header.code
     yield "begun", run.header.created
     yield "state", run.state
@@ -130,6 +139,22 @@ def _environment(found: Findings) -> Iterator[tuple[str, str]]:
     for key in keys:
         values = dict.fromkeys(run.header.environment.get(key, "-") for run in found.runs)
         yield key, ", ".join(values)
+
+
+def _devices(found: Findings) -> Table:
+    """What answered in runs that went to a cluster; results of different types are kept apart."""
+    columns = ("device", "nodes", "workers", "results")
+    rows = [
+        (str(device) or "unknown", _count(lines["node"]), _count(lines["actor"]), f"{len(lines):,}")
+        for device, lines in found.table.groupby("device", sort=True)
+    ]
+    return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
+
+
+def _count(names: pd.Series[str]) -> str:
+    """How many; "this one" where there is no name: the run's own machine and process."""
+    named = names[names != ""].nunique()
+    return f"{named:,}" if named else "this one"
 
 
 def flow(found: Findings) -> Iterator[Block]:

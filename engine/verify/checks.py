@@ -1,4 +1,4 @@
-"""What the recorded answers show: greedy, counted, encoded once, keys, damage, sight, traces.
+"""What was recorded shows: pixels, greedy, counted, encoded once, keys, damage, sight, traces.
 
 Boundary: from recordings to findings; runs no model.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from engine.types import Pixels
 from engine.verify import equality
 from engine.verify.keys import Change, Damage
 from engine.verify.sight import Blink
@@ -17,6 +18,18 @@ from engine.verify.ways import Answer
 
 ENCODING = ("hooked", "computed")  # ways that encode, as plain does
 GIVEN = ("decoupled", "features", "reused")  # ways that are given features
+LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # models/pixels.py says why
+
+
+def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
+    """How far the pixels lie from the image processor's own, and whether it is they that ran."""
+    bound = LEVELS[setting]
+    faults = [f"Pixels differ from the image processor's by {levels:.2f} grey levels."]
+    faults = faults if levels > bound + 0.01 else []
+    faults += [] if used else ["Other pixels ran than the setting makes."]
+    said = "are exactly" if not levels else f"lie within {levels:.2f} grey levels of"
+    found = judged(faults, f"The pixels {said} the image processor's.", "", {"setting": setting})
+    return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
 
 
 def greedy(answers: Iterable[Answer]) -> Finding:

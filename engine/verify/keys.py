@@ -21,7 +21,7 @@ from PIL import Image as Pictures
 from engine import cache, media, prefixes
 from engine.media import events
 from engine.models.base import Adapter
-from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Sample
+from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Pixels, Sample
 from engine.verify.ways import ANOTHER_QUESTION, Subject
 
 
@@ -40,14 +40,17 @@ class Change:
 
 def changes(subject: Subject, folder: Path) -> Iterator[Change]:
     """Every ingredient changed by itself."""
-    adapter, prompt = subject.adapter, subject.request.prompt
-    own = _key(adapter, subject.media, prompt)
-    yield Change("another question", False, own != _key(adapter, subject.media, ANOTHER_QUESTION))
+    adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
+    own = _key(adapter, subject.media, prompt, used)
+    other_question = _key(adapter, subject.media, ANOTHER_QUESTION, used)
+    yield Change("another question", False, own != other_question)
     for what, other in _other_adapters(adapter):
-        yield Change(what, True, own != _key(other, subject.media, prompt))
-    yield from _prefix_changes(subject)
+        yield Change(what, True, own != _key(other, subject.media, prompt, used))
+    setting: Pixels = "fast" if used == "exact" else "exact"
+    yield Change(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
+    yield from _prefix_changes(subject, setting)
     rule = FRAME_RULES[-1]
-    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt)
+    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt, used)
     yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
@@ -58,23 +61,26 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
             yield Change(what, True, subject.cache.read(spec) is None)
 
 
-def _prefix_changes(subject: Subject) -> Iterator[Change]:
-    adapter, prompt = subject.adapter, subject.request.prompt
+def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[Change]:
+    """`setting` is the one of pixels that is not verified."""
+    adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = prefixes.key(adapter, subject.prepared)
-    other = adapter.words(subject.media, ANOTHER_QUESTION)
+    other = adapter.words(subject.media, ANOTHER_QUESTION, used)
     yield Change("prefix: another question", False, own != prefixes.key(adapter, other))
+    resized = adapter.words(subject.media, prompt, setting)
+    yield Change(f"prefix: pixels {setting}", True, own != prefixes.key(adapter, resized))
     shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
     yield Change("prefix: other pictures", True, own != prefixes.key(adapter, shown))
     wordy = _made(adapter, adapter.info)
     wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
-    words = prefixes.key(wordy, wordy.words(subject.media, prompt))
+    words = prefixes.key(wordy, wordy.words(subject.media, prompt, used))
     yield Change("prefix: words before the pictures", True, own != words)
     for what, one in _other_adapters(adapter):
         yield Change(f"prefix: {what}", True, own != prefixes.key(one, subject.prepared))
 
 
-def _key(adapter: Adapter, shown: Media, prompt: str) -> str:
-    return cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt)))
+def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
+    return cache.key(adapter.feature_spec(adapter.preprocess(shown, prompt, setting)))
 
 
 def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:

@@ -147,6 +147,7 @@ class _Examination:
         self._doing("measuring the noise of rounding")
         self.rounding = rounding(self.adapter, plain)
         yield "answer", self._answer(plain)
+        yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
             found = self._equal(plain, [answers[way] for way in ways])
             reused = check == "equal_prefix"
@@ -233,7 +234,7 @@ class _Examination:
             return None
         with contextlib.suppress(BadInput):  # its own row says so
             shown = media.load(self.other, self.adapter.kind, "arange")
-            return self.adapter.preprocess(shown, self.request.prompt)
+            return self.subject.prepare(shown)
         return None
 
     def _left_as_found(self, plain: Answer) -> Finding:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import BACKENDS, Backend, Sample
+from engine.types import BACKENDS, PIXELS, Backend, Pixels, Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 PASSED = ("passed", "tie")
@@ -22,6 +22,10 @@ MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not even enter the loop
 # check -> (title, what it asks); the order is the order of all tables
 CHECKS: dict[str, tuple[str, str]] = {
     "answer": ("Answers at all", "Does the model load, take the sample and answer?"),
+    "pixels": (
+        "Pixels",
+        "Are the pixels what the checkpoint's image processor gives, as near as the setting says?",
+    ),
     "equal_hooked": ("Hooked = plain", "Does generate() under the probe give the same tokens?"),
     "equal_decoupled": (
         "Decoupled = plain",
@@ -118,6 +122,7 @@ class VerifyRequest:
     max_new_tokens: int = 48
     runs: int = 5
     backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
+    pixels: Pixels = "exact"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -125,6 +130,8 @@ class VerifyRequest:
         _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
         if self.backend not in BACKENDS:
             raise BadInput(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
+        if self.pixels not in PIXELS:
+            raise BadInput(f"pixels is {self.pixels!r}: choose one of {', '.join(PIXELS)}.")
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:

@@ -23,7 +23,7 @@ from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
 from engine.prefixes import Prefixes
-from engine.types import DecodeConfig, Prepared, Ran, RunRequest, RunResult, Sample
+from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
@@ -157,7 +157,7 @@ class Subject:
         self.kept = Prefixes(PREFIXES_MB)
         self.cancelled = cancelled
         self.media = media.load(sample, adapter.kind, "arange")
-        self.prepared: Prepared = adapter.preprocess(self.media, request.prompt)
+        self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
 
     @property
@@ -211,7 +211,19 @@ class Subject:
 
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
-        return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        pixels = self.request.pixels
+        return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode, pixels=pixels)
+
+    def pixels(self) -> tuple[float, bool]:
+        """(grey levels between our pixels and the image processor's, whether ours are what ran)."""
+        images, prepared = self.media.images, self.prepared.pixels
+        ours = self.adapter.pixels(images, self.request.pixels)
+        levels = self.adapter.grey_levels(ours, self.adapter.processed(images))
+        return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def prepare(self, shown: Media) -> Prepared:
+        """Stage 2 with the setting that is verified."""
+        return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
 
     def run(self, request: RunRequest) -> RunResult:
         """The project's own pipeline, over caches of this verification's own."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import tempfile
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import av
 import numpy as np
@@ -31,16 +34,44 @@ def write(
     file: io.BytesIO | str, count: int, gop: int = 12, kind: str = "mp4", **options: str
 ) -> None:
     """The same, written to a file by its path, which some options of the format ask for."""
-    with av.open(file, "w", format=kind, options=options) as container:
-        stream = container.add_stream("libx264", rate=20)
+    _write(file, kind, "libx264", {"g": str(gop)}, range(0, 50 * count, 50), options)
+
+
+def encoded(
+    kind: str = "mp4",
+    codec: str = "libx264",
+    times: Sequence[int] = range(0, 3000, 50),
+    container: Mapping[str, str] | None = None,
+    **options: str,
+) -> bytes:
+    """A clip with a frame at each time, in milliseconds, by any encoder with any options."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "clip"
+        _write(str(path), kind, codec, options, times, container or {})
+        return path.read_bytes()
+
+
+def _write(
+    file: io.BytesIO | str,
+    kind: str,
+    codec: str,
+    options: Mapping[str, str],
+    times: Sequence[int],
+    container: Mapping[str, str],
+) -> None:
+    # x264's vector code gives other bytes about once in 100 times, its plain code never.
+    exact = {"crf": "28", "preset": "fast", "threads": "1"} if codec == "libx264" else {}
+    own = options.get("x264-params", "asm=0")
+    with av.open(file, "w", format=kind, options=dict(container)) as clip:
+        stream = clip.add_stream(codec, rate=20)
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
-        # x264's vector code gives other bytes about once in 100 times, its plain code never.
-        exact = {"threads": "1", "x264-params": "asm=0"}
-        stream.options = {"crf": "28", "preset": "fast", "g": str(gop)} | exact
-        stream.codec_context.time_base = Fraction(1, 20)
-        for picture in moving(count):
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
-        container.mux(stream.encode())
+        stream.options = exact | dict(options) | ({"x264-params": own} if exact else {})
+        stream.codec_context.time_base = Fraction(1, 25 if codec == "mpeg2video" else 1000)
+        for time, picture in zip(times, moving(len(times)), strict=True):
+            frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            frame.pts, frame.time_base = time, Fraction(1, 1000)
+            clip.mux(stream.encode(frame))
+        clip.mux(stream.encode())
 
 
 def decoded(data: bytes) -> list[np.ndarray]:

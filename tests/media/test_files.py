@@ -34,3 +34,41 @@ def test_files_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "a").write_bytes(b"x" * 11)
     with pytest.raises(MediaError, match="has 11 bytes: give a file of at most 10"):
         files.content(tmp_path / "a")
+
+
+def test_a_large_file_is_the_same_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "PIECE", 7)
+    data = bytes(range(100))
+    (tmp_path / "a").write_bytes(data)
+    found = files.large(tmp_path / "a")
+    assert len(found) == 100
+    assert [len(piece) for piece in files.pieces(found)] == [7] * 14 + [2]
+    assert b"".join(files.pieces(found)) == b"".join(files.pieces(data)) == data
+    with files.opened(found) as file, files.opened(data) as held:
+        assert file.read() == held.read() == data
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile", "gone"])
+def test_a_large_file_must_stay_what_it_is(tmp_path: Path, when: str) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 10)
+    found = files.large(path)
+    if when != "meanwhile":
+        path.unlink()
+    if when == "before":
+        path.write_bytes(b"y" * 11)
+    why = "a could not be read" if when == "gone" else "a changed while it was read"
+    with pytest.raises(MediaError, match=why), files.opened(found):
+        path.write_bytes(b"z" * 12)
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match="does not exist or is not a file"):
+        files.content(tmp_path)
+    (tmp_path / "a").write_bytes(b"")
+    with pytest.raises(MediaError, match="is empty"):
+        files.large(tmp_path / "a")
+    with pytest.raises(MediaError, match=r"could not be read|does not exist"):
+        files.large(tmp_path / "a\0b")

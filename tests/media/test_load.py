@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from PIL import Image as Pillow
 from engine import dataset, media
 from engine.errors import MediaError
 from engine.media import events, video
+from engine.media.files import large
 from engine.media.sources import Found
 from engine.types import Image, Sample
 from tests.media import clips
@@ -200,6 +202,27 @@ def test_every_ingredient_changes_the_digest(
 def test_bytes_that_move_between_files_change_the_digest() -> None:
     split = [Found((), data, "frames", "") for data in ([b"ab", b"c"], [b"a", b"bc"], [b"abc"])]
     assert len({media._digest("video", "arange", found) for found in split}) == 3
+
+
+def test_a_file_in_pieces_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    path = clip(tmp_path / "a.mp4")
+    both = [Found((), [data], "mp4", "") for data in (path.read_bytes(), large(path))]
+    assert len({media._digest("video", "arange", found) for found in both}) == 1
+
+
+def test_a_clip_that_changes_behind_its_pictures_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, decode = clip(tmp_path / "a.mp4"), video.decode
+
+    def overwritten(*given: Any) -> video.Clip:
+        found = decode(*given)
+        path.write_bytes(clips.mp4(21))
+        return found
+
+    monkeypatch.setattr(video, "decode", overwritten)
+    with pytest.raises(MediaError, match=r"a\.mp4 changed while it was read"):
+        media.load(Sample("a", "s", mp4=path), "video", "arange")
 
 
 def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:

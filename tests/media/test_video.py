@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.errors import BadInput, MediaError
-from engine.media import video
+from engine.media import decoding, video
 from tests.media import clips
 
 REAL = Path(__file__).parents[3] / "shared/data/real/mp4"
@@ -158,16 +159,16 @@ def test_damage_is_said_and_repaired_as_one_thread_does() -> None:
 
 def test_damage_is_decoded_anew_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = []
-    keep = video._keep
+    everything = decoding.everything
 
-    def watched(data: bytes, name: str, wanted: list[int], threads: int = 0) -> object:
-        kept = keep(data, name, wanted, threads)
+    def watched(*given: Any, threads: int = 0) -> Any:
+        kept = everything(*given, threads=threads)
         passes.append((threads, kept[2] > 0))
         return kept
 
-    monkeypatch.setattr(video, "_keep", watched)
+    monkeypatch.setattr(decoding, "everything", watched)
     video.decode(clips.mp4(20), "a.mp4", video.middle)
-    assert passes == [(0, False)]
+    assert not passes  # a sound clip is not decoded whole at all
     for data in map(damaged, range(12)):
         passes.clear()
         with suppress(MediaError):
@@ -191,21 +192,3 @@ def test_empty_files_and_foreign_content(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(b"no clip " * 400)
     with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded"):
         video.read(tmp_path / "a.mp4", "arange")
-
-
-def test_a_playlist_in_disguise_opens_no_other_file(tmp_path: Path) -> None:
-    (tmp_path / "secret.mp4").write_bytes(clips.mp4(20))
-    lines = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", str(tmp_path / "secret.mp4")]
-    playlist = "\n".join([*lines, "#EXT-X-ENDLIST", "#" + " " * 1000]).encode()
-    with pytest.raises(MediaError, match="could not be decoded"):
-        video.decode(playlist, "a.mp4", lambda n: [0])
-
-
-def test_other_containers_are_not_opened(tmp_path: Path) -> None:
-    """Only the reader of MP4 is asked: others follow what is written in a file to other files."""
-    path = tmp_path / "a.mkv"
-    clips.write(str(path), 20)
-    assert video.decode(path.read_bytes(), "a", video.middle).count == 20
-    clips.write(str(path), 20, kind="matroska")
-    with pytest.raises(MediaError, match="could not be decoded"):
-        video.decode(path.read_bytes(), "a", video.middle)

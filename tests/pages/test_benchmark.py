@@ -15,8 +15,10 @@ from engine.benchmark_job import BenchmarkJob
 from engine.jobs import Job
 from engine.plan import Plan
 from engine.types import DecodeConfig
+from tests.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
 
+__all__ = ["one_thread"]
 PAGE = "pages/benchmark.py"
 TWO = {"which": "The first", "samples": "2", "tokens": "3", "models": ["Tiny llava"]}
 
@@ -126,7 +128,9 @@ def test_samples_at_once(app: Open) -> None:
 
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
-    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
+    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"} | {
+        "pixels": "Fast"
+    }
     at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
     at.segmented_control(key="benchmark_asks").set_value("one").run()
     at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
@@ -140,6 +144,7 @@ def test_the_widgets_make_the_plan(app: Open) -> None:
         order="interleaved",
         cache="refresh",
         decode=DecodeConfig(3, min_new_tokens=3),
+        pixels="fast",
     )
     assert len(plan.samples) == 2
 
@@ -242,3 +247,60 @@ def test_a_link_that_cannot_be_used_costs_its_values_only(app: Open) -> None:
     at = app(PAGE, repeat="many", models=["Nobody"])
     assert at.number_input(key="benchmark_repeat").value == 1
     assert len(at.multiselect(key="benchmark_models").value) == 3
+
+
+def test_without_an_address_nothing_speaks_of_a_cluster(app: Open) -> None:
+    at = app(PAGE, **TWO)
+    assert "benchmark_where" not in [one.key for one in at.segmented_control]
+    assert wait(job(start(at))).cluster is None
+
+
+@pytest.fixture
+def on_workers(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> HerePool:
+    """A cluster of two nodes, in this process."""
+    from engine.cluster import executor
+
+    pool = HerePool({"x": "n1", "y": "n2"})
+    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "head:6379")
+    monkeypatch.setattr(executor, "Link", lambda *_: pool)
+    monkeypatch.setattr(executor, "TICK_S", 0.0)
+    return pool
+
+
+def test_the_address_in_the_settings_is_all_a_cluster_needs(
+    app: Open, on_workers: HerePool
+) -> None:
+    at = app(PAGE, **TWO)
+    assert at.segmented_control(key="benchmark_where").value == "ray"
+    assert "Ray at head:6379" in texts(at)
+    found = wait(job(start(at)))
+    at.run()
+    assert found.error == "" and found.state == "done" and on_workers.closed
+    assert "2 workers on 2 nodes" in [one.value for one in at.subheader]
+    table = at.table[0].value
+    assert table["results"].astype(int).sum() == 2 and set(table.index) == {"x", "y"}
+    assert table["shared"].str.startswith("device").all()
+    at.toggle(key="benchmark_places").set_value(True).run()
+    places = at.dataframe[0].value
+    assert set(places["worker"]) == {"x", "y"} and set(places["node"]) == {"n1", "n2"}
+
+
+def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "nowhere")
+    at = app(PAGE, **TWO)
+    assert "The Ray address is 'nowhere'" in texts(at)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "127.0.0.1:1")
+    at = start(app(PAGE, **TWO))
+    wait(job(at))
+    at.run()
+    assert "Ray is not installed: pip install -r requirements-ray.txt" in texts(at)
+
+
+def test_models_by_turns_stay_in_this_process(app: Open, on_workers: HerePool) -> None:
+    at = app(PAGE, **TWO, order="By turns")
+    assert "Models cannot take turns on a cluster" in texts(at)
+    at.segmented_control(key="benchmark_where").set_value("here").run()
+    assert not at.button(key="benchmark_start").disabled

@@ -108,6 +108,12 @@ def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
     assert decode.greedy and decode.seed == 0
 
 
+def test_the_pixels_setting_reaches_the_run_and_the_card(app: Open) -> None:
+    at = press_run(app(models=["Tiny llava"], pixels="Fast", **SHORT))
+    assert results(at)[0].request.pixels == "fast"
+    assert any("fast pixels" in words for words in texts(at))
+
+
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     at = app(models=["Tiny llava"], **SHORT)
     first = results(press_run(at))[0].id

@@ -48,6 +48,19 @@ def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
     assert "as fast as" not in told
 
 
+def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
+    h200 = {"device": "cuda:0", "hardware": "H200"}
+    where = {"node": "n1", "actor": "x", "shares": []}
+    rows = [fabricate.row(sample=f"s{i}", environment=h200, where=where) for i in range(3)]
+    rows += [fabricate.row(sample="s3", environment=h200, where=where | {"shares": ["device"]})]
+    rows += [fabricate.row(sample="s4", environment={"device": "cpu", "processor": "EPYC"})]
+    told = text(tmp_path, rows)
+    assert "| H200 | 1 | 1 | 3 |" in told and "| H200, shared device | 1 | 1 | 1 |" in told
+    assert "| EPYC | this one | this one | 1 |" in told
+    assert "ev · H200, shared device" in told  # figures of their own
+    assert "The devices that answered" not in text(tmp_path / "b", [fabricate.row()])
+
+
 def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,8 @@ from engine import settings
 from engine.errors import BadInput, Cancelled
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
-from engine.types import Sample
+from engine.models.pixels import Plain
+from engine.types import Pixels, Sample
 from engine.verify import run, ways
 from engine.verify.verdict import VerifyRequest
 from tests.conftest import make_sample
@@ -41,6 +43,25 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path:
     assert {v.sample for v in others} == {sample.id, ""} and others[0].passed
     assert [v for one in (odd, llava) for v in one.verdicts] == notes.verdicts
     assert notes.steps.count("gave way") == 2
+
+
+def test_the_setting_that_is_used_is_judged(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    made = Plain.pixels
+
+    def watched(self: Plain, images: Any, setting: Pixels) -> Any:
+        asked.append(setting)
+        return made(self, images, setting)
+
+    monkeypatch.setattr(Plain, "pixels", watched)
+    (found,) = run.verify(replace(request(sample), pixels="fast"), Notes())
+    equal = [v for v in found.verdicts if v.check.startswith("equal") or v.check == "keys"]
+    assert len(equal) == 6 and all(v.passed for v in equal)
+    pixels = next(v for v in found.verdicts if v.check == "pixels")
+    assert pixels.finding.bound == 2 and pixels.finding.evidence == {"setting": "fast"}
+    assert asked.count("exact") <= len(asked) // 3  # the keys of the other setting alone
 
 
 def test_a_model_that_raises_is_a_row_that_says_where(

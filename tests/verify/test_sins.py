@@ -21,6 +21,7 @@ from engine.models.base import Adapter
 from engine.models.eventgpt import EventGPTAdapter
 from engine.models.hf_llava import PlaceholderAdapter
 from engine.models.llava import LlavaAdapter
+from engine.models.pixels import Plain
 from engine.prefixes import Prefix, Prefixes
 from engine.timing import VisionProbe
 from engine.types import Generation
@@ -294,6 +295,17 @@ def checksum_not_looked_at(patch: Patch) -> None:
     patch.setattr(cache, "_unpack", trusting)
 
 
+def pixels_shifted(patch: Patch) -> None:
+    """All ways are shown the same wrong pixels."""
+    made = Plain.pixels
+
+    def shifted(self: Plain, *given: Any) -> Any:
+        found = made(self, *given)
+        return None if found is None else found.roll(1, -1)
+
+    patch.setattr(Plain, "pixels", shifted)
+
+
 def generate_raises(patch: Patch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("odd model")
@@ -387,6 +399,7 @@ SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
     "clock runs slow": ("llava", clock_runs_slow, {"clock"}),
     "work between the stages": ("llava", work_between_the_stages, {"accounted"}),
     "checksum not looked at": ("llava", checksum_not_looked_at, {"damage"}),
+    "pixels shifted": ("llava", pixels_shifted, {"pixels"}),
     "generate raises": ("llava", generate_raises, {"answer"}),
     "prefix of another order": ("llava", prefix_of_another_order, {"equal_prefix"}),
     "prefix a token too long": ("eventgpt", prefix_one_token_too_long, {"equal_prefix", "counted"}),

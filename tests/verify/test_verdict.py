@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import BadInput
-from engine.types import Sample
+from engine.types import Pixels, Sample
+from engine.verify import checks
 from engine.verify.verdict import (
     CHECKS,
     MAY_STAY_OPEN,
@@ -67,11 +68,30 @@ def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
         ({"models": ()}, "No model is named"),
         ({"samples": ()}, "No sample is chosen"),
         ({"prompt": " "}, "question is empty"),
+        ({"pixels": "soft"}, "pixels is 'soft': choose one of exact, fast"),
     ],
 )
 def test_requests_that_cannot_be_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         VerifyRequest(**{"models": ("m",), "samples": SAMPLES, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("setting", "levels", "used", "outcome"),
+    [
+        ("exact", 0.0, True, "passed"),
+        ("exact", 1.0, True, "failed"),
+        ("fast", 2.0, True, "passed"),
+        ("fast", 3.0, True, "failed"),
+        ("exact", 0.0, False, "failed"),
+    ],
+)
+def test_pixels_are_judged_by_their_setting(
+    setting: Pixels, levels: float, used: bool, outcome: str
+) -> None:
+    found = checks.pixels(setting, levels, used)
+    assert found.outcome == outcome
+    assert (found.figure, found.unit) == (levels, "grey levels")
 
 
 def test_judged_says_the_first_fault() -> None:

@@ -11,16 +11,24 @@ from typing import cast
 
 import streamlit as st
 
-from engine import dataset
+from engine import dataset, settings
+from engine.cluster.options import AUTO, LOCAL, ClusterOptions
 from engine.dataset import Dataset
 from engine.errors import BadInput, DatasetError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode
+from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode, Pixels
 from ui import cards, datasets, links
-from ui.knobs import CACHE_HELP, CACHE_WORDS, FRAME_WORDS, MODE_HELP, MODE_WORDS
+from ui.knobs import (
+    CACHE_HELP,
+    CACHE_WORDS,
+    FRAME_WORDS,
+    MODE_HELP,
+    MODE_WORDS,
+    pick_pixels,
+)
 from ui.picker import say_why_not
 from ui.text import count
 
@@ -47,38 +55,72 @@ MEASURED = (
     f"{CACHE_HELP} A dataset run measures: with features from the cache, stage 3 of that "
     "result is left out of the figures."
 )
+WHERE_HELP = (
+    "Ray: one worker on each device of the cluster, each with one model at a time; results of "
+    "different types of devices are kept apart. This process: one after another, here."
+)
 SOME = 20  # samples, when not all are wanted
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A plan and its dataset; `problem` says what is missing or wrong where there is no plan."""
+    """A plan and its dataset; `problem` says what is missing or wrong where there is no plan.
+
+    `cluster` is where the models run; None: in this process.
+    """
 
     dataset: Dataset | None
     plan: Plan | None
     problem: str = ""
+    cluster: ClusterOptions | None = None
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:
     """Draw the widgets and give what they say now."""
     found = _dataset()
     models = _models(entries)
+    cluster = None
     try:
+        cluster = _cluster()
         samples = _samples(found)
         prompt = _prompt()
         numbers = _numbers()
         batch = _batch()
         decode = _length()
-        frames, cache, mode = _pipeline()
+        frames, cache, mode, pixels = _pipeline()
         if found is None or not models or not samples:
-            return Choice(found, None, _missing(found, models))
+            return Choice(found, None, _missing(found, models), cluster)
         repeat, warmup, order = numbers
-        plan = Plan(
-            models, samples, prompt, repeat, warmup, order, cache, decode, frames, mode, batch=batch
-        )
+        how = (repeat, warmup, order, cache, decode, frames, mode)
+        plan = Plan(models, samples, prompt, *how, pixels=pixels, batch=batch)
+        if cluster is not None:
+            cluster.check(plan)
     except BadInput as error:
-        return Choice(found, None, str(error))
-    return Choice(found, plan)
+        return Choice(found, None, str(error), cluster)
+    return Choice(found, plan, cluster=cluster)
+
+
+def _cluster() -> ClusterOptions | None:
+    """The Ray of the settings, if they name one and it is wanted; workers on all its devices."""
+    address = settings.load().ray_address
+    if not address:
+        return None
+    place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
+    names = {"here": "This process", "ray": "Ray"}
+    where = st.segmented_control(
+        "Runs on",
+        list(names),
+        default="ray",
+        required=True,
+        format_func=names.__getitem__,
+        key="benchmark_where",
+        bind="query-params",
+        help=WHERE_HELP,
+    )
+    if where != "ray":
+        return None
+    cards.small(place, "benchmark_address")
+    return ClusterOptions(address)
 
 
 def _missing(found: Dataset | None, models: Sequence[str]) -> str:
@@ -254,8 +296,8 @@ def _length() -> DecodeConfig:
     return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
 
 
-def _pipeline() -> tuple[str, CachePolicy, Mode]:
-    with st.expander("Frames, cache, mode", key="benchmark_pipeline"):
+def _pipeline() -> tuple[str, CachePolicy, Mode, Pixels]:
+    with st.expander("Frames, cache, mode, pixels", key="benchmark_pipeline"):
         frames = st.selectbox(
             "Which 8 frames",
             FRAME_RULES,
@@ -283,7 +325,8 @@ def _pipeline() -> tuple[str, CachePolicy, Mode]:
             bind="query-params",
             help=MODE_HELP,
         )
-    return frames, cast(CachePolicy, cache), cast(Mode, mode)
+        pixels = pick_pixels("benchmark_pixels")
+    return frames, cast(CachePolicy, cache), cast(Mode, mode), pixels
 
 
 def words(plan: Plan) -> str:

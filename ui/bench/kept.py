@@ -35,7 +35,7 @@ def unfinished() -> list[RunInfo]:
 
 def left(info: RunInfo) -> int:
     """Measured results that a run still lacks."""
-    return info.planned - _done(info.folder, _stamp(info.folder))
+    return info.planned - _done(info.folder, stamp(info.folder))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -44,7 +44,8 @@ def _done(folder: Path, stamp: tuple[int, int]) -> int:
     return len({task for task in tasks if task is not None and task.phase == "measured"})
 
 
-def _stamp(folder: Path) -> tuple[int, int]:
+def stamp(folder: Path) -> tuple[int, int]:
+    """Changes with a run's results."""
     try:
         found = (folder / store.RESULTS).stat()
     except OSError:

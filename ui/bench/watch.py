@@ -13,9 +13,10 @@ import streamlit as st
 from engine import throughput
 from engine.benchmark_job import BenchmarkView
 from engine.metrics import BY_NAME
-from engine.progress import Progress
+from engine.progress import Live, Progress
 from engine.types import STAGES
 from ui import cards
+from ui.bench import crew
 from ui.text import count, duration, escape, figure
 
 # What the small table shows, beside the counts.
@@ -32,6 +33,7 @@ def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
         show(view.error, "benchmark_job")
     if view.progress is None:
         return
+    crew.workers(view.progress)
     _models(view.progress, labels)
     _failures(view.progress, labels)
     _notes(view.progress)
@@ -94,7 +96,7 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
     from ui import bars  # altair and pandas take longer to import than the first page may
 
     medians: bars.Medians = {
-        labels.get(live.model, live.model): {
+        _name(live, labels): {
             str(name): live.medians[name] for name in STAGES if name in live.medians
         }
         for live in found.models
@@ -113,9 +115,16 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
             cards.problem(f"{label} was given up: {live.given_up}", f"given_up_{live.model}")
 
 
+def _name(live: Live, labels: Mapping[str, str]) -> str:
+    """The model, and whose medians stand beside it where several types of devices answer."""
+    label = labels.get(live.model, live.model)
+    return f"{label} · {live.device}" if live.device else label
+
+
 MEDIANS_HELP = (
     "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
-    "cache. The Results page shows all results with their spread."
+    "cache; where several types of devices answer, of the one that answers most. The Results page "
+    "shows all results with their spread."
 )
 
 
@@ -123,7 +132,7 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
     """A row per model, cells as text; labels are escaped, because st.table reads Markdown."""
     return [
         {
-            "model": escape(labels.get(live.model, live.model)),
+            "model": escape(_name(live, labels)),
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
             **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
@@ -144,7 +153,7 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
     }
     return [
         {
-            "model": escape(labels.get(live.model, live.model)),
+            "model": escape(_name(live, labels)),
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
             "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",

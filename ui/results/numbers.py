@@ -28,8 +28,17 @@ def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
     told = batch_stages(whole) if line["batch"] > 1 else _stages(line)
     stop = cards.STOPS.get(str(line["stop"]), "")
     cards.small(f"{told}. {stop}".strip(), f"result_stages_{label}")
+    if where := place(line):
+        cards.small(where, f"result_place_{label}")
     for number, note in enumerate(whole.get("notes") or ()):
         cards.small(str(note), f"result_note_{label}_{number}")
+
+
+def place(line: Mapping[str, Any]) -> str:
+    """Where a result of a cluster comes from, or nothing."""
+    if not line.get("node"):
+        return ""
+    return f"Ran on node {line['node']}, worker {line['actor']}: {line['device']}."
 
 
 def figures(line: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -85,6 +94,8 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
         found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["pixels"] == "fast":
+        found.append(("fast pixels", "violet", cards.FAST_HELP))
     return found
 
 

@@ -15,8 +15,10 @@ from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.types import Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui import cards, datasets, links
+from ui.knobs import pick_pixels
 from ui.picker import say_why_not
 
 SAMPLES = 3
@@ -34,6 +36,7 @@ class Choice:
     runs: int
     question: str
     max_new_tokens: int
+    pixels: Pixels
 
     @property
     def ready(self) -> bool:
@@ -48,6 +51,7 @@ class Choice:
             self.question,
             self.max_new_tokens,
             self.runs,
+            pixels=self.pixels,
         )
 
 
@@ -65,7 +69,7 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
         bind="query-params",
         help=RUNS_HELP,
     )
-    with st.expander("Question and length", key="verify_question_box"):
+    with st.expander("Question, length, pixels", key="verify_question_box"):
         question = st.text_area(
             "Question",
             DEFAULT_QUESTION,
@@ -83,7 +87,8 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
             bind="query-params",
             help="Longer answers prove more tokens equal, and take longer.",
         )
-    return Choice(found, models, samples, int(runs), question or "", int(tokens))
+        pixels = pick_pixels("verify_pixels")
+    return Choice(found, models, samples, int(runs), question or "", int(tokens), pixels)
 
 
 def _dataset() -> Dataset | None:

@@ -293,8 +293,14 @@ def _sight(row: Row) -> None:
         st.text(change["text"])
 
 
+def _pixels(row: Row) -> None:
+    """The setting that was verified."""
+    st.text(f"Pixels: {row.evidence['setting']}")
+
+
 _DRAWN: dict[str, Callable[[Row], None]] = {
     "answer": _answer,
+    "pixels": _pixels,
     "equal_hooked": _equal,
     "equal_decoupled": _equal,
     "equal_features": _equal,

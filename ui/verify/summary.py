@@ -27,6 +27,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
         "Hooked, decoupled or from given features, it gives the tokens of its own generate()."
     ),
+    ("pixels",): "Its pixels are its image processor's, as near as their setting says.",
     ("equal_sampled",): "So it does when tokens are drawn at random from one seed.",
     ("equal_prefix",): "A second question that goes on from a kept prefix gets the same answer.",
     ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
@@ -41,7 +42,7 @@ CLAIMS: dict[tuple[str, ...], str] = {
 
 # what no comparison of the ways can show, because all of them share it
 SHARED = (
-    "All ways share the prompt, the choice of frames, the preprocessing and the model's network "
+    "All ways share the prompt, the choice of frames and the model's network "
     "(for EventGPT, StageScope's own): these are tested elsewhere, not here. Of the figures, only "
     "what the checks name is proved."
 )

@@ -57,6 +57,7 @@ def evidence() -> dict[str, dict[str, Any]]:
     return {
         "answer": {"text": "A **car**.", "shown": "5 event images"},
         **{name: equal() for name in CHECKS if name.startswith("equal_")},
+        "pixels": {"setting": "exact"},
         "greedy": {"positions": {}},
         "counted": {"counts": {"plain": {"computed": 3, "returned": 3}}},
         "encoded_once": {"calls": {"plain": calls}, "pictures": 5, "faults": []},

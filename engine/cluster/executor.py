@@ -1,0 +1,298 @@
+"""A sitting of a dataset run on a cluster: tasks go out to workers, rows come back and are kept.
+
+Boundary: between benchmark.py's sitting and a pool of workers.  The driver alone writes; a row that
+is not here when its worker ends is asked for again elsewhere, and one that is here never is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.benchmark import Sitting
+from engine.cluster import parcels
+from engine.cluster.crew import Crew
+from engine.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, Stuck
+from engine.cluster.inspection import Finding, Inspector
+from engine.cluster.link import Event, Link, Pool
+from engine.cluster.options import ClusterOptions
+from engine.cluster.worker import machine, versions
+from engine.errors import ClusterError
+from engine.plan import Task
+
+TICK_S = 0.2  # how soon a Cancel is seen
+PATIENCE_S = 30.0  # without a single worker
+INSPECT_S = 300.0  # for a node to say what it holds: it may hash its checkpoints for the first time
+SHOWN_S = 0.5  # between two views of the workers
+
+
+class ClusterExecutor:
+    """Connected when it is made, so that what can be refused is refused before a run begins."""
+
+    def __init__(
+        self,
+        options: ClusterOptions,
+        connect: Callable[[ClusterOptions, Callable[[], bool]], Pool] | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.options = options
+        self._pool = (connect or Link)(options, cancelled)
+
+    def __enter__(self) -> ClusterExecutor:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._pool.close()
+
+    def work(self, sitting: Sitting) -> None:
+        """Every task that has no row yet; ClusterError when nobody is left to answer."""
+        self.options.check(sitting.plan)
+        _Work(sitting, self._pool).run()
+
+
+@dataclass
+class _Work:
+    sitting: Sitting
+    pool: Pool
+    crew: Crew = field(default_factory=Crew)
+    calls: dict[int, Order] = field(default_factory=dict)
+    number: int = 0
+    lent: dict[Task, float] = field(default_factory=dict)
+    judged: dict[str, Finding] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=versions)
+    lonely_since: float | None = None
+    shown: float = 0.0
+    last_reason: str = ""
+
+    def __post_init__(self) -> None:
+        plan, done = self.sitting.plan, self.sitting.done
+        self.root = self.sitting.ready.root
+        self.inspector = Inspector(self.sitting.ready, self.root)
+        self.warmed = {
+            name: sum(task.model == name and task.phase == "warmup" for task in done)
+            for name in plan.models
+        }
+        samples = self.sitting.ready.samples
+        self.tasks = Dispatcher(
+            plan.models, self._tasks_of, lambda sample: samples[sample].sequence, self._warm_ups
+        )
+
+    def run(self) -> None:
+        """The whole of it."""
+        self._answer_what_nobody_can()
+        if self.tasks.finished():
+            return
+        samples = list(self.sitting.ready.samples.values())
+        self.pool.send("begin", parcel=parcels.pack(self.sitting.plan, self.root, samples))
+        self._inspect()
+        while not self.tasks.finished():
+            self._step()
+        self._show()
+
+    def _step(self) -> None:
+        self._between()
+        for order in self.tasks.orders():
+            self._call(order)
+        self._stop_if_nobody_can()
+        for event in self.pool.events(TICK_S):
+            self._take(event)
+        if time.monotonic() - self.shown > SHOWN_S:
+            self._show()
+
+    def _call(self, order: Order) -> None:
+        self.number += 1
+        self.calls[self.number] = order
+        method: str = "load"
+        arguments: list[Any] = [order.model]
+        self.crew[order.worker].state = f"loading {order.model}"
+        if order.task is not None:
+            method, arguments = "ask", list(order.task)
+            self.crew[order.worker].state = f"{order.model}, sample {order.task.sample}"
+        where = {"worker": order.worker, "number": self.number}
+        self.pool.send("call", **where, method=method, arguments=arguments)
+
+    # What there is to do.
+    def _tasks_of(self, model: str) -> Iterable[Task]:
+        if model in self.sitting.given_up:
+            return ()
+        tasks = self.sitting.plan.tasks((model,))
+        return (
+            t for t in tasks if t not in self.sitting.done and not self.sitting.asker.missing(t)
+        )
+
+    def _answer_what_nobody_can(self) -> None:
+        """Rows of records that lack what a model is shown: no worker is needed to say so."""
+        for model in self.sitting.plan.models:
+            for task in self.sitting.plan.tasks((model,)):
+                if task not in self.sitting.done and (reason := self.sitting.asker.missing(task)):
+                    self._fail(task, reason)
+
+    def _fail(self, task: Task, reason: str) -> None:
+        self.sitting.keep([task], [self.sitting.asker.failed(task, reason)])
+
+    def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
+        """For one worker, numbered on from those of others and of earlier sittings."""
+        names = self.sitting.plan.samples
+        tasks = (Task(model, name, 0, "warmup") for name in names if name not in lacks)
+        able = [task.sample for task in tasks if not self.sitting.asker.missing(task)]
+        found = []
+        for index in range(self.sitting.plan.warmup if able else 0):
+            number = self.warmed[model]
+            found.append(Task(model, able[index % len(able)], number, "warmup"))
+            self.warmed[model] += 1
+        return found
+
+    # What comes back.
+    def _take(self, event: Event) -> None:
+        kind = event["event"]
+        if kind == "starting":
+            self.crew.add(event["worker"], event["node"], event["address"])
+        elif kind == "worker":
+            self._begun(event["worker"], event["about"])
+        elif kind == "done":
+            self._done(event["number"], event["value"])
+        elif kind == "gone":
+            self._gone(event["worker"], event["reason"])
+        elif kind == "closed":
+            raise ClusterError(f"{event['reason']} What is answered is kept; --resume goes on.")
+
+    def _begun(self, worker: str, about: dict[str, Any]) -> None:
+        """A worker has told what it is; the first one of a node also what the node holds."""
+        member = self.crew[worker]
+        member.device, member.state = about["device"], "waiting"
+        name = f"Node {member.node} ({member.device['host']}, {member.address})"
+        if "holds" in about:
+            self.judged[member.node] = self.inspector.look(name, about["holds"], self.versions)
+        finding = self.judged[member.node]
+        if reason := finding.refused or finding.useless:
+            self.last_reason = reason
+            self.pool.send("refuse", node=member.node, reason=reason)
+            return
+        self.pool.send("accept", node=member.node)
+        self.tasks.join(worker, member.node, finding.lacks)
+        text = f"Worker {worker} on {name}: {member.device['type']}, {member.device['name']}."
+        self.sitting.note("worker", text, worker=worker, node=member.node)
+        if "holds" in about:
+            self._say_what_lacks(name, finding)
+        for model, reason in finding.unloadable.items():
+            self.tasks.refused(worker, model, f"{name}: {reason}")
+
+    def _say_what_lacks(self, name: str, finding: Finding) -> None:
+        if finding.lacks:
+            text = f"{name} lacks files of {len(finding.lacks):,} samples, which run elsewhere."
+            self.sitting.note("elsewhere", text)
+        for reason in finding.unloadable.values():
+            self.sitting.note("elsewhere", f"{name}: {reason}")
+
+    def _done(self, number: int, value: dict[str, Any]) -> None:
+        order = self.calls.pop(number, None)
+        if order is None:  # of a worker that has ended: others have got its tasks
+            return
+        if order.task is None:
+            self._loaded(order, value["error"])
+        elif "absent" in value:
+            reason = f"Node {self.crew[order.worker].node}: {value['absent']}"
+            self.tasks.absent(order.worker, order.task, reason)
+            self.sitting.note("elsewhere", f"{reason}; it runs elsewhere.")
+        else:
+            self._keep(order.worker, order.task, value["row"])
+
+    def _loaded(self, order: Order, error: str | None) -> None:
+        member = self.crew[order.worker]
+        if error is None:
+            self.tasks.loaded(order.worker)
+            member.state = f"{order.model} is loaded"
+            return
+        reason = f"Node {member.node}: {error}"
+        self.tasks.refused(order.worker, order.model, reason)
+        member.state = "waiting"
+        self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
+
+    def _keep(self, worker: str, task: Task, row: dict[str, Any]) -> None:
+        self.tasks.done(worker, task)
+        self.sitting.keep([task], [row], self.lent.pop(task, 0.0), self.crew.where(worker))
+        if not self.tasks.in_flight(worker):
+            self.crew[worker].state = "waiting"
+        if task.phase == "measured":
+            self.crew.count(worker)
+        self._drop_given_up()
+
+    def _drop_given_up(self) -> None:
+        for model in self.sitting.given_up:
+            self.tasks.drop(model)
+
+    def _gone(self, worker: str, reason: str) -> None:
+        """Its tasks run elsewhere, and the journal says why."""
+        self.crew.end(worker, reason)
+        self.last_reason = reason
+        again, fatal = self.tasks.leave(worker)
+        self.calls = {n: one for n, one in self.calls.items() if one.worker != worker}
+        many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
+        text = f"Worker {worker} has ended: {reason}; {many}."
+        self.sitting.note("worker ended", text, worker=worker, tasks=[t.sample for t in again])
+        for task in fatal:
+            self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
+        self._drop_given_up()
+
+    # Before, between and after.
+    def _inspect(self) -> None:
+        """Waits until every node has said what it holds; refuses the run where one differs."""
+        end = time.monotonic() + INSPECT_S
+        while self._unheard() and time.monotonic() < end:
+            self._between()
+            for event in self.pool.events(TICK_S):
+                self._take(event)
+            self._show()
+        if refused := [one.refused for one in self.judged.values() if one.refused]:
+            raise ClusterError(f"{refused[0]}.")
+
+    def _unheard(self) -> bool:
+        """Whether some node's first worker has not told what the node holds."""
+        unknown = (one for one in self.crew if one.node not in self.judged)
+        return not list(self.crew) or any(not one.ended for one in unknown)
+
+    def _between(self) -> None:
+        """Cancel, and work for which this machine's devices are lent: what runs there says so."""
+        self.sitting.between()
+        lent, self.sitting.paused_ms = self.sitting.paused_ms, 0.0
+        if lent:
+            for member in self.crew.on(machine()):
+                for task in self.tasks.in_flight(member.id):
+                    self.lent[task] = self.lent.get(task, 0.0) + lent
+
+    def _stop_if_nobody_can(self) -> None:
+        """Called when nothing could be handed out."""
+        if self.tasks.busy or self.crew.starting():
+            self.lonely_since = None
+        elif not self.tasks.workers:
+            self.lonely_since = self.lonely_since or time.monotonic()
+            if time.monotonic() - self.lonely_since > (PATIENCE_S if self._may_come() else 0):
+                raise ClusterError(
+                    f"No worker is left: {self.last_reason}. What is answered is kept; --resume "
+                    "goes on, here or on a cluster."
+                )
+        else:
+            for stuck in self.tasks.stuck():
+                self._give_up(stuck)
+
+    def _may_come(self) -> bool:
+        """Whether some node is known that could have a worker again."""
+        found = (self.judged.get(member.node, Finding()) for member in self.crew)
+        return any(not (one.refused or one.useless) for one in found)
+
+    def _give_up(self, stuck: Stuck) -> None:
+        if stuck.loaded:
+            raise ClusterError(
+                f"{stuck.tasks:,} results of {stuck.model} cannot be had from any worker that is "
+                f"left ({stuck.reason or 'their files are not there'}): mend that and go on with "
+                "--resume, or resume the run on this machine."
+            )
+        self.sitting.give_up(stuck.model, stuck.reason)
+        self._drop_given_up()
+
+    def _show(self) -> None:
+        self.shown = time.monotonic()
+        self.sitting.tracker.doing(f"{self.tasks.workers:,} workers")
+        self.sitting.tracker.crew(self.crew.views())

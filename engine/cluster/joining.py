@@ -1,0 +1,84 @@
+"""How the hub comes to a Ray: what Ray reads before it is imported, and the connection itself.
+
+Boundary: a cluster that is there, or one of this machine's own on 127.0.0.1; Refused with a
+sentence otherwise.  It starts no actor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from typing import Any
+
+from engine.cluster.options import AUTO, LOCAL, host_and_port
+
+STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one parcel
+PROBE_S = 3.0
+_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # what Ray says between them
+
+
+class Refused(Exception):
+    """A sentence for the user."""
+
+
+def prepare_environment(address: str) -> None:
+    """What Ray reads when it is imported."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # no GPU asked for: none in sight
+    if address == LOCAL or _on_loopback_alone(address):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its switch for 127.0.0.1 only
+    if address == LOCAL:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _on_loopback_alone(address: str) -> bool:
+    """Whether a cluster of this machine cannot be reached by the machine's own address."""
+    if address == AUTO:
+        return False
+    host, port = host_and_port(address)
+    if host not in ("127.0.0.1", "localhost"):
+        return False
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: the system only chooses its own address
+        own = probe.getsockname()[0]
+        with contextlib.suppress(OSError), socket.create_connection((own, port), PROBE_S):
+            return False
+    return True
+
+
+def connect(start: dict[str, Any]) -> None:
+    """Joins the cluster, or starts one; Refused with Ray's own reason."""
+    address = start["address"]
+    if address not in (LOCAL, AUTO):
+        try:
+            socket.create_connection(host_and_port(address), PROBE_S).close()
+        except OSError as error:
+            raise Refused(
+                f"No Ray cluster answers at {address} ({error.strerror or error}): check the "
+                "address, and that `ray start` runs there and on this machine."
+            ) from error
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    try:
+        if address == LOCAL:
+            local = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
+            ray.init(_temp_dir=start["temp"], **local, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
+        raise Refused(f"Ray cannot be used at {address}: {sentence(error)}") from error
+
+
+def sentence(error: BaseException) -> str:
+    """The line of an error that says most: its cause, without the trace."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        return f"{type(cause).__name__}: {cause}"
+    detail = str(error).partition(_DETAIL)[2].partition(_ADVICE)[0].strip().rstrip(".")
+    lines = [line.strip() for line in (detail or str(error)).splitlines() if line.strip()]
+    telling = [line for line in lines if "mismatch" in line.lower()]
+    return (telling or lines[:1] or [type(error).__name__])[0].rstrip(".")

@@ -1,0 +1,88 @@
+"""Packets to pictures: all of a clip's, or some.
+
+Boundary: drives the decoder and converts the frames that are wanted; which these are, and which
+packets they need, is decided by its callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.media.containers import container
+from engine.media.files import Data
+from engine.types import Image
+
+if TYPE_CHECKING:
+    from av import Packet
+    from av.container import InputContainer
+
+THREADS = 0  # as many as there are cores
+# What a decoder repairs depends on what it decoded before: an error instead of a repair.
+_STRICT = {"err_detect": "explode"}
+
+
+def everything(
+    data: Data, name: str, wanted: Collection[int], threads: int | None = None
+) -> tuple[dict[int, Image], int, int]:
+    """(the wanted frames by index, how many frames came, how many of them were damaged)."""
+    kept: dict[int, Image] = {}
+    count = damaged = 0
+    chosen = set(wanted)
+    with container(data, name) as clip:
+        _use(clip, threads)
+        for count, frame in enumerate(clip.decode(clip.streams.video[0]), start=1):
+            damaged += bool(frame.is_corrupt)
+            if count - 1 in chosen:
+                kept[count - 1] = pixels(frame)
+    return kept, count, damaged
+
+
+def some(
+    clip: InputContainer,
+    packets: Iterable[Packet[Any]],
+    sent: Collection[int],
+    wanted: Mapping[int, int],
+    threads: int | None = None,
+) -> dict[int, Image] | None:
+    """The frames of the packets at the places `sent`: those with a time in `wanted`, by its index.
+
+    None unless the decoder gives one whole frame for each packet, in the order of showing.
+    """
+    _use(clip, threads)
+    clip.streams.video[0].codec_context.options = _STRICT
+    kept: dict[int, Image] = {}
+    times: list[int] = []
+    for frame in _frames(clip.streams.video[0].codec_context, packets, sent):
+        if frame.is_corrupt or frame.pts is None:
+            return None
+        times.append(frame.pts)
+        if frame.pts in wanted:
+            kept[wanted[frame.pts]] = pixels(frame)
+    whole = len(times) == len(sent) and times == sorted(times) and len(kept) == len(wanted)
+    return kept if whole else None
+
+
+def _frames(context: Any, packets: Iterable[Packet[Any]], sent: Collection[int]) -> Iterator[Any]:
+    last = max(sent)
+    for place, packet in enumerate(packets):
+        if place in sent:
+            yield from context.decode(packet)
+        if place == last:
+            break
+    yield from context.decode(None)
+
+
+def _use(clip: InputContainer, threads: int | None) -> None:
+    stream, count = clip.streams.video[0], THREADS if threads is None else threads
+    stream.thread_type = "NONE" if count == 1 else "AUTO"
+    stream.codec_context.thread_count = count
+
+
+def pixels(frame: Any) -> Image:
+    """[H, W, 3] RGB, turned as the container says: phones film sideways."""
+    image: Image = frame.to_ndarray(format="rgb24")
+    turns = round(frame.rotation / 90) % 4
+    return np.ascontiguousarray(np.rot90(image, turns)) if turns else image

@@ -1,0 +1,171 @@
+"""Stage 2's pixels: what a checkpoint's image processor computes, without its detours.
+
+"exact" gives the processor's own values, bit for bit: Pillow resizes each picture, as there, and
+all of them are rescaled and normalised at once.  A value of a pixel can only be one of 256, so
+that is a table per channel, filled by the processor's own arithmetic (image_transforms.py of
+transformers: float64 to rescale, float32 to normalise).
+
+"fast" resizes with torch's antialiased 8-bit filters, which follow Pillow's [1] with weights of
+fewer bits: a few values per thousand differ by one grey level, a few per million by two.
+
+[1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
+
+Boundary: the processors of CLIP and Video-LLaVA with plain settings; for all others `plain` gives
+None, and the processor itself is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image as Pillow
+from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
+
+from engine.types import Image, Pixels
+
+_KNOWN = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
+_DONE = ("do_resize", "do_rescale", "do_normalize")
+_SMOOTH = (  # the filters that work on rows, then on columns
+    Pillow.Resampling.BOX,
+    Pillow.Resampling.BILINEAR,
+    Pillow.Resampling.HAMMING,
+    Pillow.Resampling.BICUBIC,
+    Pillow.Resampling.LANCZOS,
+)
+_TORCH = {Pillow.Resampling.BICUBIC: "bicubic", Pillow.Resampling.BILINEAR: "bilinear"}
+_SIDES = {frozenset({"shortest_edge"}), frozenset({"height", "width"})}
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """A processor's settings: one of the shortest side and both sides, a filter, a crop."""
+
+    shortest: int | None
+    sides: tuple[int, int]  # height, width
+    resample: Pillow.Resampling
+    crop: tuple[int, int] | None
+    table: npt.NDArray[np.float32]  # [3, 256], what each value of each channel becomes
+
+    @property
+    def has_fast(self) -> bool:
+        return self.resample in _TORCH
+
+    @property
+    def steps(self) -> torch.Tensor:
+        """[3, 1, 1]: what one grey level is in each channel."""
+        return torch.from_numpy(self.table[:, 255] - self.table[:, 0]).abs()[:, None, None] / 255
+
+    def pixels(self, images: Sequence[Image], setting: Pixels) -> torch.Tensor | None:
+        """T images [H, W, 3] -> [T, 3, S, S] float32; None if the processor has to do it."""
+        if not images or any(self._corner(image.shape) is None for image in images):
+            return None
+        if len({self._target(image.shape) for image in images}) > 1 and self.crop is None:
+            return None
+        fast = setting == "fast" and self.has_fast
+        small = np.stack([self._resized(image, fast) for image in images])
+        if fast:
+            return self._scaled(small)
+        channels = [self.table[c].take(small[..., c]) for c in range(3)]
+        return torch.from_numpy(np.stack(channels, axis=1))
+
+    def _scaled(self, small: npt.NDArray[np.uint8]) -> torch.Tensor:
+        """The table as the straight line that it is: the same up to a rounding, and quicker."""
+        channels = torch.from_numpy(small).permute(0, 3, 1, 2)
+        values = channels.to(torch.float32, memory_format=torch.contiguous_format)
+        lowest = torch.from_numpy(self.table[:, :1, None])
+        steps = torch.from_numpy(self.table[:, 255:] - self.table[:, :1])[..., None] / 255
+        return values.mul_(steps).add_(lowest)
+
+    def _target(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """The height and width a picture is resized to, before the crop."""
+        if self.shortest is None:
+            return self.sides
+        height, width = shape[:2]
+        long = int(self.shortest * max(height, width) / min(height, width))
+        return (long, self.shortest) if width <= height else (self.shortest, long)
+
+    def _corner(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
+        """Where the crop begins; None where the picture would have to be padded."""
+        height, width = self._target(shape)
+        if self.crop is None:
+            return 0, 0
+        top, left = (height - self.crop[0]) // 2, (width - self.crop[1]) // 2
+        return (top, left) if min(top, left) >= 0 else None
+
+    def _resized(self, image: Image, fast: bool) -> Image:
+        """[S, S, 3]: the picture at its target's size, cropped."""
+        target = self._target(image.shape)
+        top, left = self._corner(image.shape) or (0, 0)
+        height, width = self.crop or target
+        if fast:
+            large = self._by_torch(image, target)
+            return large[top : top + height, left : left + width]
+        columns = self._by_pillow(image, target, left, width)
+        return columns[top : top + height]
+
+    def _by_pillow(
+        self, image: Image, target: tuple[int, int], left: int, width: int
+    ) -> npt.NDArray[np.uint8]:
+        """Pillow resizes the rows, then the columns; those that are cut off anyway need not be."""
+        height = len(image)
+        rows = Pillow.fromarray(image).resize((target[1], height), self.resample)
+        columns = rows.crop((left, 0, left + width, height))
+        return np.asarray(columns.resize((width, target[0]), self.resample))
+
+    def _by_torch(self, image: Image, target: tuple[int, int]) -> Image:
+        given = torch.from_numpy(image).permute(2, 0, 1)[None]
+        mode = _TORCH[self.resample]
+        out = torch.nn.functional.interpolate(given, target, mode=mode, antialias=True)
+        found: Image = out[0].permute(1, 2, 0).numpy()
+        return found
+
+
+def plain(processor: Any) -> Plain | None:
+    """The settings of a processor of a known class, None if any is out of the ordinary."""
+    if type(processor) not in _KNOWN:
+        return None
+    given: Mapping[str, Any] = processor.to_dict()
+    if not all(given.get(name) for name in _DONE) or given.get("do_pad"):
+        return None
+    size, crop = _sides(given.get("size")), _sides(given.get("crop_size"))
+    cropped = bool(given.get("do_center_crop"))
+    table = _table(given)
+    if size is None or table is None or (cropped and (crop is None or "height" not in crop)):
+        return None
+    try:
+        resample = Pillow.Resampling(given["resample"])
+    except (KeyError, ValueError):
+        return None
+    if resample not in _SMOOTH:
+        return None
+    sides = (size.get("height", 0), size.get("width", 0))
+    window = (crop["height"], crop["width"]) if cropped and crop else None
+    return Plain(size.get("shortest_edge"), sides, resample, window, table)
+
+
+def _sides(value: Any) -> dict[str, int] | None:
+    """The sides that are given, as positive whole numbers, where they are one of the two forms."""
+    if not isinstance(value, Mapping):
+        return None
+    sides = {str(name): side for name, side in value.items() if side is not None}
+    whole = all(type(side) is int and side > 0 for side in sides.values())
+    return sides if whole and frozenset(sides) in _SIDES else None
+
+
+def _table(given: Mapping[str, Any]) -> npt.NDArray[np.float32] | None:
+    """[3, 256]: (value x factor - mean) / deviation, rounded where the processor rounds."""
+    parts = [given.get(name) for name in ("image_mean", "image_std")]
+    if not all(isinstance(part, Sequence) and len(part) == 3 for part in parts):
+        return None
+    mean, deviation = (np.array(part, np.float32)[:, None] for part in parts)
+    factor = given.get("rescale_factor")
+    if not isinstance(factor, float | int) or not deviation.all():
+        return None
+    scaled = (np.arange(256, dtype=np.uint8).astype(np.float64) * factor).astype(np.float32)
+    table: npt.NDArray[np.float32] = (scaled[None] - mean) / deviation
+    return table

@@ -1,0 +1,245 @@
+"""Pixels: equal to the image processor's bit for bit, or near it by the fast setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image as Pillow
+from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
+
+from engine import cache, media, pipeline
+from engine.errors import BadInput
+from engine.models import pixels, registry
+from engine.models.base import Adapter
+from engine.types import Image, RunRequest, Sample
+
+Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
+KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
+SIZES = [(96, 128), (128, 96), (64, 64), (300, 301), (1088, 1440), (33, 500)]
+SQUARE = {"height": 48, "width": 48}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "published": {"size": {"shortest_edge": 336}, "crop_size": {"height": 336, "width": 336}},
+    "small": {"size": {"shortest_edge": 48}, "crop_size": SQUARE},
+    "demo": {"size": SQUARE, "crop_size": SQUARE, "do_center_crop": False},
+    "oblong crop": {"size": {"shortest_edge": 60}, "crop_size": {"height": 31, "width": 48}},
+    "larger than its crop": {"size": {"shortest_edge": 65}, "crop_size": SQUARE},
+    "bilinear": {"size": {"shortest_edge": 48}, "crop_size": SQUARE, "resample": 2},
+    "lanczos": {"size": {"shortest_edge": 48}, "crop_size": SQUARE, "resample": 1},
+    "box": {"size": {"shortest_edge": 48}, "crop_size": SQUARE, "resample": 4},
+    "other mean": {
+        "size": {"shortest_edge": 48},
+        "crop_size": SQUARE,
+        "image_mean": [0.5, 0.4, 0.3],
+        "image_std": [0.5, 0.1, 0.9],
+        "rescale_factor": 1 / 127.5,
+    },
+}
+ODD: dict[str, dict[str, Any]] = {
+    "not resized": {"do_resize": False},
+    "not rescaled": {"do_rescale": False},
+    "not normalised": {"do_normalize": False},
+    "nearest": {"resample": 0},
+}
+
+
+def pictures(count: int, height: int, width: int) -> list[Image]:
+    """Soft noise with hard edges: what filters overshoot at."""
+    rng = np.random.default_rng(height * width)
+    found = []
+    for _ in range(count):
+        small = rng.integers(0, 256, (height // 8 + 2, width // 8 + 2, 3), dtype=np.uint8)
+        soft = np.array(Pillow.fromarray(small).resize((width, height), Pillow.Resampling.BICUBIC))
+        soft[: height // 3, : width // 2] = rng.integers(0, 2, 3, dtype=np.uint8) * 255
+        found.append(soft)
+    return found
+
+
+def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
+    old = isinstance(processor, VideoLlavaImageProcessor)
+    named = {"return_legacy_image_output": False} if old else {}
+    given = {"return_tensors": "pt", "input_data_format": "channels_last"}
+    out: torch.Tensor = processor(list(images), **given, **named)["pixel_values"]
+    return out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
+    processor = kind(**SETTINGS[name])
+    plain = pixels.plain(processor)
+    assert plain is not None
+    for size in SIZES:
+        images = pictures(2, *size)
+        found, wanted = plain.pixels(images, "exact"), own(processor, images)
+        assert found is not None
+        assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
+        assert torch.equal(found, wanted), size
+
+
+def test_a_grey_level_would_be_noticed() -> None:
+    """The control: one value of one picture is enough."""
+    processor = CLIPImageProcessorPil(**SETTINGS["small"])
+    plain, images = pixels.plain(processor), pictures(2, 96, 128)
+    assert plain is not None
+    wanted = own(processor, images)
+    images[1][50, 60] ^= 255
+    found = plain.pixels(images, "exact")
+    assert found is not None and not torch.equal(found, wanted)
+
+
+def test_pictures_of_several_sizes_are_cropped_alike() -> None:
+    processor = CLIPImageProcessorPil(**SETTINGS["small"])
+    plain = pixels.plain(processor)
+    assert plain is not None
+    images = [picture for size in SIZES for picture in pictures(1, *size)]
+    found = plain.pixels(images, "exact")
+    assert found is not None and torch.equal(found, own(processor, images))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["published", "small", "demo", "bilinear"])
+def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
+    """One grey level in a few values per thousand, two in a few per million."""
+    processor = kind(**SETTINGS[name])
+    plain = pixels.plain(processor)
+    assert plain is not None and plain.has_fast
+    for size in SIZES:
+        images = pictures(2, *size)
+        found = plain.pixels(images, "fast")
+        assert found is not None
+        levels = ((found - own(processor, images)).abs() / plain.steps).round()
+        assert levels.max() <= 2
+        assert (levels > 1).float().mean() < 1e-3
+        assert (levels > 0).float().mean() < 0.05
+
+
+def test_fast_pixels_are_not_the_exact_ones() -> None:
+    """Or the setting would do nothing."""
+    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS["published"]))
+    assert plain is not None
+    images = pictures(2, 1088, 1440)
+    fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
+    assert fast is not None and exact is not None and not torch.equal(fast, exact)
+
+
+def test_filters_that_torch_lacks_stay_exact() -> None:
+    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS["lanczos"]))
+    assert plain is not None and not plain.has_fast
+    images = pictures(1, 96, 128)
+    fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
+    assert fast is not None and exact is not None and torch.equal(fast, exact)
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("kind", KINDS)
+def test_odd_settings_are_left_to_the_processor(name: str, kind: Kind) -> None:
+    assert pixels.plain(kind(**SETTINGS["small"] | ODD[name])) is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"size": {"shortest_edge": 48, "longest_edge": 90}},
+        {"size": {"max_height": 48, "max_width": 48}},
+        {"do_pad": True},
+        {"image_mean": 0.5},
+        {"image_std": [1.0, 0.0, 1.0]},
+        {"rescale_factor": None},
+        {"crop_size": None},
+        {"crop_size": {"shortest_edge": 48}},
+        {"resample": 99},
+        {"resample": None},
+        {"size": {"shortest_edge": 0}},
+    ],
+)
+def test_settings_out_of_the_ordinary(odd: dict[str, Any], monkeypatch: Any) -> None:
+    processor = CLIPImageProcessorPil(**SETTINGS["small"])
+    settings = processor.to_dict()
+    assert pixels.plain(processor) is not None
+    monkeypatch.setattr(CLIPImageProcessorPil, "to_dict", lambda self: settings | odd)
+    assert pixels.plain(processor) is None
+
+
+def test_processors_of_another_class_are_called() -> None:
+    other: Any = type("Other", (CLIPImageProcessorPil,), {})
+    assert pixels.plain(other(**SETTINGS["small"])) is None
+
+
+def test_pictures_that_would_be_padded_are_left_to_the_processor() -> None:
+    plain = pixels.plain(
+        CLIPImageProcessorPil(size={"shortest_edge": 40}, crop_size={"height": 48, "width": 48})
+    )
+    assert plain is not None
+    assert plain.pixels(pictures(1, 64, 64), "exact") is None
+    uncropped = pixels.plain(
+        CLIPImageProcessorPil(size={"shortest_edge": 40}, do_center_crop=False)
+    )
+    assert uncropped is not None
+    assert uncropped.pixels(pictures(1, 64, 64) + pictures(1, 64, 90), "exact") is None
+
+
+@pytest.fixture(params=["eventgpt", "video_llava", "llava"])
+def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry(f"tiny-{request.param}"))
+
+
+def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
+    for size in SIZES:
+        images = pictures(2, *size)
+        assert torch.equal(adapter.pixels(images), adapter.processed(images))
+        assert adapter.grey_levels(adapter.pixels(images, "fast"), adapter.processed(images)) < 2.1
+
+
+def test_demo_checkpoints_show_their_processors_pixels() -> None:
+    for entry in (entry for entry in registry.entries() if entry.demo):
+        if registry.unavailable(entry):
+            pytest.skip("the demo checkpoints are not here")
+        found = registry.load(entry)
+        assert found.has_fast_pixels
+        images = pictures(2, 240, 320)
+        assert torch.equal(found.pixels(images), found.processed(images))
+
+
+def test_the_setting_is_in_the_key_and_in_the_result(adapter: Adapter, sample: Sample) -> None:
+    shown = media.load(sample, adapter.kind, "arange")
+    specs = [
+        adapter.feature_spec(adapter.preprocess(shown, "Why?", setting))
+        for setting in ("exact", "fast")
+    ]
+    assert len({spec.processor for spec in specs}) == len({spec.media for spec in specs}) == 2
+    assert len({cache.key(spec) for spec in specs}) == 2
+    name = adapter.info.name
+    result = pipeline.run(adapter, RunRequest(sample, name, "Why?", pixels="fast"), None)
+    assert result.request.pixels == "fast" and not any("Fast" in note for note in result.notes)
+
+
+def test_a_processor_that_fast_does_not_know_is_said(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "_plain", None)
+    request = RunRequest(sample, adapter.info.name, "Why?", pixels="fast")
+    assert any("do not know this image" in n for n in pipeline.run(adapter, request, None).notes)
+
+
+def test_unknown_settings(sample: Sample) -> None:
+    with pytest.raises(BadInput, match="pixels is 'blurred': choose one of exact, fast"):
+        RunRequest(sample, "m", "Why?", pixels="blurred")  # type: ignore[arg-type]
+
+
+def test_the_checkpoints_own_settings_are_followed(tiny_models: Path) -> None:
+    path = tiny_models / "llava" / "preprocessor_config.json"
+    before = path.read_text(encoding="utf-8")
+    fields = json.loads(before) | {"image_mean": [0.1, 0.2, 0.3], "resample": 2}
+    try:
+        path.write_text(json.dumps(fields), encoding="utf-8")
+        found = registry.load(registry.entry("tiny-llava"))
+    finally:
+        path.write_text(before, encoding="utf-8")
+    images = pictures(2, 96, 128)
+    assert torch.equal(found.pixels(images), found.processed(images))

@@ -1,0 +1,87 @@
+"""The workers of a run on a cluster: node, device, state, rate; and where each sample ran.
+
+Boundary: draws what the run's progress and its folder tell.  Names of nodes and reasons are text.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from engine import frame, store
+from engine.errors import StoreError
+from engine.progress import Progress, WorkerView
+from ui import cards
+from ui.bench import kept
+from ui.text import count, escape
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FRESH_S = 5.0  # a live run's table of places is read again so often at most
+HELP = (
+    "A worker has one device and one model at a time. Shared: another worker of this run uses the "
+    "same device or more threads run than there are cores; such times are kept apart."
+)
+
+
+def workers(found: Progress) -> None:
+    """A row per worker; those that have ended stay, with the reason."""
+    if not found.workers:
+        return
+    import pandas as pd
+
+    live = sum(not one.ended for one in found.workers)
+    nodes = len({one.node for one in found.workers if not one.ended})
+    st.subheader(f"{count(live, 'worker')} on {count(nodes, 'node')}", anchor=False, help=HELP)
+    rows = [row(one) for one in sorted(found.workers, key=lambda one: one.ended)]
+    st.table(pd.DataFrame(rows).set_index("worker"), alt="Workers with device, state and rate.")
+
+
+def row(one: WorkerView) -> dict[str, str]:
+    """Cells as text, escaped, because st.table reads Markdown."""
+    device = f"{one.type}, {one.device}" if one.device else "–"
+    return {
+        "worker": one.id,
+        "node": escape(one.node),
+        "device": escape(device),
+        "shared": " and ".join(one.shares) or "–",
+        "state": escape(one.state),
+        "results": f"{one.done:,}",
+        "rate (/s)": "–" if one.per_s is None else f"{one.per_s:.3g}",
+    }
+
+
+def places(folder: Path, cluster: bool, live: bool) -> None:
+    """On demand: every result with the node, device and worker it comes from."""
+    if not cluster or not st.toggle("Where each sample ran", key="benchmark_places"):
+        return
+
+    @st.fragment(run_every=FRESH_S if live else None)
+    def look() -> None:
+        try:
+            found = _live(folder) if live else _ended(folder, kept.stamp(folder))
+        except StoreError as error:
+            cards.problem(str(error), "benchmark_places")
+            return
+        st.dataframe(found, hide_index=True, alt=f"{count(len(found), 'result')} and their places.")
+
+    look()
+
+
+@st.cache_data(ttl=FRESH_S, max_entries=4, show_spinner=False)
+def _live(folder: Path) -> pd.DataFrame:
+    return _places(folder)
+
+
+@st.cache_data(max_entries=4, show_spinner=False)
+def _ended(folder: Path, stamp: tuple[int, int]) -> pd.DataFrame:
+    return _places(folder)
+
+
+def _places(folder: Path) -> pd.DataFrame:
+    table = frame.frame([store.read(folder)], answers=False)
+    names = ["sample", "sequence", "model", "repeat", "phase", "node", "device", "actor"]
+    return table[names].rename(columns={"actor": "worker"})
