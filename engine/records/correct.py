@@ -27,6 +27,7 @@ from engine.records.types import Group, Identity, Part, Record, milliseconds
 PLACEHOLDER_MS = 0.01
 COLD_SHIFT = 0.05
 COLD_RATIO = 2.0
+THOUSANDFOLD = 300.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 _TIMED = frozenset("ABCDE")
@@ -171,6 +172,8 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
         rows.setdefault(record.model, []).append(record)
     found: dict[str, dict[str, float]] = {}
     for first, *rest in rows.values():
+        if _is_thousandfold(first, rest, group):
+            continue  # in another unit: no stage of it is a warm-up
         for key, value in first.times.items():
             part = group.stages.get(key)
             values = [record.times[key] for record in rest if key in record.times]
@@ -178,6 +181,18 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
             if slow and (part in _SAME or _is_slow(key, first, rest)):
                 found.setdefault(first.path, {})[key] = statistics.median(values)
     return found
+
+
+def _is_thousandfold(first: Record, rest: Sequence[Record], group: Group) -> bool:
+    """Whether a first record takes in all what no warm-up does: seconds are read as others' ms."""
+    mine, *others = (_whole(record, group) for record in (first, *rest))
+    known = [value for value in others if value]
+    return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
+
+
+def _whole(record: Record, group: Group) -> float | None:
+    total = part_of(record, group, "total")
+    return total[1] if total else stage_sum(record, group)
 
 
 def _is_slow(key: str, first: Record, rest: Sequence[Record]) -> bool:

@@ -77,6 +77,19 @@ def test_a_first_decoding_is_a_warm_up_by_the_token() -> None:
     assert mine.times["stage4_time"] == pytest.approx(0.83)  # the mean of the others
 
 
+def test_a_first_record_in_another_unit_is_no_warm_up() -> None:
+    """Its stages stay as they are, so that the units are found in doubt."""
+    rows = made.flat(6)
+    for index, row in enumerate(rows):
+        row["egpt_stage3_time"] += 0.01 * index
+        row["egpt_time"] += 0.01 * index
+    for key in [key for key in rows[0] if key.startswith("egpt") and key.endswith("_time")]:
+        rows[0][key] *= 1000
+    assert not found(rows, "warm_up")
+    (one,) = found(rows, "units")
+    assert one.paths == ("$[0]",)
+
+
 def test_a_long_answer_and_a_short_one_are_no_warm_up() -> None:
     assert not decoding(slow(4.0, tokens=66))  # six times the tokens
     assert not decoding(slow(1.0, tokens=2))  # slow by the token, as short answers are
