@@ -19,7 +19,7 @@ from engine.acceptance import amount
 from engine.confounds import confounds, of_means
 from engine.doubts import doubted, doubts, impossible
 from engine.reaches import REACHES, pairs, ratio_of_means
-from engine.records.identity import disputed, shown
+from engine.records.identity import disputed, shown, speaks_of_eventgpt
 from engine.records.types import ResultFile
 from engine.stats import Interval, bootstrap
 
@@ -113,6 +113,8 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return None
     if not file.draft:
         return _of_means(file) if name == "decoding" else None
+    if not speaks_of_eventgpt(file):
+        return None
     reach = REACHES[name]
     recorded = ratio_of_means(file, reach, corrected=False)
     both = pairs(file, reach, corrected)

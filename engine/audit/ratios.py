@@ -89,6 +89,8 @@ def _without_draft(file: ResultFile) -> Iterator[Found]:
     spent, alone = means["sd_time_ms"], means["vl_time_ms"]
     if abs(sum(means[part] for part in parts) / spent - 1) > CLOSE:
         return
+    if plausible.is_doubtful(file):
+        return
     full = spent + means["egpt_draft_ms"] + _warm_prefill(file, means.get("egpt_prefill_ms", 0.0))
     yield Found(
         f"The speculative time of {spent:,.0f} ms leaves the draft's own {full - spent:,.0f} ms "
