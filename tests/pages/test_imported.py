@@ -79,7 +79,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
     assert at.checkbox(key="results_pick_visit").value
     assert "recorded elsewhere · 3 files" in texts(at)
     assert "1 file read into this visit." in texts(at)
-    assert "2 files cannot be used:\nbad.json ends in the middle" in texts(at)
+    assert "2 files cannot be used: bad.json, other.json. Files and" in texts(at)
     page = html(at)
     assert "x.json" in page and ".." not in page.split("<table", 1)[1]
     assert "not usable" in page and "B 4stage" in page
@@ -89,7 +89,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
 
 def test_a_file_that_cannot_be_read_is_not_said_to_be(app: Open) -> None:
     at = drop(app(PAGE), ("bad.json", b'{"results": ['))
-    assert "1 file cannot be used:\nbad.json ends in the middle" in texts(at)
+    assert "1 file cannot be used: bad.json. Files and findings says why." in texts(at)
     assert "read into this visit" not in texts(at)
     at = drop(at, ("a.json", made.to_bytes(made.flat())))
     assert "1 file read into this visit." in texts(at) and "1 file cannot" not in texts(at)

@@ -23,7 +23,7 @@ WHAT = (
     "this visit only, in memory; a kept set has a link."
 )
 _ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
-SAID = 3  # files that cannot be used, each with its reason
+SAID = 3  # files that cannot be used, by name
 _FOLDER, _NAME = "results_import_folder", "results_import_name"
 
 
@@ -83,10 +83,12 @@ def say_added(found: Opened) -> None:
         cards.small(f"{count(read, 'file')} read into this visit.", "imported_done")
     if unusable:
         more = len(unusable) - SAID
-        rest = f"\n… and {count(more, 'other file')}" if more > 0 else ""
-        told = "\n".join(file.message for file in unusable[:SAID])
+        rest = f" and {count(more, 'other file')}" if more > 0 else ""
+        told = ", ".join(file.name for file in unusable[:SAID])
         cards.problem(
-            f"{count(len(unusable), 'file')} cannot be used:\n{told}{rest}", "imported_unusable"
+            f"{count(len(unusable), 'file')} cannot be used: {told}{rest}. Files and findings says "
+            "why.",
+            "imported_unusable",
         )
 
 
