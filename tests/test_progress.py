@@ -40,6 +40,20 @@ def test_types_of_devices_never_meet_in_a_median() -> None:
     assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
 
 
+def test_backends_never_meet_in_a_median_and_the_compiled_one_is_said() -> None:
+    tracker = Tracker(10, ["ev"])
+    for load in (1.0, 3.0):
+        ran = {"backend": {"asked": "auto", "ran": "compiled"}}
+        tracker.rows([fabricate.row(stages={"load": load, "vision": 1.0}, **ran)])
+    assert tracker.view().models[0].device == "compiled"
+    tracker.rows([fabricate.row(stages={"load": 900.0, "vision": 1.0})])
+    (live,) = tracker.view().models
+    assert (live.medians["load"], live.device) == (2.0, "compiled")
+    alone = Tracker(10, ["ev"])
+    alone.rows([fabricate.row()])
+    assert alone.view().models[0].device == ""
+
+
 def test_a_cached_stage_enters_no_median() -> None:
     row = fabricate.row(stages={"load": 4, "preprocess": 2, "vision": 1}, cached_ms=10.0)
     found = progress.live_figures(row)

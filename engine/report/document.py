@@ -108,6 +108,7 @@ def _count(value: int | None) -> str:
 
 def _remarks(found: Findings) -> Iterator[str]:
     """What a reader should know before the figures; only what the counts show."""
+    yield from _backends(found)
     for count in found.counts:
         if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
             yield (
@@ -121,6 +122,20 @@ def _remarks(found: Findings) -> Iterator[str]:
             )
         if not count.answered:
             yield f"{count.label} answered nothing: there is no figure for it, and none is 0."
+
+
+def _backends(found: Findings) -> Iterator[str]:
+    """Where a run's answers were not all decoded by what it asked for."""
+    answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
+    for (_, model, run), lines in answered.groupby(["number", "model", "run"], sort=False):
+        ran = lines["backend"].value_counts()
+        asked = next(iter(lines["backend_asked"]))
+        if len(ran) > 1 or (asked in ("eager", "compiled") and asked not in ran):
+            words = ", ".join(f"{name} decoded {n:,}" for name, n in ran.items())
+            yield (
+                f"Run {run} asked for the backend {asked or 'of its time'}; of {len(lines):,} "
+                f"answers of {model} {words}. They are kept apart by the backend that ran."
+            )
 
 
 def _figures(found: Findings) -> Iterator[Block]:

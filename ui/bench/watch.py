@@ -116,15 +116,15 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
 
 
 def _name(live: Live, labels: Mapping[str, str]) -> str:
-    """The model, and whose medians stand beside it where several types of devices answer."""
+    """The model, and whose medians stand beside it where types of devices or backends differ."""
     label = labels.get(live.model, live.model)
     return f"{label} · {live.device}" if live.device else label
 
 
 MEDIANS_HELP = (
     "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
-    "cache; where several types of devices answer, of the one that answers most. The Results page "
-    "shows all results with their spread."
+    "cache; where several types of devices or backends answer, of the one that answers most. The "
+    "Results page shows all results with their spread."
 )
 
 

@@ -94,6 +94,8 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
         found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["backend"] == "compiled":
+        found.append(("compiled", "blue", cards.COMPILED_HELP))
     if line["pixels"] == "fast":
         found.append(("fast pixels", "violet", cards.FAST_HELP))
     return found
