@@ -46,7 +46,7 @@ class Live:
     # Whose medians these are, where several have answered: type of device, backend that ran.  The
     # compiled step is always said.
     device: str = ""
-    # How many results there were of each batch size, singles under 1, that could enter a median.
+    # How many results that may enter these medians there were of each batch size, singles under 1.
     sizes: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    sizes: Counter[int] = field(default_factory=Counter)
+    sizes: Counter[tuple[tuple[str, str], int]] = field(default_factory=Counter)
     # By the type of device that answered and the backend that ran, and by batch size.
     values: dict[tuple[str, str], dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
@@ -117,12 +117,15 @@ class _Model:
         found = self.values.get(self.kind(), {})
         sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
         shown = [*sizes[-1:], *([1] if 1 in found else [])]
-        return {
+        medians = {
             name: statistics.median(values)
             for size in shown
             for name, values in found[size].items()
             if values
         }
+        if sizes:  # beside those of single runs, which have the name to themselves
+            medians["batch_new_tokens"] = statistics.median(found[sizes[-1]]["new_tokens"])
+        return medians
 
 
 def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
@@ -191,9 +194,9 @@ class Tracker:
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            size = int(found.get("batch", 1))
-            model.sizes[size] += 1
-            kept = model.of((device_of(row), backend_of(row)), size)
+            kind, size = (device_of(row), backend_of(row)), int(found.get("batch", 1))
+            model.sizes[kind, size] += 1
+            kept = model.of(kind, size)
             for name, value in found.items():
                 kept[name].append(value)
 
@@ -243,7 +246,7 @@ class Tracker:
             model.medians(),
             model.given_up,
             model.told(),
-            dict(model.sizes),
+            {size: n for (kind, size), n in model.sizes.items() if kind == model.kind()},
         )
 
 
