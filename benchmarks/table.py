@@ -1,10 +1,10 @@
 """All kept figures as Markdown: what, against what, how much, how to repeat it.
 
 `python -m benchmarks.table` reads every JSON file in benchmarks/results.  A file takes part by
-rows (its own, or those that ratios.py makes of it), each with what, against, ratio and repeat, and
-target where there is one (a ratio of 1 is as fast as what it stands against, more is faster); and
-by "lines", as growth.py writes them.  `--write` puts what it prints into docs/speed.md, below the
-line that says so.
+rows (its own, or those that ratios.py makes of it), each with what, against, ratio and repeat, with
+low, high and n where pairs were measured, and target where there is one (a ratio of 1 is as fast as
+what it stands against, more is faster); and by "lines", as growth.py writes them.  `--write` puts
+what it prints into docs/speed.md, below the line that says so.
 
 Boundary: reads, prints and writes that one page; measures nothing.
 """
@@ -26,7 +26,7 @@ ORDER = (
     *("app", "growth"),
 )
 ROW = ("what", "against", "ratio", "repeat")
-RATIOS = ("what", "against", "ratio", "target", "how to repeat it")
+RATIOS = ("what", "against", "ratio", "range", "target", "how to repeat it")
 GROWTH = ("what", "grows with", "measured", "per 1,000", "off the line", "how to repeat it")
 LINE = ("what", "of", "points_ms", "per_1000_ms", "departure_share", "repeat")
 
@@ -72,7 +72,8 @@ def _parts(
 def _ratio(row: dict[str, Any]) -> list[str]:
     target = row.get("target")
     wanted = "" if target is None else f"{target:g}x"
-    return [row["what"], row["against"], f"{row['ratio']:g}x", wanted, f"`{row['repeat']}`"]
+    spread = f"{row['low']:g} to {row['high']:g}, n {row['n']}" if "n" in row else ""
+    return [row["what"], row["against"], f"{row['ratio']:g}x", spread, wanted, f"`{row['repeat']}`"]
 
 
 def _growth(row: dict[str, Any]) -> list[str]:

@@ -95,7 +95,7 @@ def _cell(ways: dict[str, Any], path: Path, count: int) -> dict[str, Any]:
     for _ in range(ROUNDS):
         for name, way in ways.items():
             times[name].append(_timed(lambda way=way: way(path, indices)))  # type: ignore[misc]
-    return {name: _row(times[name], times[ALL]) | equal[name] for name in ways}
+    return {name: _row(times[name], times[ALL], times[OWN]) | equal[name] for name in ways}
 
 
 def _own(path: Path, indices: Sequence[int]) -> list[Any]:
@@ -120,7 +120,7 @@ def _threads(path: Path) -> dict[str, Any]:
             found.append(_timed(lambda: video.read(path, "arange")))
     decoding.THREADS = before
     names = {1: "one", 2: "two", 0: "one per core"}
-    return {names[count]: _row(found, times[1]) for count, found in times.items()}
+    return {names[count]: _row(found, times[1], times[1]) for count, found in times.items()}
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, float]:
@@ -130,13 +130,19 @@ def _timed(work: Callable[[], Any]) -> tuple[float, float]:
     return 1000 * (time.process_time() - cpu), 1000 * (time.perf_counter() - wall)
 
 
-def _row(times: list[tuple[float, float]], base: list[tuple[float, float]]) -> dict[str, Any]:
+Times = list[tuple[float, float]]  # CPU and wall
+
+
+def _row(times: Times, base: Times, engine: Times) -> dict[str, Any]:
+    """A way's times, how many times less they are than `base`, and than which the engine's are."""
     pairs = list(zip(base, times, strict=True))
+    ahead = [own[0] / fast[0] for own, fast in zip(times, engine, strict=True)]
     return {
         "cpu_ms": spread([cpu for cpu, _ in times]),
         "wall_ms": spread([wall for _, wall in times]),
         "times_less_cpu": spread([one[0] / own[0] for one, own in pairs]),
         "times_less_wall": spread([one[1] / own[1] for one, own in pairs]),
+        "times_of_own_cpu": spread(ahead),
     }
 
 

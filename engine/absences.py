@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.reaches import REACHES
+from engine.records.identity import speaks_of_eventgpt
 from engine.records.types import ResultFile
 
 WHAT = {"overall": "a total", "decoding": "decoding", "loading": "loading"}
@@ -40,6 +41,8 @@ def reason(file: ResultFile, name: str) -> str:
         return "times the target alone and with drafts, and keeps no rows of EventGPT"
     if not all(file.of(model) for model in (file.draft, file.target)):
         return "holds answers of one model alone"
+    if not speaks_of_eventgpt(file):
+        return "another model than EventGPT and those it was compared with answered"
     if not any(record.times for record in file.records):
         return "holds no times"
     return _untimed(file, name)

@@ -16,12 +16,12 @@ from typing import Any
 
 from engine.absences import Without, without
 from engine.acceptance import amount
+from engine.confounds import confounds, of_means
 from engine.doubts import doubted, doubts, impossible
 from engine.reaches import REACHES, pairs, ratio_of_means
-from engine.records.identity import KEY_FAMILY, disputed, shown
+from engine.records.identity import disputed, shown, speaks_of_eventgpt
 from engine.records.types import ResultFile
 from engine.stats import Interval, bootstrap
-from engine.waterfall import waterfall
 
 HELD = 0.1  # a ratio within 10 % of the claim bears it out
 CLAIMS = (
@@ -113,6 +113,8 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return None
     if not file.draft:
         return _of_means(file) if name == "decoding" else None
+    if not speaks_of_eventgpt(file):
+        return None
     reach = REACHES[name]
     recorded = ratio_of_means(file, reach, corrected=False)
     both = pairs(file, reach, corrected)
@@ -129,7 +131,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         recorded=recorded,
         corrected=ratio_of_means(file, reach, corrected=True),
         paired=bootstrap(ratios, clips) if intervals and len(set(clips)) > 1 else None,
-        notes=(*doubt, *_notes(file, name, corrected)),
+        notes=(*doubt, *confounds(file, name, corrected)),
         clips=len(set(clips)),
         doubted=bool(doubt),
     )
@@ -142,44 +144,11 @@ def _of_means(file: ResultFile) -> Evidence | None:
     tokens = [stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt")]
     if not slow or not fast or slow < 0 or fast < 0:
         return None
-    notes = [f"from the file's own means over {amount(file.samples, file.clips)}: it has no rows "
-             "of EventGPT"]  # fmt: skip
-    if tokens[0] and tokens[1]:
-        more = tokens[0] / tokens[1]
-        notes.append(f"{more:.2f}x the tokens at {slow / fast / more:.2f}x the time per token")
+    notes = of_means(file, tokens, slow / fast)
     doubt = impossible(file) or doubted(slow / fast)
     return Evidence(
         file.name, "Video-LLaVA", 0, slow / fast, None, None, (*doubt, *notes), doubted=bool(doubt)
     )
-
-
-def _notes(file: ResultFile, name: str, corrected: bool) -> list[str]:
-    found = []
-    identity = file.identities[file.target]
-    answered = shown(identity, corrected=True)
-    if identity.agrees is False:
-        found.append(f"labelled {identity.claimed}, but {answered} answered")
-    if KEY_FAMILY.get(file.draft) != "eventgpt":
-        found.append(f"the draft is {file.draft}, not EventGPT")
-    if file.group.letter == "C" and name != "loading":
-        found.append("both decoded a few tokens of a fixed number")
-    if name != "loading":
-        found += _lengths(file, corrected)
-    if any(r.context in (636, 637) for r in file.of(file.draft)):
-        found.append("EventGPT saw one event image")
-    ended = [r.ids[-1] == 2 for r in file.of(file.target, corrected=True) if r.ids]
-    if ended and not any(ended) and name != "loading":
-        found.append(f"{answered}'s answers are cut at a limit")
-    return found
-
-
-def _lengths(file: ResultFile, corrected: bool) -> list[str]:
-    """How much of a ratio is the number of tokens, and how much the time for each."""
-    fall = waterfall(file, corrected)
-    if fall is None or not fall.tokens_ratio or not fall.per_token_ratio:
-        return []
-    told = f"{fall.tokens_ratio:.2f}x the tokens at {fall.per_token_ratio:.2f}x the time per token"
-    return [f"{told}, which makes no sense: see the findings" if fall.nonsense else told]
 
 
 def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:

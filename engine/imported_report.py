@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from engine import imported_forms
 from engine.acceptance import Acceptance, Range, amount
 from engine.audit import Finding, audit
+from engine.confounds import PER_TOKEN
+from engine.denominators import both_denominators
 from engine.headlines import Headline, headlines
 from engine.imported_forms import Block
 from engine.imported_unknowns import unknowns
@@ -46,6 +48,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         *_overview(audited),
         *_falls([file for file, _ in used]),
         *_acceptances([file for file, _ in used]),
+        *_denominators(used),
         *_unchecked([file for file, _ in used]),
         Block("h2", (("What cannot be known",),)),
         *_list(unknowns(audited) or ("Nothing: there is no result.",)),
@@ -80,7 +83,7 @@ def _opening(audited: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> str:
 
 
 def _claims(found: Sequence[Headline]) -> list[Block]:
-    made: list[Block] = []
+    made: list[Block] = [_paragraph(PER_TOKEN)]
     for headline in found:
         made.append(Block("h3", ((headline.claim,),)))
         made.append(_paragraph(headline.verdict))
@@ -141,8 +144,8 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
     rows = [
         (
             f.file,
-            f"{f.slow} {f.slow_ms:,.0f}",
-            f"{f.fast} {f.fast_ms:,.0f}",
+            f"{f.slow} {f.slow_ms:,.1f}",
+            f"{f.fast} {f.fast_ms:,.1f}",
             f.nonsense or _parts(f),
         )
         for f in falls
@@ -154,15 +157,27 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
         _paragraph(
             "Milliseconds that EventGPT saves per sample in each part (negative: loses), corrected "
             "values. Answers of different length are not equal work: fewer tokens is what it does "
-            "not say, time per token what it says faster."
+            "not say, time per token what it says faster. A stage that one model has not apart "
+            "is compared together with the one that holds it; what no stage covers is unaccounted."
         ),
         *_table(("file", "from", "to", "parts"), rows),
+        *_definitions(falls),
         *([_paragraph(f"Totals without loading: {', '.join(lacking)}.")] if lacking else []),
     ]
 
 
 def _parts(fall: Waterfall) -> str:
-    return ", ".join(f"{part.name} {part.ms:+,.0f}" for part in fall.parts)
+    return ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
+
+
+def _definitions(falls: Sequence[Waterfall]) -> list[Block]:
+    """What a time per token is, of which files."""
+    files: dict[str, list[str]] = {}
+    for fall in falls:
+        if fall.per_token_ratio is not None:
+            files.setdefault(fall.definition, []).append(fall.file)
+    return [_paragraph(f"Time per token {how}: {', '.join(names)}.")
+            for how, names in files.items()]  # fmt: skip
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
@@ -184,10 +199,17 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
             "share over drafts and targets of different clips: what is not above its range says "
             "nothing about the image. Intervals resample whole clips. "
             "W is the share of the first drafted ids that would be accepted; the cost ratio is per "
-            "token; the ceiling is the speed-up if all were accepted. Under 1x is slower."
+            "token, over all N tokens of the answers; the ceiling is the speed-up if all were "
+            "accepted. Under 1x is slower."
         ),
         *_table(head, rows),
     ]
+
+
+def _denominators(used: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> list[Block]:
+    """Where a finding and the table give one count as two shares."""
+    told = [(file.name, both_denominators(file, found)) for file, found in used]
+    return [_paragraph(f"{name}: {sentence}") for name, sentence in told if sentence]
 
 
 def _unchecked(files: Sequence[ResultFile]) -> list[Block]:

@@ -43,8 +43,21 @@ def _images(file: ResultFile, _found: Sequence[Finding]) -> bool:
     return bool(mine) and not any(record.context for record in mine)
 
 
-def _answered(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _answered(file: ResultFile, found: Sequence[Finding]) -> bool:
+    return _has_answers(file) and not _one_image(found)
+
+
+def _answered_beside(file: ResultFile, found: Sequence[Finding]) -> bool:
+    return _has_answers(file) and _one_image(found)
+
+
+def _has_answers(file: ResultFile) -> bool:
     return any(record.ids or record.text for record in file.records)
+
+
+def _one_image(found: Sequence[Finding]) -> bool:
+    """EventGPT's answers of such a file cannot equal generate()'s: that is known."""
+    return any(finding.rule == "one_image" for finding in found)
 
 
 def _sampling(file: ResultFile, _found: Sequence[Finding]) -> bool:
@@ -56,9 +69,14 @@ def _cut(_file: ResultFile, found: Sequence[Finding]) -> bool:
     return any(finding.rule == "capped" for finding in found)
 
 
-def _inside(file: ResultFile, _found: Sequence[Finding]) -> bool:
-    parts = set(file.group.stages.values())
-    return "decode" in parts and "vision" not in parts
+def _unmeasured(file: ResultFile, _found: Sequence[Finding]) -> bool:
+    """A model with times and none of the vision tower: it is in a longer one, or a placeholder."""
+    timed = [
+        {file.group.stages.get(key) for record in file.of(model, corrected=True)
+         for key in record.times}
+        for model in file.models
+    ]  # fmt: skip
+    return any(parts and "vision" not in parts for parts in timed)
 
 
 def _drafted(file: ResultFile, _found: Sequence[Finding]) -> bool:
@@ -74,10 +92,19 @@ _POINTS: tuple[tuple[str, Callable[[ResultFile, Sequence[Finding]], bool]], ...]
     ("How many event images EventGPT saw, for no context is recorded", _images),
     ("Whether the answers equal those of generate(), for no file holds both for one input",
      _answered),
+    (
+        "Whether the other model's answers equal those of generate(); EventGPT's cannot, for it "
+        "saw one event image",
+        _answered_beside,
+    ),
     ("Whether outputs were sampled, and from which seed, for the settings do not say it",
      _sampling),
     ("How long answers would have been that a limit cut, and so their natural times", _cut),
-    ("The time of the vision tower, which ran inside generate()", _inside),
+    (
+        "The time of the vision tower, which is measured for one model alone or inside of a longer "
+        "time",
+        _unmeasured,
+    ),
     (
         "What drafting over several cycles would bring, for finished answers show the first cycle "
         "alone",

@@ -2,8 +2,9 @@
 
 Files from elsewhere keep ids and texts but no tokenizer.  Which letters an id stands for is then
 inferred from the file: a text falls into words and signs, an answer with as many ids as pieces
-gives one piece per id, and longer words take the ids that are left over.  `certain` says whether
-no two answers contradict each other; a piece of several ids is accepted only if all of them are.
+gives one piece per id, and longer words take the ids that are left over.  `doubt` says why a
+division cannot be trusted, or why there is none; a piece of several ids is accepted only if all of
+them are.
 
 Boundary: texts, ids and pieces of text; no tokenizer is loaded and nothing is drawn.
 """
@@ -48,10 +49,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Painting:
-    """The draft's text in pieces.  certain: nothing contradicts the division."""
+    """The draft's text in pieces.  doubt: why the division is not sure, "" where nothing speaks
+    against it; it ends a sentence that begins "here"."""
 
     pieces: tuple[Piece, ...]
-    certain: bool
+    doubt: str = ""
+
+    @property
+    def certain(self) -> bool:
+        return not self.doubt
 
     @property
     def text(self) -> str:
@@ -65,7 +71,7 @@ def with_pieces(pair: Pair, spelled: Sequence[str]) -> Painting:
         Piece(text, one.position, one.position + 1, one.state)
         for text, one in zip(spelled, painted, strict=True)
     ]
-    return Painting(tuple(pieces), True)
+    return Painting(tuple(pieces))
 
 
 def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painting:
@@ -74,13 +80,45 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
     ids, words, known = [one.id for one in painted], split(text), spelling or Spelling()
     spans = align(ids, words, known)
     if spans is None:
-        return Painting(_by_id(painted, text), False)
-    pieces, costs = [], []
+        return Painting(_by_id(painted, text), _undivided(len(ids), len(words)))
+    pieces, doubts = [], []
     for word, (first, end) in zip(words, spans, strict=True):
         part = painted[first:end]
         pieces.append(Piece(word, part[0].position, part[-1].position + 1, _worst(part)))
-        costs.append(_cost(ids[first:end], word, known))
-    return Painting(tuple(pieces), max(costs) < CONFLICT)
+        doubts.append(_doubt(ids[first:end], word, known))
+    return Painting(tuple(pieces), next(filter(None, doubts), ""))
+
+
+def _undivided(ids: int, words: int) -> str:
+    """Why `align` gives nothing."""
+    if not words:
+        return "the text has no word, so that it is shown as one piece"
+    whole = f"the text is shown as one piece: it has {words:,} words and signs"
+    if ids < words:
+        return f"{whole} and only {ids:,} {'id is' if ids == 1 else 'ids are'} there"
+    if ids > LONGEST:
+        return f"{whole} and {ids:,} ids, more than the {LONGEST:,} that are divided"
+    return f"{whole} and {ids:,} ids, more than {MOST_IDS} for each"
+
+
+def _doubt(ids: Sequence[int], piece: str, spelling: Spelling) -> str:
+    """What speaks against giving these ids to this piece; the branches are those of `_cost`."""
+    word = piece.strip()
+    if _cost(ids, piece, spelling) < CONFLICT:
+        return ""
+    if len(ids) == 1 and ids[0] in spelling.pieces:
+        known = spelling.pieces[ids[0]].strip()
+        return f"they contradict each other: the id of {word!r} is that of {known!r} elsewhere"
+    if len(ids) == 1:
+        return f"they contradict each other: {word!r} has another id elsewhere"
+    if len(ids) > len(word) + 1:
+        return f"{word!r} would have {len(ids)} ids, more than it has letters"
+    other = [spelling.pieces[token].strip() for token in ids if token in spelling.pieces]
+    if strange := [known for known in other if known not in word]:
+        return f"an id of {word!r} is that of {strange[0]!r} elsewhere"
+    if piece in spelling.ids:
+        return f"{word!r} takes {len(ids)} ids, and a single one elsewhere"
+    return f"{word!r} takes {len(ids)} ids, and nothing else shows which letters each has"
 
 
 def _worst(painted: Sequence[Painted]) -> str:
@@ -165,7 +203,7 @@ def _cost(ids: Sequence[int], piece: str, spelling: Spelling) -> float:
     word = piece.strip()
     if len(ids) == 1:
         known, other = spelling.pieces.get(ids[0]), spelling.ids.get(piece)
-        if known == piece:
+        if known is not None and known.strip() == word:  # a text begins without its space
             return -1.0
         if known is not None or other is not None:
             return CONFLICT

@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from engine.records import summary
+from engine.palette import UNACCOUNTED
+from engine.records import lengths, summary
 from engine.records.identity import disputed, shown
 from engine.records.types import ResultFile, milliseconds
 
-REST = 0.001  # of the slower total: less is rounding
+ROUNDING_MS = 0.05  # less is not shown
 Means = tuple[float, dict[str, float], float]  # total ms, ms by part, tokens
+# a part that one of the models has not apart -> the first of these that both have holds its time
+_HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Part:
 class Waterfall:
     """From the other model's mean total to EventGPT's; the parts and nothing else between them.
 
-    tokens_ratio and per_token_ratio multiply to the ratio of decoding times.
+    per_token_ratio is of the tokens that decoding times cover; `definition` says which.
     """
 
     file: str
@@ -39,6 +42,7 @@ class Waterfall:
     parts: tuple[Part, ...]
     tokens_ratio: float | None
     per_token_ratio: float | None
+    definition: str = ""  # of a time per token, in words
 
     @property
     def nonsense(self) -> str:
@@ -56,18 +60,20 @@ class Waterfall:
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     """What the difference of the mean totals is made of, of all records of both models.
 
-    Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  None
-    where a file lacks totals, stages or token counts of either model.
+    Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  A stage
+    that one model has not apart is no 0: it stands in one part with the stage that holds it, of
+    both.  What is in no part is "unaccounted".  None where a file lacks totals, stages or token
+    counts of either model.
     """
     if not file.draft or file.status != "ok":
         return None
     fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
     if fast is None or slow is None:
         return None
-    tokens, per_token, parts = _parts(slow, fast)
+    tokens, per_token, parts = _parts(file, slow, fast)
     rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
-    if abs(rest) > REST * slow[0]:
-        parts.append(Part("not in any stage", rest))
+    if abs(rest) > ROUNDING_MS:
+        parts.append(Part(UNACCOUNTED, rest))
     return Waterfall(
         file=file.name,
         slow=_name(file, file.target, corrected),
@@ -77,6 +83,7 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         parts=tuple(parts),
         tokens_ratio=tokens,
         per_token_ratio=per_token,
+        definition=lengths.definition(file),
     )
 
 
@@ -85,20 +92,41 @@ def _name(file: ResultFile, model: str, corrected: bool) -> str:
     return shown(identity, corrected) + disputed(identity, corrected)
 
 
-def _parts(slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
-    """The ratios of tokens and of times per token, and the parts that were timed."""
+def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
+    """The ratios of tokens and of times per token, and the parts that both models have."""
+    theirs, mine = _alike(slow[1], fast[1])
     parts = [
-        Part(name, slow[1].get(name, 0.0) - fast[1].get(name, 0.0))
-        for name in dict.fromkeys([*slow[1], *fast[1]])
-        if name != "decode"
+        Part(name, theirs[name] - mine[name])
+        for name in dict.fromkeys([*theirs, *mine])
+        if name != "decode" and name in theirs and name in mine
     ]
-    decode_slow, decode_fast = slow[1].get("decode"), fast[1].get("decode")
-    if not decode_slow or not decode_fast:
+    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
+    counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
+    if not decode_slow or not decode_fast or min(counts) <= 0:
         return slow[2] / fast[2], None, parts
-    each = decode_fast / fast[2]
+    each = decode_fast / counts[1]
     parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
-    parts.append(Part("time per token", decode_slow - slow[2] * each))
-    return slow[2] / fast[2], decode_slow / slow[2] / each, parts
+    parts.append(Part("time per token", decode_slow - counts[0] * each))
+    return slow[2] / fast[2], decode_slow / counts[0] / each, parts
+
+
+def _alike(
+    slow: dict[str, float], fast: dict[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Both with the same parts where one has a stage apart and the other has it in another."""
+    for part, holders in _HELD_BY.items():
+        held = next((one for one in holders if one in slow and one in fast), "")
+        if held and (part in slow) != (part in fast):
+            slow, fast = _joined(slow, part, held), _joined(fast, part, held)
+    return slow, fast
+
+
+def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
+    """The held part under a name of both, in its place, with the other's time where it has one."""
+    name = "prefill + vision" if held == "prefill" else f"{part} + {held}"
+    merged = parts[held] + parts.get(part, 0.0)
+    kept = ((name, merged) if key == held else (key, ms) for key, ms in parts.items())
+    return {key: ms for key, ms in kept if key != part}
 
 
 def _means(file: ResultFile, model: str, corrected: bool) -> Means | None:

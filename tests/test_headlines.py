@@ -35,7 +35,7 @@ def test_the_notes_say_what_stands_in_the_way() -> None:
     assert "labelled Video-LLaVA, but LLaVA-1.5 answered" in one.notes
     (one,) = headlines([read(made.five())])[0].evidence
     assert "EventGPT saw one event image" in one.notes and one.samples == 4
-    assert "Video-LLaVA's answers are cut at a limit" in one.notes
+    assert "Video-LLaVA: all answers cut at 50 tokens" in one.notes
     assert any("2.00x the tokens at 1.00x" in n for n in headlines([read(made.flat())])[0]
                .evidence[0].notes)  # fmt: skip
 
@@ -53,6 +53,44 @@ def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
     assert not overall.evidence and not loading.evidence
 
 
+def test_what_the_findings_state_stands_beside_the_ratio() -> None:
+    (_, decoding, loading) = headlines([read(made.five(errors=3))])
+    assert "3 of 7 samples failed" in loading.evidence[0].notes
+    told = decoding.evidence[0].notes
+    assert "1.25x the tokens at 1.36x the time per token after the first" in told
+    value = made.five(6)
+    for row in value["results"][:4]:
+        row["eventgpt"] |= {"output_tokens": made.ids(row["sample_idx"], 50, end=False),
+                            "num_output_tokens": 50}  # fmt: skip
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert "EventGPT: 4 of 6 answers cut at 50 tokens" in told
+    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    told = headlines([read(made.parallel(same=True))])[1].evidence[0].notes
+    assert "Video-LLaVA gave one and the same answer to all 5" in told
+
+
+def test_a_file_without_a_waterfall_still_says_its_lengths() -> None:
+    file = read(made.speculation())
+    (one,) = headlines([file])[1].evidence
+    assert waterfall(file) is None
+    assert one.notes[0] == "1.67x the tokens at 1.58x the time per token"
+
+
+def test_means_at_the_limit_are_cut_answers() -> None:
+    value = made.wallclock()
+    value["config"]["max_new_tokens"] = 50
+    value["stage_timing"] = {
+        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 50.0},
+        "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
+    }
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert "EventGPT: all answers cut at 50 tokens" in told
+    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    value["stage_timing"]["eventgpt"]["avg_tokens"] = 34.0
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert not any(note.startswith("EventGPT: ") for note in told)
+
+
 def test_nothing_is_said_of_nothing() -> None:
     for headline in headlines([read(made.failed()), read(made.texts())]):
         assert headline.evidence == () and "nothing can be said" in headline.verdict
@@ -64,6 +102,60 @@ def test_a_waterfall_leaves_nothing_over(value: object) -> None:
     assert fall is not None
     parts = math.fsum(part.ms for part in fall.parts)
     assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
+
+
+def parts(value: object, corrected: bool = True) -> dict[str, float]:
+    fall = waterfall(read(value), corrected)
+    return {part.name: part.ms for part in fall.parts} if fall else {}
+
+
+@pytest.mark.parametrize("value", [made.five(), made.parallel()])
+def test_a_stage_that_was_not_measured_is_no_0(value: object) -> None:
+    """Video-LLaVA's vision tower ran in its prefill."""
+    found = parts(value)
+    assert "vision" not in found and "prefill" not in found
+    theirs, mine = (320.0, 98.0) if "load" in found else (300.0, 78.0)
+    assert found["prefill + vision"] == pytest.approx(theirs - mine, abs=0.01)
+
+
+def test_vision_inside_of_decoding_is_not_divided() -> None:
+    value = made.legacy()
+    for row in value["videollava_results"]:
+        row["stage3_time"] = 0.0
+    fall = waterfall(read(value))
+    assert fall is not None and fall.per_token_ratio is None and fall.tokens_ratio
+    found = {part.name: part.ms for part in fall.parts}
+    assert set(found) >= {"vision + decode"} and not set(found) & {"vision", "time per token"}
+    assert found["vision + decode"] == pytest.approx(1600 - 805)
+
+
+def test_a_stage_of_one_model_alone_is_unaccounted() -> None:
+    value = made.flat()
+    for row in value:
+        del row["llava_stage1_time"]
+    found = parts(value)
+    assert "load" not in found and found["unaccounted"] == pytest.approx(180.0)
+
+
+def test_what_no_stage_covers_is_a_part_however_small() -> None:
+    value = made.flat()
+    for row in value:
+        row["llava_time"] += 0.0013
+    assert parts(value)["unaccounted"] == pytest.approx(1.3)
+    assert "unaccounted" not in parts(made.flat())
+
+
+def test_the_first_token_of_d_is_its_prefills() -> None:
+    """440 ms over 39 tokens against 750 over 49; in the others over all of them."""
+    fall = waterfall(read(made.five()))
+    assert fall and fall.per_token_ratio == pytest.approx((750 / 49) / (440 / 39))
+    assert fall.tokens_ratio == pytest.approx(50 / 40) and "N - 1" in fall.definition
+    found = {part.name: part.ms for part in fall.parts}
+    assert found["fewer tokens"] == pytest.approx(10 * 440 / 39)
+    assert found["fewer tokens"] + found["time per token"] == pytest.approx(750 - 440)
+    other = waterfall(read(made.parallel()))
+    assert other and other.per_token_ratio == pytest.approx((800 / 40) / (500 / 28))
+    assert "all N" in other.definition
 
 
 def test_fewer_tokens_are_told_from_faster_tokens() -> None:

@@ -172,6 +172,40 @@ def test_the_report_answers_its_three_questions(folder: Path) -> None:
     assert "What cannot be known" in shown and "labelled wrongly" in shown
 
 
+def report(*values: Any) -> str:
+    files = [read_bytes(f"{n}.json", made.to_bytes(value)) for n, value in enumerate(values)]
+    return imported_report.markdown(files)
+
+
+def test_what_is_known_is_not_among_the_unknowns() -> None:
+    equal = "Whether the answers equal those of generate()"
+    assert equal in report(made.flat()) and equal not in report(made.five())
+    assert "EventGPT's cannot, for it saw one event image" in report(made.five())
+    vision = "The time of the vision tower"
+    for value in (made.flat(), made.five(), made.parallel(), made.pairs("F1"), made.texts()):
+        assert vision in report(value)
+    for value in (made.legacy(), made.newest(), made.frames(), made.pairs("F2")):
+        assert vision not in report(value)
+
+
+def test_a_share_has_one_denominator_or_both_are_named() -> None:
+    """Four matches of 4 x 50 places, and of the 4 x 40 that both answers have."""
+    told = "Without the begin-of-text id 4 ids match: 2.0% of the 200 places"
+    assert f"{told} that the file counts, 2.5% of the 160" in report(made.five())
+    assert "begin-of-text id 4 ids" not in report(made.five(semantic=True))
+
+
+def test_the_parts_of_a_difference_add_up_in_print() -> None:
+    value = made.flat()
+    for row in value:
+        row["llava_time"] += 0.0013
+    text = report(value)
+    assert "unaccounted +1.3" in text and "LLaVA-1.5 2,301.3" in text
+    assert "Time per token over all N tokens: 0.json." in text
+    assert "prefill + vision +222.0" in report(made.five())
+    assert "Time per token over the N - 1 tokens after the first" in report(made.five())
+
+
 def test_texts_of_a_file_stay_text_in_a_report() -> None:
     page = imported_report.page([hostile()])
     assert not {"script", "img"} & set(Page(page).tags) and "&lt;script&gt;" in page

@@ -54,6 +54,25 @@ def test_what_contradicts_itself_says_so() -> None:
     assert not short.certain and len(short.pieces) == 1 and short.text == "In the scene"
 
 
+def test_the_doubt_names_its_reason() -> None:
+    known = Spelling({5: "In", 6: " the"}, {"In": 5, " the": 6})
+
+    def doubt(ids: tuple[int, ...], text: str) -> str:
+        return from_text(Pair("s", ids, ()), text, known).doubt
+
+    assert doubt((5, 6), "In the") == ""
+    assert "the id of 'In' is that of 'the' elsewhere" in doubt((6, 5), "In the")
+    assert "'the' has another id elsewhere" in doubt((5, 60), "In the")
+    assert "'scene' takes 6 ids, and nothing else" in doubt((5, *range(50, 56)), "In scene")
+    assert "'the' takes 2 ids, and a single one" in doubt((5, 61, 62, 63), "In the a")
+    assert doubt((6, 5), "the In") == ""  # an id with its space and without is one
+    assert "3 words and signs and only 1 id is" in doubt((5,), "In the scene")
+    assert "14 ids, more than 6 for each" in doubt(tuple(range(50, 64)), "In the")
+    assert "more than the 1,024" in doubt(tuple(range(50, 1150)), "In the " * 500)
+    assert "no word" in doubt((5, 6), "  ")
+    assert "would have 6 ids, more than it has letters" in doubt(tuple(range(50, 58)), "a b")
+
+
 def test_nothing_to_paint() -> None:
     assert from_text(Pair("s", (), (5,)), "").pieces == ()
     assert align([], [], Spelling()) is None and learn([]) == Spelling()

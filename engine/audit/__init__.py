@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.audit import comparisons, counts, ends, models, ratios, times, units
+from engine.audit import accepted, comparisons, counts, ends, models, ratios, times, units
 from engine.audit.finding import SEVERITIES, Finding, Rule, Severity
 from engine.records import own
 from engine.records.types import ResultFile
@@ -36,6 +36,8 @@ RULES: tuple[Rule, ...] = (
     Rule("equality", "Sampled outputs are called equal.", "error", comparisons.equality),
     Rule("units", "Seconds and milliseconds are mixed.", "error", units.units),
     Rule("implausible", "A model's times are in another unit.", "error", units.implausible),
+    Rule("flags", "Answers match, or not, and rows say not.", "error", comparisons.flags),
+    Rule("acceptance_rows", "Rows state another acceptance.", "error", accepted.rows),
     Rule("lossless", "Speculation changed the answers.", "warning", comparisons.lossless),
     Rule("estimate", "An acceptance is not of tokens.", "warning", comparisons.estimates),
     Rule("warm_up", "A warm-up stands in the mean.", "warning", times.warm_up),

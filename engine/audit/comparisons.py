@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from engine.audit.finding import Found, many, name_of, share
+from engine.audit.accepted import row_of
+from engine.audit.finding import Found, many, name_of, share, verb
 from engine.records import comparing
 from engine.records.cells import quoted
 from engine.records.types import Figure, Record, ResultFile
 
 FEW_PAIRS = 5
+FLAG = "output_matches"
 
 
 def estimates(file: ResultFile) -> Iterator[Found]:
@@ -90,26 +92,49 @@ def equality(file: ResultFile) -> Iterator[Found]:
 def lossless(file: ResultFile) -> Iterator[Found]:
     """Speculative answers that differ from the target's own: greedy ones would not."""
     ways = [] if file.own else _ways(file)
-    changed = [(model, found, compared) for model, found, compared in ways if found]
+    changed = [(model, found) for model, found, _ in ways if found]
     if not changed:
         return
-    told = [f"{share(len(found), compared, 'answer')} of {name_of(file, model)}"
-            for model, found, compared in changed]  # fmt: skip
-    total = sum(len(found) for _, found, _ in changed)
-    if len(told) > 1:
-        counts = [len(found) for _, found, _ in changed]
-        compared = sum(compared for _, _, compared in changed)
-        told = [
-            f"{total:,} of {compared:,} answers ({min(counts):,} to {max(counts):,} in each of "
-            f"{len(changed)} ways to draft, of {len(ways)})"
-        ]
+    every = [record for _, found in changed for record in found]
+    compared = sum(compared for _, _, compared in ways)
+    told = share(len(every), compared, "answer")
+    if len(ways) == 1:
+        told += f" of {name_of(file, changed[0][0])}"
+    else:
+        counts = sorted({len(found) for _, found in changed})
+        span = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+        which = f"{len(changed)} of the " if len(changed) < len(ways) else ""
+        told += f" ({span} in each of {which}{len(ways)} ways to draft)"
+    settings = {key.rsplit(".", 1)[-1] for key in file.config}
+    known = settings & {"do_sample", "temperature"}
+    or_sampled = "" if known else ", or the outputs were sampled: the settings do not say it"
     yield Found(
-        f"Speculation changed {told[0]}: greedy speculation would keep the target's own.",
-        [record for _, found, _ in changed for record in found],
-        {"different": float(total), "compared": float(sum(n for _, _, n in changed)),
-         "ways": float(len(changed))},
+        f"Speculation changed {told}: greedy speculation would keep the target's own{or_sampled}.",
+        every,
+        {"different": float(len(every)), "compared": float(compared), "ways": float(len(changed))},
         model=changed[0][0] if len(changed) == 1 else "",
-    )  # fmt: skip
+    )
+
+
+def flags(file: ResultFile) -> Iterator[Found]:
+    """A row says that its speculative answer is the target's own, or that it is not, and the ids
+    say the other."""
+    stated = {row_of(f.path): f for f in file.figures if f.name == FLAG}
+    pairs = comparing.matched(file, "sd", file.target, corrected=False) if stated else ()
+    found = []
+    for mine, own in pairs:
+        same, flag = _same(mine, own), stated.get(row_of(mine.path))
+        if flag is not None and same is not None and bool(flag.value) != same:
+            found.append((flag, same))
+    if found:
+        same = found[0][1]
+        yield Found(
+            f"{share(len(found), len(stated), 'row')} {verb(len(found), 'says', 'say')} of "
+            f"{FLAG} what the answers contradict; the first says {'false' if same else 'true'}, "
+            f"and its answers are {'identical' if same else 'different'}.",
+            figures={"wrong": float(len(found)), "rows": float(len(stated))},
+            paths=tuple(flag.path for flag, _ in found),
+        )
 
 
 def _ways(file: ResultFile) -> list[tuple[str, list[Record], int]]:

@@ -8,40 +8,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.acceptance import Pair
+from engine.audit.accepted import row_of
 from engine.audit.finding import Found, many, name_of, share, verb
-from engine.records import comparing, correct
-from engine.records.identity import CLIP_ID, IMAGE_ID
+from engine.records import answers, comparing
+from engine.records.answers import SLICE
 from engine.records.types import BOS, Record, ResultFile
 
-PLACEHOLDERS = {IMAGE_ID, CLIP_ID, -200}
-MANY_PLACEHOLDERS = 100
 BOS_SHARE = 0.9
 MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
-WORDS = correct.WORDS
 
 
 def sliced(file: ResultFile) -> Iterator[Found]:
     """Fewer tokens than words: ids were cut off an answer."""
     for model in file.models:
-        records = file.of(model)
-        found = [record for record in records if _is_sliced(record, file)]
+        records = _without_prompt(file, model)
+        found = [record for record in records if answers.is_sliced(record)]
         if found:
             worst = min(found, key=lambda record: record.tokens or 0)
-            words = len((worst.text or "").split())
+            words = answers.words(worst)
             yield Found(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
                 f"{verb(len(found), 'lacks', 'lack')} the first token ids; one counts "
                 f"{many(int(worst.tokens or 0), 'token')} for a text of {many(words, 'word')}.",
                 found,
                 {"tokens": float(worst.tokens or 0), "words": float(words)},
-                "" if file.own else _mended(file, model),
+                "" if file.own else _mended(file, model, found),
                 model,
             )
 
 
-def _mended(file: ResultFile, model: str) -> str:
+def _without_prompt(file: ResultFile, model: str) -> list[Record]:
+    records = file.of(model)
+    if file.own:
+        return list(records)
+    prompted = any(answers.prompt_ids(record.ids) for record in records)
+    return [answers.stripped(record, prompted) for record in records]
+
+
+def _mended(file: ResultFile, model: str, found: list[Record]) -> str:
     """What is done about slices, and what acceptance is with and without the answers cut."""
-    text = f"{correct.SLICE} tokens were added to each such count; the ids cannot be restored"
+    text = f"{SLICE} tokens, the known cut of these scripts, were added to each such count"
+    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
+    left = [record for record in found if record.path in lost]
+    if left:
+        text = f"{text} but {len(left):,}" if len(left) < len(found) else "Nothing was added"
+        text += f": {_unmended(left[0], file)}; what is not known is left out"
+    text += "; the ids cannot be restored"
     every = comparing.variants(file)
     kept, whole = every.get("main"), every.get("without_sliced")
     if model != file.draft or kept is None or kept.rate is None:
@@ -52,66 +64,64 @@ def _mended(file: ResultFile, model: str) -> str:
     return f"{text}, {whole.rate.value:.1%} in the {many(whole.pairs, 'pair')} without them."
 
 
-def _is_sliced(record: Record, file: ResultFile) -> bool:
-    if not file.own:
-        return correct.is_sliced(record)
-    if record.tokens is None or not record.text:
-        return False
-    return record.tokens < WORDS * len(record.text.split())
+def _unmended(record: Record, file: ResultFile) -> str:
+    """Why 60 more would be no correction of this count."""
+    if not answers.is_of_the_scripts(record, file.identities.get(record.model)):
+        return "how many ids were cut off is not known"
+    whole = many(int(record.tokens or 0) + SLICE, "token")
+    words = many(answers.words(record), "word")
+    return f"{SLICE} more, the known cut of these scripts, would make {whole} of {words}, too many"
 
 
 def prompt_counted(file: ResultFile) -> Iterator[Found]:
     """The prompt's ids stand in front of the answer's."""
     for model in file.models:
         records = file.of(model)
-        found = [record for record in records if _holds_prompt(record)]
-        if not found:
-            continue
-        cut = [correct.prompt_ids(record.ids) for record in found]
-        paths = {record.path for record in found}
-        before, mended = (
-            [r.tokens for r in file.of(model, after) if r.path in paths and r.tokens is not None]
-            for after in (False, True)
-        )
-        figures = {"prompt_ids": float(max(cut)), "tokens_recorded": _mean(before)}
-        text = f"{_mean(before):.1f} tokens on average"
-        if all(cut):
-            figures["tokens_corrected"] = _mean(mended)
-            text += f" are {_mean(mended):.1f} new ones"
-        yield Found(
-            f"{name_of(file, model)}: the prompt is counted as output in "
-            f"{share(len(found), len(records), 'answer')}; {text}.",
-            found,
-            figures,
-            f"The first {max(cut)} ids were taken off." if all(cut) else "",
-            model,
-        )
+        found = [record for record in records if answers.prompt_ids(record.ids)]
+        if found:
+            yield _prompt_counted(file, model, found, len(records))
 
 
-def _holds_prompt(record: Record) -> bool:
-    if record.ids is None:
-        return False
-    if correct.prompt_ids(record.ids):
-        return True
-    return sum(map(record.ids.count, PLACEHOLDERS)) >= MANY_PLACEHOLDERS
+def _prompt_counted(file: ResultFile, model: str, found: list[Record], every: int) -> Found:
+    most = max(answers.prompt_ids(record.ids) for record in found)
+    paths = {record.path for record in found}
+    before, after = (
+        [r.tokens for r in records if r.path in paths and r.tokens is not None]
+        for records in (file.of(model), _without_prompt(file, model))
+    )
+    figures = {"prompt_ids": float(most), "tokens_recorded": _mean(before)}
+    text = f"{_mean(before):.1f} tokens on average"
+    if not file.own:
+        figures["tokens_corrected"] = _mean(after)
+        text += f" are {_mean(after):.1f} new ones"
+    where = ""
+    if any(answers.is_open(record.ids) for record in found):
+        where = ' up to the last image placeholder (no "ASSISTANT:" shows where the answer begins)'
+    return Found(
+        f"{name_of(file, model)}: the prompt is counted as output in "
+        f"{share(len(found), every, 'answer')}; {text}.",
+        found,
+        figures,
+        "" if file.own else f"The first {most} ids{where} were taken off.",
+        model,
+    )
 
 
 def beyond_limit(file: ResultFile) -> Iterator[Found]:
-    """More new tokens than the run was allowed to make."""
-    prompted = {record.path for record in file.corrected if "prompt" in record.marks}
+    """More new tokens than the run was allowed to make: the prompt, which is said once, is off."""
     for model in file.models:
         found = []
-        for record in file.of(model):
+        for record in _without_prompt(file, model):
             limit = _limit(record, file)
-            if _holds_prompt(record) or record.path in prompted:
-                continue  # said once
-            if limit and record.tokens is not None and record.tokens > limit:
+            hidden = file.own and answers.prompt_ids(record.ids)
+            if limit and not hidden and record.tokens is not None and record.tokens > limit:
                 found.append((record, limit))
         if found:
             record, limit = max(found, key=lambda pair: pair[0].tokens or 0)
+            new = " new" if "prompt" in record.marks else ""
             yield Found(
                 f"{name_of(file, model)}: {many(len(found), 'answer')} "
-                f"{verb(len(found), 'has', 'have')} more tokens than the limit; one counts "
+                f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one counts "
                 f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
                 [one for one, _ in found],
                 {"tokens": float(record.tokens or 0), "max_new_tokens": limit},
@@ -154,7 +164,7 @@ def begins_with_bos(file: ResultFile) -> Iterator[Found]:
     """The begin-of-text id stands in an answer, where every pair matches it."""
     for model in file.models:
         records = [record for record in file.of(model) if record.ids]
-        found = [r for r in records if r.ids and r.ids[0] == BOS and not _holds_prompt(r)]
+        found = [r for r in records if r.ids and r.ids[0] == BOS and not answers.prompt_ids(r.ids)]
         if found:
             yield Found(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
@@ -200,11 +210,15 @@ def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
     By the row, not by its sample's name: a sample may stand there twice.
     """
     stated, totals = (
-        {_row(figure.path): figure.value for figure in file.figures if figure.name == name}
+        {row_of(figure.path): figure.value for figure in file.figures if figure.name == name}
         for name in (MATCHED, COMPARED)
     )
     drafts, targets = (
-        {_row(record.path): record.ids for record in file.of(model, True) if record.ids is not None}
+        {
+            row_of(record.path): record.ids
+            for record in file.of(model, True)
+            if record.ids is not None
+        }
         for model in (file.draft, file.target)
     )
     return [
@@ -212,11 +226,6 @@ def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
         for row in stated
         if row in totals and row in drafts and row in targets
     ]
-
-
-def _row(path: str) -> str:
-    """ "results[3" of "results[3].eventgpt", the same for all that stands in one row."""
-    return path.partition("].")[0]
 
 
 def _mean(values: list[float]) -> float:

@@ -6,15 +6,19 @@ Boundary: each function yields what it found and says nothing otherwise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from engine.audit.finding import Found, many, name_of, share, verb
-from engine.records import correct
-from engine.records.identity import EVENT_TEXT, EVENT_TOKENS
-from engine.records.types import NAMES, Record, ResultFile
+from engine.records import answers, correct
+from engine.records.identity import ONE_IMAGE
+from engine.records.types import NAMES, Failure, Record, ResultFile
 
 WINDOWS = {"llava": 4096, "video_llava": 4096}  # positions that the checkpoints were trained on
 DISTINCT_FROM = 5
+LEFT_OUT = (
+    "What cannot be used is left out; sums and means that lack a value are called wrong only where "
+    "no such value could explain them."
+)
 REPEATED = 0.8
 REPEATED_FROM = 8
 
@@ -39,12 +43,14 @@ def one_image(file: ResultFile) -> Iterator[Found]:
     """EventGPT's features are those of one event image instead of the five it was shown."""
     for model in file.models:
         identity = file.identities.get(model)
-        found = [r for r in file.of(model) if identity and identity.family == "eventgpt"
+        records = file.of(model)
+        found = [r for r in records if identity and identity.family == "eventgpt"
                  and _of_one_image(r, file)]  # fmt: skip
-        if found:
+        if found and (file.own or not _mixed(records)):
             tokens = found[0].context or 0
+            of = "" if len(found) == len(records) else f" of {len(records):,}"
             yield Found(
-                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{name_of(file, model)}: {len(found):,}{of} answer{'s' * (len(records) > 1)} "
                 f"{verb(len(found), 'was', 'were')} given from one event image "
                 f"(a context of {tokens:,.0f}; five images pool to 582 visual tokens): these are "
                 "not the model's features, and its answers cannot equal generate()'s.",
@@ -58,7 +64,13 @@ def _of_one_image(record: Record, file: ResultFile) -> bool:
     if file.own:
         images, pixels = record.sizes.get("images"), record.sizes.get("pixels")
         return images is not None and pixels is not None and pixels < images
-    return record.context in (EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1)
+    return record.context in ONE_IMAGE
+
+
+def _mixed(records: Sequence[Record]) -> bool:
+    """Whether several questions stand behind several contexts: text or images may differ."""
+    contexts = {record.context for record in records}
+    return len(contexts) > 1 and len({record.question for record in records}) > 1
 
 
 def doubled_context(file: ResultFile) -> Iterator[Found]:
@@ -140,8 +152,7 @@ def _shown(record: Record) -> str:
 
 def _repeats(record: Record) -> bool:
     items: list[object] = list(record.ids or ())
-    if correct.prompt_ids(record.ids):
-        items = items[correct.prompt_ids(record.ids) :]
+    items = items[answers.prompt_ids(record.ids) :]
     if len(items) < REPEATED_FROM:
         items = list((record.text or "").split())
     if len(items) < REPEATED_FROM:
@@ -166,16 +177,35 @@ def failures(file: ResultFile) -> Iterator[Found]:
     """Samples that failed and are in no mean."""
     if not file.failures or file.own:
         return
-    tried = file.samples + len(file.failures)
-    failed = share(len(file.failures), tried, "sample")
+    answered = {record.sample for record in file.records}
+    lost = [failure for failure in file.failures if failure.sample not in answered]
+    if lost:
+        yield _failed(file, lost)
+    kept = [failure for failure in file.failures if failure.sample in answered]
+    if kept:
+        names = {failure.sample for failure in kept}
+        yield Found(
+            f"{many(len(kept), 'error')} {verb(len(kept), 'names', 'name')} "
+            f"{many(len(names), 'sample')} that {verb(len(names), 'has', 'have')} a result all the "
+            f"same; the means count it. The first says: {kept[0].message}.",
+            figures={"errors": float(len(kept)), "samples": float(len(names))},
+            paths=tuple(failure.path for failure in kept),
+        )
+
+
+def _failed(file: ResultFile, lost: Sequence[Failure]) -> Found:
+    """Of samples without a result; several errors may name one."""
+    count = len({failure.sample for failure in lost})
+    tried = file.samples + count
+    failed = share(count, tried, "sample")
     if file.status == "failed":
         text = f"{failed[0].upper()}{failed[1:]} failed; the file holds no figure"
     else:
-        text = f"{failed} failed and {verb(len(file.failures), 'is', 'are')} in none of the means"
-    yield Found(
-        f"{text}. The first says: {file.failures[0].message}.",
-        figures={"failed": float(len(file.failures)), "tried": float(tried)},
-        paths=tuple(failure.path for failure in file.failures),
+        text = f"{failed} failed and {verb(count, 'is', 'are')} in none of the means"
+    return Found(
+        f"{text}. The first says: {lost[0].message}.",
+        figures={"failed": float(count), "tried": float(tried)},
+        paths=tuple(failure.path for failure in lost),
     )
 
 
@@ -186,17 +216,20 @@ def unusable(file: ResultFile) -> Iterator[Found]:
         "finite": ("is no finite number", "are no finite numbers"),
         "negative": ("is negative", "are negative"),
         "type": ("is of another type", "are of another type"),
+        "whole": ("is no whole number", "are no whole numbers"),
+        "empty": ("holds no answer", "hold no answer"),
+        "model": ("is not read", "are not read"),
     }
+    nouns = {"empty": "row", "model": "further model"}
     for kind, words in kinds.items():
         found = [problem for problem in file.problems if problem.kind == kind]
         if found:
             which = "" if len(found) == 1 else "the first: "
             yield Found(
-                f"{many(len(found), 'value')} {verb(len(found), *words)} "
+                f"{many(len(found), nouns.get(kind, 'value'))} {verb(len(found), *words)} "
                 f"({which}{found[0].path}, {found[0].message}).",
                 figures={"values": float(len(found))},
-                correction="What cannot be used is left out; sums and means that lack a value are "
-                "called wrong only where no such value could explain them.",
+                correction=LEFT_OUT if kind != "model" else "",
                 paths=tuple(problem.path for problem in found),
             )
 

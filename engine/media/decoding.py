@@ -25,7 +25,7 @@ _STRICT = {"err_detect": "explode"}
 
 
 def everything(
-    data: Data, name: str, wanted: Collection[int], threads: int | None = None
+    data: Data, name: str, wanted: Collection[int], threads: int = 1
 ) -> tuple[dict[int, Image], int, int]:
     """(the wanted frames by index, how many frames came, how many of them were damaged)."""
     kept: dict[int, Image] = {}

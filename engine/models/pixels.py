@@ -6,7 +6,7 @@ that is a table per channel, filled by the processor's own arithmetic (image_tra
 transformers: float64 to rescale, float32 to normalise).
 
 "fast" resizes with torch's antialiased 8-bit filters, which follow Pillow's [1] with weights of
-fewer bits: a few values per thousand differ by one grey level, a few per million by two.
+fewer bits: some values per thousand differ by one grey level, some per hundred thousand by two.
 
 [1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
 

@@ -79,8 +79,8 @@ class Cells:
                 if isinstance(value, (bool, str, dict)):
                     self.note("type", f"{path}.{key}", f"{quoted(value)} is no list of token ids")
                 continue
-            if not value or (set(map(type, value)) == {int} and _in_range(value)):
-                return tuple(value)
+            if not value or (_whole(value) and _in_range(value)):
+                return tuple(map(int, value))
             self.note("type", f"{path}.{key}", "the list holds something that is no token id")
         return None
 
@@ -102,8 +102,15 @@ class Cells:
             keys = [key for key in item if key.endswith("error") and item[key]]
             words = [f"{key}: {brief(item[key])}" if key != "error" else brief(item[key])
                      for key in keys]  # fmt: skip
-            found.append(Failure(sample_name(item, index), path, "; ".join(words) or "no reason"))
+            name = sample_name({"sample": path} | item, index)  # else a result's place in its list
+            found.append(Failure(name, path, "; ".join(words) or "no reason"))
         return tuple(found)
+
+
+def _whole(ids: list[Any]) -> bool:
+    """Whether all are whole numbers, 512.0 too: some scripts write ids as floats."""
+    kinds = set(map(type, ids))
+    return kinds == {int} or (kinds <= {int, float} and all(one == one // 1 for one in ids))
 
 
 def _in_range(ids: list[int]) -> bool:

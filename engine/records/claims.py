@@ -24,6 +24,14 @@ ALIASES = {
     "compared_tokens": ("total_compared", "compared_tokens"),
     "acceptance_rate": ("acceptance.acceptance_rate", "acceptance_rate", "acceptance_estimate"),
 }
+# rates over all rows: (accepted, compared) as their sums are called in the summary and the rows
+RATES = {
+    "overall_token_acceptance_rate": (
+        ("accepted_tokens", "matched_tokens"), ("total_compared", "compared_tokens", "total_tokens")
+    ),
+    "overall_acceptance_rate": (("matched_tokens", "accepted_tokens"),
+                                ("compared_tokens", "total_compared")),
+}  # fmt: skip
 CLOSE = 0.005
 UNLIKE = 100.0  # times the mean of the others; a warm-up is 20 times a stage
 
@@ -35,6 +43,8 @@ def statistic_of(key: str) -> tuple[str, str]:
             return key[: -len(end)], "mean"
     if key.startswith("avg_"):
         return key[4:], "mean"
+    if key == "output_match_rate":
+        return "output_matches", "mean"
     if key.endswith("_total"):
         return key[: -len("_total")], "sum"
     if key == "total_tokens_compared":
@@ -51,6 +61,15 @@ def close(stated: float, rows: float) -> bool:
 
 def count(path: str, stated: float, rows: int) -> Claim:
     return Claim(path, stated, float(rows) if rows else None, "the number of rows")
+
+
+def rate(path: str, stated: float, accepted: Sequence[float], compared: Sequence[float]) -> Claim:
+    """A rate over all rows, beside the one that as many values of each give."""
+    whole = math.fsum(compared)
+    if whole <= 0 or len(accepted) != len(compared):
+        return Claim(path, stated)
+    counts = f"{math.fsum(accepted):,.0f} of {whole:,.0f}"
+    return Claim(path, stated, math.fsum(accepted) / whole, f"the rate of the rows, {counts},")
 
 
 def checked(

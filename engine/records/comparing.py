@@ -194,11 +194,11 @@ def _spelling(file: ResultFile) -> Spelling:
     return _SPELLED[file]
 
 
-def stated(file: ResultFile) -> tuple[Stated, ...]:
+def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
     """The file's own acceptance figures beside the position match of its ids."""
-    found = acceptance(file)
-    ours = found.rate.value if found and found.rate else None
-    adapter = _adapter_rate(file)
+    way = "" if corrected else "recorded"
+    ours = _rate(file, file.draft, way)
+    adapter = _adapter_rate(file, way)
     rows = []
     for claim in file.claims:
         key = claim.path.rsplit(".", 1)[-1]
@@ -207,10 +207,12 @@ def stated(file: ResultFile) -> tuple[Stated, ...]:
     return tuple(rows)
 
 
-def _adapter_rate(file: ResultFile) -> float | None:
+def _adapter_rate(file: ResultFile, way: str) -> float | None:
     """Files with an adapter state the adapter's rate."""
-    for name in ("adapter", "adapted"):
-        found = acceptance(file, name) if name in file.models else None
-        if found and found.rate:
-            return found.rate.value
-    return None
+    every = (_rate(file, name, way) for name in ("adapter", "adapted") if name in file.models)
+    return next((rate for rate in every if rate is not None), None)
+
+
+def _rate(file: ResultFile, draft: str, way: str) -> float | None:
+    found = _analysed(file, draft, file.target, GAMMA, way)
+    return found.rate.value if found and found.rate else None

@@ -1,14 +1,15 @@
 """Corrected records beside the recorded ones: what can be mended is, the rest is left out.
 
 The rules and their proof: README, "Published result files".  A corrected record differs only by
-its `marks`:  "sliced" (60 new tokens were cut off the count), "prompt" (the prompt stood in the
-answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a warm-up, and the stage that
-shows it), "total" (made of the stages), "placeholder:KEY" (a stage that was never measured).
+its `marks`:  "sliced" (new tokens were cut off: 60 are added to the count, or it is left out),
+"prompt" (the prompt stood in the answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a
+warm-up, and the stage that shows it), "total" (made of the stages), "placeholder:KEY" (a stage that
+was never measured).
 
 Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
 are as good as any: the stage stands there as the mean of the model's other records, and the
-record's total is as much shorter.  So means of stages and of what they leave add up to the mean of
-totals, everywhere.
+record's total, and its time to the end of the prefill where the file has one, are as much shorter.
+So means of stages and of what they leave add up to the mean of totals, everywhere.
 
 Boundary: changes records; the sentences about it are the audit's.
 """
@@ -19,18 +20,20 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from engine.records.identity import CLIP_TOKENS, EXPANSION, IMAGE_ID, KEY_FAMILY
+from engine.records.answers import is_sliced, mark, mended, prompt_ids, stripped
+from engine.records.identity import CLIP_TOKENS, EXPANSION
 from engine.records.types import Group, Identity, Part, Record, milliseconds
 
-SLICE = 60  # ids of the scripts' prompt, cut off answers that never held it
-ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
-WORDS = 0.8
 PLACEHOLDER_MS = 0.01
 COLD_SHIFT = 0.05
 COLD_RATIO = 2.0
+THOUSANDFOLD = 300.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
+TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
 _TIMED = frozenset("ABCDE")
+_SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
+_LENGTH: tuple[Part, ...] = ("decode", "steps")
 
 
 def corrected(
@@ -43,13 +46,13 @@ def corrected(
     found = []
     for record in records:
         identity = identities.get(record.model)
-        mended = _stripped(_sliced(record), record.model in prompted)
-        mended = _context(mended, identity)
-        mended = _without(mended, empty.get(record.model, ()))
-        mended = _total(mended, group)
+        better = mended(stripped(record, record.model in prompted), identity)
+        better = _context(better, identity)
+        better = _without(better, empty.get(record.model, ()))
+        better = _total(better, group)
         if record.path in cold:
-            mended = _warmed(mended, group, _usual(records, record, cold))
-        found.append(mended)
+            better = _warmed(better, group, _usual(records, record, cold))
+        found.append(better)
     return tuple(found)
 
 
@@ -69,51 +72,15 @@ def _usual(
 def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
     """With the usual time in place of each stage that shows a warm-up, in the total too."""
     times = {**record.times, **usual}
+    saved = {key: record.times[key] - value for key, value in usual.items()}
     total = part_of(record, group, "total")
     if total is not None:
-        saved = sum(record.times[key] - value for key, value in usual.items())
-        times[total[0]] = max(0.0, total[1] - saved)
+        times[total[0]] = max(0.0, total[1] - sum(saved.values()))
+    if TO_PREFILL in times:
+        before = sum(gain for key, gain in saved.items() if group.stages.get(key) != "steps")
+        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - before)
     marks = ("cold", *(f"cold:{key}" for key in usual))
-    return _mark(replace(record, times=times), *marks)
-
-
-def _mark(record: Record, *marks: str) -> Record:
-    return replace(record, marks=record.marks | set(marks))
-
-
-def is_sliced(record: Record) -> bool:
-    """EventGPT's count is below 0.8 of its words: the first 60 ids of more were cut off."""
-    if KEY_FAMILY.get(record.model) != "eventgpt" or not record.tokens or not record.text:
-        return False
-    return record.tokens < WORDS * len(record.text.split())
-
-
-def _sliced(record: Record) -> Record:
-    if not is_sliced(record) or record.tokens is None:
-        return record
-    return _mark(replace(record, tokens=record.tokens + SLICE), "sliced")
-
-
-def prompt_ids(ids: Sequence[int] | None) -> int:
-    """How many of the ids are the prompt's: up to and with "ASSISTANT:", if that is there."""
-    if not ids or not (ids[0] == 1 or IMAGE_ID in ids):
-        return 0
-    size = len(ASSISTANT)
-    for start in range(len(ids) - size + 1):
-        if tuple(ids[start : start + size]) == ASSISTANT:
-            return start + size
-    return 0
-
-
-def _stripped(record: Record, prompted: bool) -> Record:
-    """prompted: other answers of this model hold the prompt, so that a count alone says nothing."""
-    if prompted and not record.ids and record.tokens is not None:
-        return _mark(replace(record, tokens=None), "prompt")
-    cut = prompt_ids(record.ids)
-    if not cut or record.ids is None:
-        return record
-    ids = record.ids[cut:]
-    return _mark(replace(record, ids=ids, tokens=float(len(ids))), "prompt")
+    return mark(replace(record, times=times), *marks)
 
 
 def is_doubled(context: float | None, identity: Identity | None) -> bool:
@@ -126,7 +93,7 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
 def _context(record: Record, identity: Identity | None) -> Record:
     if not is_doubled(record.context, identity) or record.context is None:
         return record
-    return _mark(replace(record, context=record.context - EXPANSION), "context")
+    return mark(replace(record, context=record.context - EXPANSION), "context")
 
 
 def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str, ...]]:
@@ -147,7 +114,7 @@ def _without(record: Record, keys: Sequence[str]) -> Record:
     if not keys:
         return record
     times = {key: value for key, value in record.times.items() if key not in keys}
-    return _mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
+    return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
 
 
 def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
@@ -194,26 +161,56 @@ def _total(record: Record, group: Group) -> Record:
     key, value = total
     if stages - value <= TOLERANCE * stages:
         return record
-    return _mark(replace(record, times={**record.times, key: stages}), "total")
+    return mark(replace(record, times={**record.times, key: stages}), "total")
 
 
 def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, float]]:
     """By path of a first record, its stages that are a warm-up, with the median of the others.
 
-    Only stages that do the same work for every sample are looked at: loading depends on the disk,
-    decoding on the answer's length.
+    Loading depends on the disk and is not looked at.  Decoding depends on the answer's length, so
+    it is a warm-up only where its time for each token is one too; other stages do the same work for
+    every sample.
     """
     rows: dict[str, list[Record]] = {}
     for record in records:
         rows.setdefault(record.model, []).append(record)
     found: dict[str, dict[str, float]] = {}
     for first, *rest in rows.values():
+        if _is_thousandfold(first, rest, group):
+            continue  # in another unit: no stage of it is a warm-up
         for key, value in first.times.items():
-            if group.stages.get(key) in ("preprocess", "vision", "prefill"):
-                values = [record.times[key] for record in rest if key in record.times]
-                if is_warm_up(value, values):
-                    found.setdefault(first.path, {})[key] = statistics.median(values)
+            part = group.stages.get(key)
+            values = [record.times[key] for record in rest if key in record.times]
+            slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
+            if slow and (part in _SAME or _is_slow(key, first, rest)):
+                found.setdefault(first.path, {})[key] = statistics.median(values)
     return found
+
+
+def _is_thousandfold(first: Record, rest: Sequence[Record], group: Group) -> bool:
+    """Whether a first record takes in all what no warm-up does: seconds are read as others' ms."""
+    mine, *others = (_whole(record, group) for record in (first, *rest))
+    known = [value for value in others if value]
+    return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
+
+
+def _whole(record: Record, group: Group) -> float | None:
+    total = part_of(record, group, "total")
+    return total[1] if total else stage_sum(record, group)
+
+
+def _is_slow(key: str, first: Record, rest: Sequence[Record]) -> bool:
+    """Whether a first decoding is a warm-up by the token, over records whose tokens are known."""
+    paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
+    mine = _pace(key, first)
+    return mine is not None and is_warm_up(mine, paces)
+
+
+def _pace(key: str, record: Record) -> float | None:
+    whole = stripped(record, prompted=False)
+    if key not in record.times or not whole.tokens or is_sliced(whole):
+        return None
+    return record.times[key] / whole.tokens
 
 
 def is_warm_up(first: float, others: Sequence[float]) -> bool:

@@ -6,10 +6,11 @@ it has; a run that only failed is "failed" and has no figures.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from engine.records import correct, identity, paired, timed
+from engine.records import correct, identity, paired, timed, unread
 from engine.records.cells import Cells, brief, flat
 from engine.records.parsing import RecordsError, parse, shown
 from engine.records.reading import Reading
@@ -18,8 +19,11 @@ from engine.records.types import Group, ResultFile
 UNKNOWN = Group("?", "unknown")
 OTHER = "choose a result file of the benchmark"
 FAILED = Group("Z", "failed run (results empty, only errors)")
+NO_ROWS = Group("Z", "no rows")
+_FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
+_BESIDE = {"config", "statistics", "summary", "errors"}
 Reader = Callable[[Any, Reading], None]
-SHOWN_KEYS = 3
+SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
 
 
 def read_bytes(name: str, data: bytes) -> ResultFile:
@@ -46,13 +50,15 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     reading = Reading(group, Cells())
     reader(value, reading)
     reading.settle()
+    if group not in (FAILED, NO_ROWS):
+        unread.name(value, reading)
     return _finish(name, value, reading, size)
 
 
 def group_of(value: Any) -> tuple[Group, Reader] | None:
     """The group and its reader, or None for a file of another kind."""
     if isinstance(value, list):
-        return (timed.FLAT, timed.flat_rows) if _is_flat(value) else None
+        return _bare(value)
     if not isinstance(value, dict):
         return None
     if "eventgpt_results" in value or "videollava_results" in value:
@@ -64,12 +70,25 @@ def group_of(value: Any) -> tuple[Group, Reader] | None:
         return timed.FRAMES, timed.frame_rows
     if value.get("results") == [] and value.get("errors"):
         return FAILED, _nothing
-    return _by_rows(value)
+    return _by_rows(value) or ((NO_ROWS, _nothing) if _is_without_rows(value) else None)
 
 
-def _is_flat(value: list[Any]) -> bool:
-    first = next((item for item in value if isinstance(item, dict)), {})
-    return any(key.startswith(("egpt_", "llava_", "videollava_")) for key in first)
+def _bare(value: list[Any]) -> tuple[Group, Reader] | None:
+    """Rows without anything around them: A, or the pairs of F."""
+    rows = [item for item in value[:50] if isinstance(item, dict)]
+    if any(_FLAT.fullmatch(key) for row in rows[:1] for key in row):
+        return timed.FLAT, timed.flat_rows
+    found = _paired({key for row in rows for key in row}, rows)
+    if found and found[0] is paired.PAIRS:
+        return found
+    return None if value else (NO_ROWS, _nothing)
+
+
+def _is_without_rows(value: dict[str, Any]) -> bool:
+    """A list for rows that is empty, among other keys of these files."""
+    return bool(_BESIDE & value.keys()) and any(
+        value.get(key) == [] for key in ("samples", "results")
+    )
 
 
 def _by_rows(value: dict[str, Any]) -> tuple[Group, Reader] | None:
@@ -133,7 +152,8 @@ def _keys(value: Any) -> str:
         names = [shown(brief(key, 40)) for key in list(value)[:SHOWN_KEYS]]
         more = len(value) - SHOWN_KEYS
         rest = f" and {more:,} more" if more > 0 else ""
-        return f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
+        told = f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
+        return told + _row_keys(value)
     if isinstance(value, list):
         first = next((item for item in value if isinstance(item, dict)), None)
         return f"a list; {_keys(first)}" if first else "a list without known objects"
@@ -141,25 +161,29 @@ def _keys(value: Any) -> str:
     return kinds.get(type(value), "a single number")
 
 
+def _row_keys(value: dict[str, Any]) -> str:
+    """The keys of the first row, where rows stand there: they tell the models' names."""
+    for name in ("results", "samples"):
+        rows = value.get(name)
+        row = next((item for item in rows if isinstance(item, dict)), {}) if isinstance(
+            rows, list) else {}  # fmt: skip
+        if row:
+            names = [shown(brief(key, 40)) for key in list(row)[:SHOWN_ROW_KEYS]]
+            return f"; rows with {', '.join(names)}{', ...' * (len(row) > SHOWN_ROW_KEYS)}"
+    return ""
+
+
 def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
     document = value if isinstance(value, dict) else {}
     config = flat(document.get("config"))
     failures = reading.cells.failures(document.get("errors"))
-    identities = {
-        model: identity.identify(
-            model,
-            reading.claimed.get(model),
-            [record for record in reading.records if record.model == model],
-            config,
-        )
-        for model in reading.models
-    }
+    identities = identity.identities(reading.models, reading.claimed, reading.records, config)
     failed = not reading.records
     return ResultFile(
         name=name,
         group=reading.group,
         status="failed" if failed else "ok",
-        message=_why_failed(name, failures) if failed else "",
+        message=_why_failed(name, failures, reading.group) if failed else "",
         unit=reading.unit,
         models=tuple(model for model in reading.models if not failed),
         records=tuple(reading.records),
@@ -176,7 +200,9 @@ def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
     )
 
 
-def _why_failed(name: str, failures: tuple[Any, ...]) -> str:
+def _why_failed(name: str, failures: tuple[Any, ...], group: Group) -> str:
+    if group is NO_ROWS:
+        return f"{name} holds no rows: its run wrote no result, run it again."
     if not failures:
         return f"{name} holds no result that can be used: check how it was written."
     every = f"all of its {len(failures):,} samples" if len(failures) > 1 else "its only sample"

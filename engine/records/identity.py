@@ -10,9 +10,10 @@ Boundary: says what the evidence is; audit.py says whether it contradicts the la
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from engine.records.types import NAMES, Identity, Record
+from engine.records.types import NAMES, Identity, Record, ResultFile
 
 KEY_FAMILY = {
     "egpt": "eventgpt",
@@ -26,10 +27,24 @@ CLIP_TOKENS, CLIP_ID = 2056, 32001
 EXPANSION = 2048  # what a doubled prefill length has too much
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
 EVENT_TEXT = 59  # of the scripts' prompt of 60 ids, one stands for the image
+ONE_IMAGE = frozenset({EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1})
+FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
 DISPUTED = ", label disputed"  # the audit's evidence names another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
 Evidence = tuple[str | None, str]
+
+
+def identities(
+    models: Sequence[str],
+    claimed: Mapping[str, str],
+    records: Sequence[Record],
+    config: Mapping[str, object],
+) -> dict[str, Identity]:
+    """Every model's, by its name in the file."""
+    rows = {model: [record for record in records if record.model == model] for model in models}
+    found = {m: identify(m, claimed.get(m), rows[m], config) for m in models}
+    return found | _exchanged(found, rows)
 
 
 def identify(
@@ -37,18 +52,58 @@ def identify(
 ) -> Identity:
     """What is claimed and what the file shows; "nothing" is said in words too."""
     claim = claimed or NAMES.get(KEY_FAMILY.get(model, ""), model)
+    if foreign(claim, model):
+        return Identity(claim, f"{claim[:80]} is no model whose contexts or weights are known here")
+    wanted = _wanted(model, claim)
     found = [
         *_from_ids(records),
         *_from_config(model, config),
-        *_from_weights(model, records),
-        *_from_context(model, records),
+        *_from_weights(wanted, records),
+        *_from_context(wanted, records),
     ]
     if not found:
         return Identity(claim, "nothing in the file shows which checkpoint answered")
     family = next((family for family, _ in found if family), None)
-    wanted = family_of(claim) or KEY_FAMILY.get(model)
     agrees = None if family is None or wanted is None else family == wanted
     return Identity(claim, "; ".join(sentence for _, sentence in found), family, agrees)
+
+
+def _wanted(model: str, claim: str) -> str | None:
+    """The family that a model should be of: by its name, else by its key."""
+    return family_of(claim) or KEY_FAMILY.get(model)
+
+
+def _exchanged(
+    found: Mapping[str, Identity], rows: Mapping[str, Sequence[Record]]
+) -> dict[str, Identity]:
+    """The other model under EventGPT's label leaves EventGPT's contexts to the other label: alone
+    they could be those of one image of LLaVA-1.5 and a longer question."""
+    wanted = {model: _wanted(model, one.claimed) for model, one in found.items()}
+    swapped = any(wanted[model] == "eventgpt" and one.family == "video_llava"
+                  for model, one in found.items())  # fmt: skip
+    mended = {}
+    for model, one in found.items():
+        tokens = {int(record.context) for record in rows[model] if record.context}
+        other = wanted[model] not in ("eventgpt", None) and not foreign(one.claimed, model)
+        if swapped and other and tokens and tokens <= ONE_IMAGE | FIVE_IMAGES:
+            told = f"a context of {max(tokens)} is that of EventGPT's event images"
+            mended[model] = Identity(one.claimed, told, "eventgpt", False)
+    return mended
+
+
+def foreign(claimed: str, model: str) -> bool:
+    """Whether a model is named as something else than the families known: no rule about EventGPT,
+    Video-LLaVA or LLaVA-1.5 holds for it.  Its key alone is no name."""
+    return claimed != model and _spoken_of(claimed) is None
+
+
+def speaks_of_eventgpt(file: ResultFile) -> bool:
+    """Whether the file's two models can bear out a claim about EventGPT: neither is foreign, and
+    none of the evidence puts another model in its place or EventGPT in the other's."""
+    pair = [(model, file.identities[model]) for model in (file.draft, file.target)]
+    if any(foreign(one.claimed, model) for model, one in pair):
+        return False
+    return pair[0][1].family in (None, "eventgpt") and pair[1][1].family != "eventgpt"
 
 
 def shown(identity: Identity, corrected: bool = True) -> str:
@@ -63,13 +118,16 @@ def disputed(identity: Identity, corrected: bool) -> str:
 
 def family_of(name: str) -> str | None:
     """The family that a checkpoint's name speaks of: its last part alone counts."""
-    last = name.rstrip("/").rsplit("/", 1)[-1].lower()
+    return _spoken_of(name.rstrip("/").rsplit("/", 1)[-1])
+
+
+def _spoken_of(name: str) -> str | None:
     for pattern, family in (
         (r"video[-_ ]?llava", "video_llava"),
         (r"llava", "llava"),
         (r"event[-_ ]?(gpt|chat)|egpt", "eventgpt"),
     ):
-        if re.search(pattern, last):
+        if re.search(pattern, name.lower()):
             return family
     return None
 
@@ -102,9 +160,9 @@ def _spoken(model: str) -> tuple[str, ...]:
     return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
 
 
-def _from_weights(model: str, records: Sequence[Record]) -> list[Evidence]:
+def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
     """The memory that the weights took; EventGPT's is no different from LLaVA-1.5's."""
-    if KEY_FAMILY.get(model) == "eventgpt":
+    if wanted == "eventgpt":
         return []
     for record in records:
         size = record.sizes.get("memory_model_mb")
@@ -114,19 +172,28 @@ def _from_weights(model: str, records: Sequence[Record]) -> list[Evidence]:
     return []
 
 
-def _from_context(model: str, records: Sequence[Record]) -> list[Evidence]:
-    contexts = {int(r.context) for r in records if r.context}
-    if len(contexts) != 1:
+def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
+    """What the most frequent context fits, where all others fit the same family."""
+    counts = Counter(int(record.context) for record in records if record.context)
+    fit = _event_context if wanted == "eventgpt" else _other_context
+    found = {tokens: fit(tokens) for tokens in counts}
+    families = {family for fits in found.values() for family, _ in fits}
+    if len(families) != 1 or not all(found.values()):
         return []
-    tokens = contexts.pop()
-    if KEY_FAMILY.get(model) == "eventgpt":
-        images = tokens - EVENT_TEXT - EVENT_TOKENS
-        if images in (0, 1):
-            return [("eventgpt", f"a context of {tokens} is that of one event image, not of five")]
-        return [("eventgpt", f"a context of {tokens} fits {images} event images")] * (
-            1 < images <= 32
-        )
-    return _other_context(tokens)
+    ((tokens, times),) = counts.most_common(1)
+    ((family, sentence),) = found[tokens]
+    where = "" if len(counts) == 1 else f" ({times:,} of {counts.total():,} records)"
+    return [(family, sentence + where)]
+
+
+def _event_context(tokens: int) -> list[Evidence]:
+    """Of EventGPT, or of Video-LLaVA where no number of event images fits."""
+    images = tokens - EVENT_TEXT - EVENT_TOKENS
+    if images in (0, 1):
+        return [("eventgpt", f"a context of {tokens} is that of one event image, not of five")]
+    if 1 < images <= 32:
+        return [("eventgpt", f"a context of {tokens} fits {images} event images")]
+    return [one for one in _other_context(tokens) if one[0] == "video_llava"]
 
 
 def _other_context(tokens: int) -> list[Evidence]:

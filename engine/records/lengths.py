@@ -35,7 +35,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Work:
-    """Over so many pairs, the target's time divided by the draft's: tokens x time per token."""
+    """Over so many pairs, the target's time divided by the draft's: tokens x time per token.
+
+    per_token is of the tokens that the time covers (see `covered`): where that is one less than
+    there are, the product differs from the ratio by as much.
+    """
 
     pairs: int
     part: Part
@@ -91,6 +95,27 @@ def _setting(file: ResultFile, tokens: float) -> str:
     return ""
 
 
+def covered(file: ResultFile, tokens: float) -> float:
+    """How many of an answer's tokens its decoding time is that of.
+
+    D times the prefill apart and counts the first token to it: its own avg_token_time divides by
+    N - 1, as a TPOT does.  The others divide by N (G's own per_token_ms) or say nothing.
+    """
+    return tokens - 1 if divides_by_less(file) else tokens
+
+
+def divides_by_less(file: ResultFile) -> bool:
+    """Whether the first token belongs to a file's prefill and not to its decoding."""
+    return file.group.letter == "D"
+
+
+def definition(file: ResultFile) -> str:
+    """What a time per token of this file is, in words."""
+    if divides_by_less(file):
+        return "over the N - 1 tokens after the first, which is the prefill's"
+    return "over all N tokens"
+
+
 def work(file: ResultFile, corrected: bool = True) -> Work | None:
     """What the ratio of the two models' decoding times is made of; None without both or counts."""
     if not file.draft or file.status != "ok":
@@ -103,5 +128,8 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
     if not rows or len({row[-1] for row in rows}) != 1:
         return None
     sums = [math.fsum(float(row[column]) for row in rows) for column in range(4)]
-    ratio, tokens = sums[1] / sums[0], sums[3] / sums[2]
-    return Work(len(rows), rows[0][-1], ratio, tokens, ratio / tokens)
+    counts = [covered(file, total / len(rows)) for total in sums[2:]]
+    if min(counts) <= 0:
+        return None
+    ratio = sums[1] / sums[0]
+    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])

@@ -37,10 +37,12 @@ PREFIXES = {  # the names of two models in one row, draft first
 }
 
 
-def pair_rows(data: dict[str, Any], reading: Reading) -> None:
-    """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them."""
+def pair_rows(data: dict[str, Any] | list[Any], reading: Reading) -> None:
+    """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them; or such
+    rows alone."""
     name = "samples" if "samples" in data else "results"
-    rows = list(reading.rows(data.get(name), name, ""))
+    listed, place = (data, "$") if isinstance(data, list) else (data.get(name), name)
+    rows = list(reading.rows(listed, place, ""))
     draft, target = _names(rows)
     reading.pair(draft, target)
     models = [draft, target]
@@ -52,7 +54,7 @@ def pair_rows(data: dict[str, Any], reading: Reading) -> None:
     if not any(times):
         reading.unit = "-"
     for summary in ("results", "summary"):
-        if isinstance(data.get(summary), dict):
+        if isinstance(data, dict) and isinstance(data.get(summary), dict):
             reading.state(data[summary], summary)
 
 
@@ -116,6 +118,7 @@ def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
         timed = [key for key in item if key.endswith("_ms")]
         reading.per_sample(item, path, index, *timed, "speedup", "accepted_tokens",
                            "acceptance_rate", "rejected_at")  # fmt: skip
+        reading.flag(item, path, index, "output_matches")
     reading.state(data.get("summary"), "summary")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from engine.records.comparing import decoding
 from engine.records.correct import part_of
@@ -52,12 +53,25 @@ class Apart:
     target_ms: float
 
 
+_KNOWN: WeakKeyDictionary[ResultFile, tuple[Doubt, ...]] = WeakKeyDictionary()  # many rules ask
+
+
 def doubts(file: ResultFile) -> tuple[Doubt, ...]:
     """The models whose times are impossible in the file's unit, at most one doubt of each."""
     if file.own:
         return ()
-    every = [*((model, _middles(file, model)) for model in file.models), *_means(file)]
-    return tuple(doubt for model, found in every if (doubt := _doubt(model, found)))
+    if file not in _KNOWN:
+        every = [*((model, _middles(file, model)) for model in file.models), *_means(file)]
+        _KNOWN[file] = tuple(doubt for model, found in every if (doubt := _doubt(model, found)))
+    return _KNOWN[file]
+
+
+def doubts_times(file: ResultFile, model: str) -> bool:
+    """Whether no time of this model can be told: it, or one of the two compared, is in another
+    unit."""
+    if apart(file) is not None and model in (file.draft, file.target):
+        return True
+    return any(doubt.model == model for doubt in doubts(file))
 
 
 def apart(file: ResultFile) -> Apart | None:

@@ -6,7 +6,7 @@ Boundary: collects; groups.py turns it into a ResultFile.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,11 +49,16 @@ class Reading:
     def rows(
         self, value: object, path: str, *models: str
     ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """(number, path, object) of each row; what is no object is one that these models miss."""
+        """(number, path, object) of each row; what is no object, or holds nothing, is one that
+        these models miss."""
         if isinstance(value, list):
-            bad = sum(not isinstance(item, dict) for item in value)
+            bad = sum(not isinstance(item, dict) or not item for item in value)
             self.missing.update(dict.fromkeys(models, bad))
-        return self.cells.objects(value, path)
+        for index, place, item in self.cells.objects(value, path):
+            if item:
+                yield index, place, item
+            else:
+                self.cells.note("empty", place, "an empty object")
 
     def pair(self, draft: str, target: str) -> None:
         """The two models that the file compares, in this order."""
@@ -103,6 +108,9 @@ class Reading:
             if sizes.get(key, 0.0) < 0:
                 self.cells.note("negative", f"{path}.{key}", f"{sizes[key]:g} is below zero")
                 del sizes[key]
+            elif not sizes.get(key, 0.0).is_integer():
+                self.cells.note("whole", f"{path}.{key}", f"{sizes[key]:g} counts no tokens")
+                del sizes[key]
         stated = next((sizes[key] for key in COUNTS if key in sizes), None)
         self.records.append(
             Record(
@@ -135,6 +143,12 @@ class Reading:
                     self.figures.append(Figure(name, sample, f"{path}.{name}", found))
             else:
                 self._note_odd("", path, {name: value})
+
+    def flag(self, item: dict[str, Any], path: str, index: int, key: str) -> None:
+        """A true or false of a row that belongs to no model, as 1 or 0."""
+        if isinstance(item.get(key), bool):
+            place = f"{path}.{key}"
+            self.figures.append(Figure(key, sample_name(item, index), place, float(item[key])))
 
     def _note_odd(self, model: str, path: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
@@ -169,6 +183,9 @@ class Reading:
     def _claim(self, path: str, stated: float, key: str, model: str) -> Claim:
         if key in SIZES:
             return claims.count(path, stated, self._listed(model))
+        if key in claims.RATES:
+            accepted, compared = (self._of_rows(names) for names in claims.RATES[key])
+            return claims.rate(path, stated, accepted, compared)
         name, statistic = claims.statistic_of(key)
         found, rows = self._values(name, model, path) if statistic else ([], 0)
         if statistic and not found:
@@ -177,6 +194,11 @@ class Reading:
         if not statistic or not found:
             return Claim(path, stated)
         return claims.checked(path, stated, (name, statistic), found, rows)
+
+    def _of_rows(self, names: Sequence[str]) -> list[float]:
+        """The values of the first of these names that rows have."""
+        every = ([f.value for f in self.figures if f.name == name] for name in names)
+        return next((values for values in every if values), [])
 
     def _listed(self, model: str) -> int:
         """How many rows a model has, or samples have, the unreadable ones with them."""

@@ -62,11 +62,12 @@ PARALLEL = Group(
 def flat_rows(data: list[Any], reading: Reading) -> None:
     """A: both models side by side in one object per sample, told apart by prefixes."""
     rows = list(reading.rows(data, "$", ""))
-    other = "videollava" if _any_key(rows, "videollava_") else "llava"
-    reading.pair("egpt", other)
+    models = [model for model in ("egpt", "videollava", "llava") if _any_key(rows, f"{model}_")]
+    if "egpt" in models and len(models) > 1:
+        reading.pair(*models[:2])
     for index, path, item in rows:
         sample, question = sample_name(item, index), question_of(item)
-        for model in ("egpt", other):
+        for model in models[:2]:
             _flat_answer(reading, model, item, path, sample, question)
 
 
@@ -88,7 +89,7 @@ def _flat_answer(
     names = [f"{prefix}{key}" for key in mine if key.endswith(("time", "_mb"))]
     found = cells.numbers(item, path, names)
     numbers = {key[len(prefix) :]: value for key, value in found.items()}
-    ids, clip = cells.ids(mine, path, "token_ids"), item.get("event_data")
+    ids, clip = cells.ids(item, path, f"{prefix}token_ids"), item.get("event_data")
     seen = clip[:200] if isinstance(clip, str) else ""
     reading.add(model, path, sample, numbers, ids, text, question, seen)
 
@@ -111,7 +112,8 @@ def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
     if isinstance(speculation, dict):
         name = "speculative_decoding.per_sample"
         for index, path, item in reading.rows(speculation.get("per_sample", []), name, ""):
-            reading.per_sample(item, path, index, "matched_tokens", "compared_tokens")
+            reading.per_sample(item, path, index, "matched_tokens", "compared_tokens",
+                               "acceptance_rate")  # fmt: skip
         reading.state(speculation, "speculative_decoding")
 
 
@@ -146,6 +148,8 @@ def _nested(rows: object, name: str, reading: Reading) -> None:
     models = ("eventgpt", "videollava")
     for index, path, item in reading.rows(rows, name, *models, ""):
         sample = sample_name(item, index)
+        if not any(key in item for key in (*models, "egpt_prefill_time")):
+            reading.cells.note("empty", path, "neither model is named in it")
         for model in models:
             if model in item:
                 _nested_answer(reading, model, item[model], f"{path}.{model}", sample)

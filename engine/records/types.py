@@ -7,6 +7,7 @@ beside each other, in the same order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -159,11 +160,13 @@ class ResultFile:
 
     @property
     def samples(self) -> int:
-        """Samples with an answer: the most that any one model answered."""
-        counts: dict[str, int] = {}
-        for record in self.records:
-            counts[record.model] = counts.get(record.model, 0) + 1
-        return max(counts.values(), default=0)
+        """Samples with an answer of any model, each as often as one model answered it."""
+        counts = Counter((r.model, r.sample, r.question) for r in self.records)
+        most: dict[tuple[str, str], int] = {}
+        for (_, *key), count in counts.items():
+            sample, question = key
+            most[sample, question] = max(count, most.get((sample, question), 0))
+        return sum(most.values())
 
     @property
     def clips(self) -> int:

@@ -107,6 +107,19 @@ def negative() -> Any:
     return rows
 
 
+def contradicted() -> Any:
+    value = made.speculation()
+    for row in value["results"]:
+        row["output_matches"] = True
+    return value
+
+
+def other_rate() -> Any:
+    value = made.pairs("F1")
+    value["samples"][1]["acceptance_rate"] = 0.5
+    return value
+
+
 # rule: (with the sin, without it)
 PLANTED: dict[str, tuple[Any, Any]] = {
     "sliced_tokens": (sliced(), made.flat()),
@@ -125,6 +138,8 @@ PLANTED: dict[str, tuple[Any, Any]] = {
     "speedup": (made.five(), made.newest()),
     "cost_ratio": (made.pairs("F1"), made.pairs("F2")),
     "equality": (sampled(), made.speculation()),
+    "flags": (contradicted(), made.speculation()),
+    "acceptance_rows": (other_rate(), made.pairs("F1")),
     "lossless": (made.wallclock(), made.pairs("F3")),
     "units": (mixed_units(), made.flat()),
     "implausible": (other_unit(), made.flat()),

@@ -117,7 +117,7 @@ def test_ways_to_draft_are_one_finding() -> None:
     assert "Speculation changed 1 of 4 answers of" in alone.message and alone.model == "L1"
     value["sd_per_sample"] |= {"L2": value["sd_per_sample"]["L1"], "L3": []}
     (one,) = found(value, "lossless")
-    assert "2 of 8 answers (1 to 1 in each of 2 ways to draft, of 2)" in one.message
+    assert "2 of 8 answers (1 in each of 2 ways to draft)" in one.message
     for way in ("L1", "L2"):
         value["sd_per_sample"][way][0]["text"] = "Answer 0"
     assert not found(value, "lossless")

@@ -77,14 +77,46 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
         ("other.json", b'{"a": 1}'),
     )
     assert at.checkbox(key="results_pick_visit").value
-    assert "recorded elsewhere · 3 files" in texts(at) and "3 files read into this visit" in texts(
-        at
-    )
+    assert "recorded elsewhere · 3 files" in texts(at)
+    assert "1 file read into this visit." in texts(at)
+    assert "2 files cannot be used: bad.json, other.json. Files and" in texts(at)
     page = html(at)
     assert "x.json" in page and ".." not in page.split("<table", 1)[1]
     assert "not usable" in page and "B 4stage" in page
     assert "bad.json ends in the middle" in texts(at) and "unknown: keys a" in texts(at)
     assert any("The prompt is counted as output." in one.label for one in at.expander)
+
+
+def test_a_file_that_cannot_be_read_is_not_said_to_be(app: Open) -> None:
+    at = drop(app(PAGE), ("bad.json", b'{"results": ['))
+    assert "1 file cannot be used: bad.json. Files and findings says why." in texts(at)
+    assert "read into this visit" not in texts(at)
+    at = drop(at, ("a.json", made.to_bytes(made.flat())))
+    assert "1 file read into this visit." in texts(at) and "1 file cannot" not in texts(at)
+
+
+def test_what_no_link_can_reopen_is_not_in_the_url(app: Open) -> None:
+    at = drop(app(PAGE), ("b.json", made.to_bytes(made.legacy())))
+    assert "results_runs" not in at.query_params
+    at.segmented_control(key="results_values").set_value("corrected").run()
+    at.session_state["results_rule_prompt_counted"] = True
+    at.run()
+    at.button(key="results_show_0.1").click().run()
+    assert "tokens_recorded" in html(at) and "results_finding" not in at.query_params
+    at.button(key="results_show_0.1").click().run()
+    assert "tokens_recorded" not in html(at) and not at.exception
+    view(at, "figures")
+    at.selectbox(key="results_file").set_value("b.json").run()
+    assert at.checkbox(key="results_pick_visit").value
+    assert not {"results_runs", "results_finding", "results_file"} & set(at.query_params)
+
+
+def test_a_kept_set_beside_files_of_the_visit_has_a_link(app: Open) -> None:
+    keep()
+    at = drop(app(PAGE, runs="set:original"), ("b.json", made.to_bytes(made.legacy())))
+    assert at.query_params["results_runs"] == "set:original"
+    assert at.checkbox(key="results_pick_visit").value
+    assert at.checkbox(key="results_pick_set:original").value
 
 
 def test_a_finding_opens_its_records(opened: AppTest) -> None:
@@ -133,11 +165,26 @@ def test_every_record_is_there_on_request(opened: AppTest) -> None:
 def test_acceptance_stands_beside_chance_and_the_files_own_figure(opened: AppTest) -> None:
     at = view(opened, "drafts")
     at.selectbox(key="results_drafts_of").set_value("D.json").run()
+    options = at.selectbox(key="results_variant").options
+    assert "draft for target, as it is" in options  # no other file's names
     told = {one.label: one.value for one in at.metric}
     assert set(told) >= {"Position match", "Shuffled pairs", "W at g = 5", "Ceiling", "Predicted"}
     assert "stated" in html(at) and 'class="painted-' in html(at)
     at.slider(key="results_gamma").set_value(3).run()
     assert "W at g = 3" in {one.label for one in at.metric} and not at.exception
+
+
+def test_the_switch_reaches_the_files_own_figures(app: Open) -> None:
+    value = made.legacy()
+    value["speculative_decoding"]["acceptance_rate"] = 0.04
+    for index, row in enumerate(value["videollava_results"]):
+        row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
+    at = view(drop(app(PAGE), ("b.json", made.to_bytes(value))), "drafts")
+    table = html(at).split("The file's own figure", 1)[1]
+    assert "100.0 %" in table.split("</table>", 1)[0]
+    values(at, "recorded")
+    table = html(at).split("The file's own figure", 1)[1]
+    assert "100.0 %" not in table.split("</table>", 1)[0]
 
 
 def test_what_is_recorded_compares_with_the_prompt(opened: AppTest) -> None:

@@ -28,3 +28,14 @@ def test_a_recorded_painting_is_against_the_prompt() -> None:
     picture = comparing.painting(file, draft, corrected=False)
     assert picture and picture.text == draft.text
     assert {piece.state for piece in picture.pieces} == {"rejected"}
+
+
+def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
+    """A target that begins as the draft does, but for the prompt in front of it."""
+    value = made.legacy()
+    value["speculative_decoding"]["acceptance_rate"] = 0.04
+    for index, row in enumerate(value["videollava_results"]):
+        row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
+    file = read(value)
+    assert [one.ours for one in comparing.stated(file)] == [1.0]
+    assert [one.ours for one in comparing.stated(file, corrected=False)] == [0.0]

@@ -52,7 +52,20 @@ def test_the_waterfall_is_of_the_same_means() -> None:
     fall = waterfall(file)
     assert fall and fall.fast_ms == pytest.approx(1000 * means(file)["total_time"])
     assert fall.slow_ms == pytest.approx(1000 * means(file, "videollava")["total_time"])
-    assert "not in any stage" not in [part.name for part in fall.parts]
+    assert "unaccounted" not in [part.name for part in fall.parts]
+
+
+def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
+    value = made.five()
+    for row in value["results"]:
+        mine = row["eventgpt"]
+        mine["prefill_complete_time"] = sum(mine[f"stage{n}_time"] for n in (1, 2, 3, 4))
+    file = read(value)
+    found = means(file)
+    stages = sum(found[f"stage{n}_time"] for n in (1, 2, 3, 4))
+    assert found["prefill_complete_time"] == pytest.approx(stages) == pytest.approx(0.104)
+    recorded = summary.models(file)[0].stages["prefill_complete_time"].recorded.mean
+    assert recorded == pytest.approx(0.104 + (0.1 - 0.008) / 4)
 
 
 def test_what_is_recorded_keeps_the_warm_up() -> None:

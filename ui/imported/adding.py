@@ -14,6 +14,7 @@ from engine.records import RecordsError, groups, parsing, sets
 from ui import cards
 from ui.datasets import on_loopback
 from ui.imported import sources, visit
+from ui.imported.opened import Opened
 from ui.results import chosen
 from ui.text import count
 
@@ -22,6 +23,7 @@ WHAT = (
     "this visit only, in memory; a kept set has a link."
 )
 _ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
+SAID = 3  # files that cannot be used, by name
 _FOLDER, _NAME = "results_import_folder", "results_import_name"
 
 
@@ -36,8 +38,6 @@ def panel(expanded: bool) -> None:
         if right is not None:
             with right:
                 _folder()
-    if told := st.session_state.pop(_DONE, ""):
-        cards.small(told, "imported_done")
     if told := st.session_state.pop(_PROBLEM, ""):
         cards.problem(told, "imported_add")
 
@@ -64,12 +64,32 @@ def _take(key: str) -> None:
 
 def _bring(found: list[tuple[str, bytes]]) -> None:
     try:
-        visit.add(found)
+        added = visit.add(found)
     except BadInput as error:
         st.session_state[_PROBLEM] = str(error)
         return
-    st.session_state[_DONE] = f"{count(len(found), 'file')} read into this visit."
+    st.session_state[_DONE] = frozenset(added)
     chosen.add(sources.VISIT)
+
+
+def say_added(found: Opened) -> None:
+    """What became of the files that were brought just now, once they are read."""
+    added: frozenset[visit.Brought] = st.session_state.pop(_DONE, frozenset())
+    files = next((one.files for one in found.sources if isinstance(one, sources.VisitSource)), ())
+    items = [item for item in found.items if item.source == sources.VISIT]
+    now = [item.file for one, item in zip(files, items, strict=True) if one in added]
+    unusable = [file for file in now if file.status == "unknown"]
+    if read := len(now) - len(unusable):
+        cards.small(f"{count(read, 'file')} read into this visit.", "imported_done")
+    if unusable:
+        more = len(unusable) - SAID
+        rest = f" and {count(more, 'other file')}" if more > 0 else ""
+        told = ", ".join(file.name for file in unusable[:SAID])
+        cards.problem(
+            f"{count(len(unusable), 'file')} cannot be used: {told}{rest}. Files and findings says "
+            "why.",
+            "imported_unusable",
+        )
 
 
 def _folder() -> None:

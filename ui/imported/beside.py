@@ -36,7 +36,7 @@ def show(runs: OpenedRuns, found: Opened) -> None:
         names,
         _first(found, names),
         key="results_beside",
-        bind="query-params",
+        bind=found.bind,
         max_selections=MOST,
         help=f"At most {MOST} at a time.",
     )

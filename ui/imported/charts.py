@@ -5,6 +5,7 @@ Boundary: the engine's figures in, Altair charts and their words out; no streaml
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,16 +16,18 @@ from engine.acceptance import Acceptance, Range
 from engine.headlines import Headline
 from engine.waterfall import Waterfall
 from ui.text import ms
-from ui.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
+from ui.theme import PARTS, STAGE_COLOURS
 
 _BAND, _AROUND = 34, 84  # pixels: a row, axis and title
 _GREY = "#868D97"
 _STAGES = {
     "load+preprocess": "load",
     "prefill": "decode",
+    "prefill + vision": "decode",
+    "vision + decode": "decode",
+    "prefill + decode": "decode",
     "fewer tokens": "decode",
     "time per token": "decode",
-    "not in any stage": UNACCOUNTED,
 }
 WHOLE = "total"
 _DECODING = {"fewer tokens": "decode: number of tokens", "time per token": "decode: time per token",
@@ -57,12 +60,16 @@ def _signed(value: float, whole: bool) -> str:
 
 
 def waterfall(fall: Waterfall) -> alt.LayerChart:
-    """Parts in the colours of their stages; the totals in grey."""
+    """Parts in the colours of their stages; the totals in grey.
+
+    The values are labels of an axis on the right: those take the theme's text colour, also where
+    the theme changes later, which a text in the chart does not.
+    """
     frame = falls(fall)
     order = alt.EncodingSortField("place", order="ascending")
     y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=320, ticks=False))
     title = f"mean time per sample (ms), from {fall.slow} down to {fall.fast}"
-    top = float(frame["right"].max()) * 1.15
+    top = float(frame["right"].max()) * 1.02
     scale = alt.Scale(domain=[min(0.0, float(frame["end"].min())), top], nice=False)
     colours = alt.Scale(
         domain=[*PARTS, WHOLE], range=[*(STAGE_COLOURS[part] for part in PARTS), _GREY]
@@ -78,8 +85,16 @@ def waterfall(fall: Waterfall) -> alt.LayerChart:
             alt.Tooltip("ms:Q", title="Change (ms)", format="+,.1f"),
         ],
     )
-    words = base.mark_text(align="left", dx=5, color=_GREY).encode(y=y, x="right:Q", text="words:N")
-    return alt.LayerChart(layer=[bars, words], height=_BAND * len(frame) + _AROUND)
+    values = alt.Axis(orient="right", ticks=False, labelExpr=_by_place(list(frame["words"])))
+    words = base.mark_point(opacity=0).encode(y=alt.Y("place:O", title=None, axis=values))
+    chart: Any = alt.LayerChart(layer=[bars, words], height=_BAND * len(frame) + _AROUND)
+    found: alt.LayerChart = chart.resolve_scale(y="independent")
+    return found
+
+
+def _by_place(words: Sequence[str]) -> str:
+    """Vega's expression for the word of each row, numbers of our own alone."""
+    return f"{json.dumps(words)}[datum.value]"
 
 
 def waterfall_words(fall: Waterfall) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from engine.confounds import PER_TOKEN
 from engine.headlines import Evidence, Headline
 from engine.report.blocks import Table
 from ui import cards
@@ -23,7 +24,7 @@ def show(found: Opened) -> None:
     cards.small(
         "What the benchmark's design documents say about EventGPT, and what these files give from "
         f"{values}: the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
-        "bears it out.",
+        f"bears it out. {PER_TOKEN}",
         "imported_claims",
     )
     for headline in opened.claims(found):

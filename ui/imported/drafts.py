@@ -8,6 +8,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.acceptance import GAMMA, Acceptance, Range
+from engine.denominators import both_denominators
 from engine.painting import Painting
 from engine.records import Record, ResultFile, comparing
 from engine.report.blocks import Table, number
@@ -26,9 +27,10 @@ MEANING = (
     "same over drafts and targets of different clips; what is not above it says nothing about "
     "the image. Prefix: ids that agree from the start. W: the share of the first g ids that would "
     "be accepted. A cycle yields 1 + g W tokens and costs c g + 1, with c the draft's time per "
-    "token over the target's; the ceiling is the speed-up if every id were accepted. Under 1x is "
-    "slower than the target alone."
+    "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were "
+    "accepted. Under 1x is slower than the target alone."
 )
+SHIFTED = ", against the target from its second id"
 _KINDS = {
     "main": "as it is",
     "raw": "with the prompt left in the ids",
@@ -41,7 +43,8 @@ def show(found: Opened, what: str = "File") -> None:
     if not usable:
         cards.hint(NONE)
         return
-    file = figures.choose(usable, "results_drafts_of", what).file
+    item = figures.choose(found, usable, "results_drafts_of", what)
+    file = item.file
     left, right = st.columns(2)
     with right:
         gamma = _gamma()
@@ -49,7 +52,7 @@ def show(found: Opened, what: str = "File") -> None:
     kind = left.selectbox(
         "Comparison",
         list(kinds),
-        format_func=lambda one: spoken(file, one),
+        format_func=option,
         key="results_variant",
         bind="query-params",
     )
@@ -57,7 +60,10 @@ def show(found: Opened, what: str = "File") -> None:
     _metrics(one)
     _charts(file, kind or "", found.corrected, one)
     blocks.draw([table(file, kinds)], "imported_acceptance")
-    _stated(file)
+    _stated(file, found.corrected)
+    told = both_denominators(file, item.findings) if found.corrected else ""
+    if told:
+        cards.small(told, "imported_denominators")
     cards.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
 
@@ -79,14 +85,22 @@ def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Accepta
     return comparing.variants(file, gamma) if corrected else comparing.as_recorded(file, gamma)
 
 
+def option(kind: str) -> str:
+    """A comparison in the list, the same for every file: the list keeps its words when another file
+    is chosen."""
+    if kind in _KINDS:
+        return f"draft for target, {_KINDS[kind]}"
+    name = kind.removesuffix("_shifted")
+    return f"{name} for target" + (SHIFTED if name != kind else "")
+
+
 def spoken(file: ResultFile, kind: str) -> str:
     """What a comparison is, in words."""
     if kind in _KINDS or kind == file.draft:
         how = f", {_KINDS[kind]}" if kind in _KINDS else ""
         return f"{file.draft} for {file.target}{how}"
     name = kind.removesuffix("_shifted")
-    shifted = ", against the target from its second id" if name != kind else ""
-    return f"{name} for {file.target}{shifted}"
+    return f"{name} for {file.target}" + (SHIFTED if name != kind else "")
 
 
 def _metrics(found: Acceptance) -> None:
@@ -194,10 +208,11 @@ def _span(found: Range | None) -> str:
     return f"{found.value:.2f}x" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
-def _stated(file: ResultFile) -> None:
+def _stated(file: ResultFile, corrected: bool) -> None:
     """The file's own figures beside ours; nothing where it states none."""
     rows = tuple(
-        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours)) for one in comparing.stated(file)
+        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours))
+        for one in comparing.stated(file, corrected)
     )
     if rows:
         caption = "The file's own figure beside the position match of its ids"
@@ -240,10 +255,10 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
 def _paint(picture: Painting) -> None:
     st.html(painted.page(picture))
     told = f"Tokens {painted.words(picture)}."
-    if not picture.certain:
+    if picture.doubt:
         told += (
             " The file has no tokenizer: which letters belong to which id is inferred from its "
-            "texts, and here they contradict each other."
+            f"texts, and here {picture.doubt}."
         )
     cards.small(told, "imported_painted")
 

@@ -25,10 +25,12 @@ AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothi
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
 
-def choose(items: tuple[Audited, ...], key: str = FILE, what: str = "File") -> Audited:
-    """One of these files, at least one; the choice is in the URL."""
+def choose(
+    found: Opened, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
+) -> Audited:
+    """One of these files, at least one; the choice is in the URL if a link can bring it back."""
     names = [item.name for item in items]
-    name = st.selectbox(what, names, key=key, bind="query-params")
+    name = st.selectbox(what, names, key=key, bind=found.bind)
     return next((item for item in items if item.name == name), items[0])
 
 
@@ -36,7 +38,7 @@ def show(found: Opened) -> None:
     if not found.usable:
         cards.hint("No file of this set has results: there are no figures.")
         return
-    item = choose(found.usable)
+    item = choose(found, found.usable)
     file = item.file
     mode = "corrected" if found.corrected else "as recorded"
     group = f"Group {file.group} · {held(file)}"
@@ -137,9 +139,15 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     short = "" if file.group.letter in WHOLE else " These totals leave loading out."
     cards.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        f"per token. Faster often means said less.{warm}{short}",
+        f"per token ({fall.definition}). Faster often means said less.{_held(fall)}{warm}{short}",
         "imported_fall",
     )
+
+
+def _held(fall: Waterfall) -> str:
+    """Why two stages stand in one part."""
+    joined = [part.name for part in fall.parts if " + " in part.name]
+    return f" {joined[0]}: not apart in both models, so compared together." if joined else ""
 
 
 def _mends(file: ResultFile) -> bool:
@@ -157,5 +165,5 @@ def sentence(fall: Waterfall) -> str:
         return told
     return (
         f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
-        f"{fall.per_token_ratio:.2f} times the time for each."
+        f"{fall.per_token_ratio:.2f} times the time for each ({fall.definition})."
     )

@@ -21,7 +21,7 @@ WORDS = 4
 
 def table(found: Opened) -> Table:
     """A row per file, usable or not."""
-    rows = tuple(_row(item) for item in found.items)
+    rows = tuple(_row(item, found.corrected) for item in found.items)
     caption = (
         "records: samples with an answer; errors: samples that the file lists as failed; "
         "findings: errors / warnings / notes."
@@ -29,25 +29,26 @@ def table(found: Opened) -> Table:
     return Table(caption, COLUMNS, rows, WORDS)
 
 
-def _row(item: Audited) -> tuple[str, ...]:
+def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
     file = item.file
     known = file.status != "unknown"
     return (
         item.name,
         str(file.group) if known else "unknown",
         STATUS[file.status],
-        _models(file) or "-",
+        _models(file, corrected) or "-",
         amount(file.samples, file.clips) if known else "-",
         f"{len(file.failures):,}" if known else "-",
         " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
     )
 
 
-def _models(file: ResultFile) -> str:
-    """The names by their claims, the first few."""
-    names = list(dict.fromkeys(file.identities[model].claimed for model in file.models))
+def _models(file: ResultFile, corrected: bool) -> str:
+    """The names as elsewhere on the page, the first few."""
+    every = (name(file, model, corrected) + mark(file, model, corrected) for model in file.models)
+    names = list(dict.fromkeys(every))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more
+    return "; ".join(names[:2]) + more  # a name may hold a comma
 
 
 def label(file: ResultFile, model: str, corrected: bool) -> str:

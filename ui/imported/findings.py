@@ -1,7 +1,7 @@
 """What the audit found: rule by rule, each finding in a sentence, with the records concerned.
 
 Boundary: the engine's findings in their order; nothing is judged here.  Which finding is open
-stands in the URL.
+stands in the URL, of files that no link can bring back in the session.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ui.results import blocks
 from ui.text import count
 
 OPEN = "results_finding"  # in the URL: the file's place and the finding's, as 3.0
+_HERE = "results_finding_here"  # the same in the session, with the files it is of
 ALL = "All files"
 SYMBOLS: dict[Severity, str] = {"error": "✖", "warning": "▲", "note": "●"}
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "orange", "note": "gray"}
@@ -47,7 +48,7 @@ def listed(found: Opened) -> None:
     for rule in _in_order():
         entries = [entry for entry in chosen if entry[2].rule == rule.name]
         if entries:
-            _rule(rule, entries)
+            _rule(rule, entries, found)
 
 
 def _in_order() -> list[Rule]:
@@ -76,7 +77,7 @@ def _chosen(found: Opened) -> list[Entry]:
         bind="query-params",
     )
     names = [item.name for item in found.items if item.findings]
-    file = right.selectbox("File", [ALL, *names], key="results_findings_of", bind="query-params")
+    file = right.selectbox("File", [ALL, *names], key="results_findings_of", bind=found.bind)
     return [
         entry
         for entry in every
@@ -84,7 +85,7 @@ def _chosen(found: Opened) -> list[Entry]:
     ]
 
 
-def _rule(rule: Rule, entries: Sequence[Entry]) -> None:
+def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
     """One rule, closed until it is looked at; open where the link names one of its findings."""
     severity = entries[0][2].severity
     held = len({id(item) for _, item, _ in entries})
@@ -92,16 +93,24 @@ def _rule(rule: Rule, entries: Sequence[Entry]) -> None:
         f":{COLOURS[severity]}[**{SYMBOLS[severity]} {severity.capitalize()}**] {rule.sentence} "
         f":gray[{count(len(entries), 'finding')} in {count(held, 'file')}]"
     )
-    linked = any(key == st.query_params.get(OPEN) for key, _, _ in entries)
+    linked = any(key == _open_key(found) for key, _, _ in entries)
     panel = st.expander(label, expanded=linked, key=f"results_rule_{rule.name}", on_change="rerun")
     with panel:
         if panel.open or linked:
             for key, item, finding in entries:
-                _finding(key, item, finding)
+                _finding(key, item, finding, found)
 
 
-def _finding(key: str, item: Audited, finding: Finding) -> None:
-    opened = st.query_params.get(OPEN) == key
+def _open_key(found: Opened) -> str | None:
+    """Which finding shows its records."""
+    if found.linkable:
+        return st.query_params.get(OPEN)
+    of, key = st.session_state.get(_HERE, (None, None))
+    return key if of == found.key else None
+
+
+def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
+    opened = _open_key(found) == key
     with st.container(border=True, key=f"imported_finding_{key}"):
         with st.container(horizontal=True, vertical_alignment="center"):
             cards.small(item.name, f"imported_of_{key}")
@@ -110,7 +119,7 @@ def _finding(key: str, item: Audited, finding: Finding) -> None:
                 key=f"results_show_{key}",
                 type="tertiary",
                 on_click=_toggle,
-                args=(key,),
+                args=(key, found),
             )
         st.text(finding.message)
         if finding.correction:
@@ -119,8 +128,11 @@ def _finding(key: str, item: Audited, finding: Finding) -> None:
             _evidence(key, item, finding)
 
 
-def _toggle(key: str) -> None:
-    if st.query_params.get(OPEN) == key:
+def _toggle(key: str, found: Opened) -> None:
+    shown = _open_key(found) == key
+    if not found.linkable:
+        st.session_state[_HERE] = (found.key, None if shown else key)
+    elif shown:
         del st.query_params[OPEN]
     else:
         st.query_params[OPEN] = key

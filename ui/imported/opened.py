@@ -10,14 +10,14 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
 from engine.audit import Finding, audit
 from engine.headlines import Headline, headlines
 from engine.records import ResultFile
-from ui.imported.sources import Source, Stamp
+from ui.imported.sources import Source, Stamp, VisitSource
 
 SHOW_FROM = 8  # files: fewer are read before a bar could be seen
 KEPT = 12  # results kept at a time, over all visitors
@@ -26,10 +26,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """A file and what the rules found in it; its name is unlike those of the others."""
+    """A file and what the rules found in it; its name is unlike those of the others.
+
+    source: the key of the set that it came with, "" for an own run.
+    """
 
     file: ResultFile
     findings: tuple[Finding, ...]
+    source: str = ""
 
     @property
     def name(self) -> str:
@@ -48,6 +52,16 @@ class Opened:
     @property
     def usable(self) -> tuple[Audited, ...]:
         return tuple(item for item in self.items if item.file.status == "ok")
+
+    @property
+    def linkable(self) -> bool:
+        """Whether a link can bring all of it back: files of a visit are in no link."""
+        return not any(isinstance(one, VisitSource) for one in self.sources)
+
+    @property
+    def bind(self) -> Literal["query-params"] | None:
+        """Where a widget keeps the name of one of the files."""
+        return "query-params" if self.linkable else None
 
     @property
     def files(self) -> tuple[ResultFile, ...]:
@@ -99,13 +113,14 @@ def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
         if every >= SHOW_FROM:
             place.progress(done / every, text=f"Reading: {done:,} of {every:,} files")
 
-    read = [(one.name, file) for one in chosen for file in one.read(progress)]
+    read = [(one, file) for one in chosen for file in one.read(progress)]
+    named = _named([(one.name, file) for one, file in read])
     found = []
-    for number, file in enumerate(_named(read)):
+    for number, (file, (one, _)) in enumerate(zip(named, read, strict=True)):
         if len(read) >= SHOW_FROM:
             text = f"Auditing: {number:,} of {len(read):,} files"
             place.progress(number / len(read), text=text)
-        found.append(Audited(file, audit(file)))
+        found.append(Audited(file, audit(file), one.key))
     place.empty()
     return tuple(found)
 

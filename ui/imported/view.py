@@ -42,7 +42,8 @@ def open_(picked: Sequence[Source]) -> Opened | None:
 
 
 def head(found: Opened) -> None:
-    """Which sets these are, and what can be done with each."""
+    """What was just added, which sets these are, and what can be done with each."""
+    adding.say_added(found)
     for one in found.sources:
         with st.container(horizontal=True, vertical_alignment="center"):
             told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)

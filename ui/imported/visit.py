@@ -37,8 +37,8 @@ def files() -> tuple[Brought, ...]:
     return found
 
 
-def add(brought: Iterable[tuple[str, bytes]]) -> None:
-    """Files beside those there are; one that is there already counts once.
+def add(brought: Iterable[tuple[str, bytes]]) -> tuple[Brought, ...]:
+    """Files beside those there are; one that is there already counts once.  Gives the brought ones.
 
     BadInput, and nothing is added, where it is too much.
     """
@@ -46,6 +46,7 @@ def add(brought: Iterable[tuple[str, bytes]]) -> None:
     every = tuple(dict.fromkeys((*files(), *new)))
     _check(every)
     st.session_state[_FILES] = every
+    return tuple(dict.fromkeys(new))
 
 
 def clear() -> None:

@@ -43,16 +43,21 @@ def choose() -> tuple[Listed, ...] | None:
 
 
 def keys() -> list[str]:
-    """The chosen keys: of the link, else of this session."""
+    """The chosen keys: of the link, else of this session.  The visit's files stand in no link: no
+    other visit can open them."""
     if KEYS not in st.session_state:
         st.session_state[KEYS] = st.query_params.get_all(KEYS)[:MOST]
     found: list[str] = st.session_state[KEYS]
     linked = st.query_params.get_all(KEYS)[:MOST]
-    if found and not linked:
-        st.query_params[KEYS] = found  # another page has emptied the URL meanwhile
-    elif linked != found:
+    if _linkable(found) and not linked:
+        st.query_params[KEYS] = _linkable(found)  # another page has emptied the URL meanwhile
+    elif linked not in (found, _linkable(found)):
         st.session_state[KEYS] = found = linked  # Back, Forward, a link from another page
     return found
+
+
+def _linkable(found: Sequence[str]) -> list[str]:
+    return [key for key in found if key != imported.VISIT]
 
 
 def say_gone(picked: Sequence[Listed] | None) -> None:
@@ -187,6 +192,6 @@ def drop(key: str) -> None:
 
 def _put(found: list[str]) -> None:
     st.session_state[KEYS] = found
-    st.query_params[KEYS] = found
+    st.query_params[KEYS] = _linkable(found)
     for name in ("results_sample", "results_page"):
         st.query_params.pop(name, None)

@@ -34,6 +34,11 @@ def test_a_waterfall_goes_from_one_total_to_the_other() -> None:
 def test_a_waterfall_has_units_stage_colours_and_words() -> None:
     spec = json.dumps(charts.waterfall(fall()).to_dict())
     assert "(ms)" in spec and STAGE_COLOURS["load"] in spec
+    marks = charts.waterfall(fall()).to_dict()["layer"]
+    axis = marks[1]["encoding"]["y"]["axis"]
+    assert axis["orient"] == "right" and "labelColor" not in axis
+    told = json.loads(axis["labelExpr"].removesuffix("[datum.value]"))
+    assert told == ["1,000 ms", "−200 ms", "−20.0 ms", "+50.0 ms", "830 ms"]
     words = charts.waterfall_words(fall())
     assert "From Slow <b>, 1,000 ms in the mean, to Fast, 830 ms" in words
     assert "load −200 ms" in words

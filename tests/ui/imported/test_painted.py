@@ -12,7 +12,7 @@ def picture(*words: str) -> Painting:
         Piece(word, i, i + 1, state)
         for i, (word, state) in enumerate(zip(words, states, strict=False))
     ]
-    return Painting(tuple(pieces), True)
+    return Painting(tuple(pieces))
 
 
 def test_each_state_has_a_class_a_legend_and_a_title() -> None:
@@ -29,7 +29,7 @@ def test_markup_and_control_characters_are_shown_not_obeyed() -> None:
 
 
 def test_a_state_that_is_not_known_never_becomes_a_class() -> None:
-    page = painted.page(Painting((Piece("a", 0, 2, '"><img src=x>'),), True))
+    page = painted.page(Painting((Piece("a", 0, 2, '"><img src=x>'),)))
     assert "<img" not in page and 'title="tokens 1 to 2: rejected"' in page
 
 

@@ -30,6 +30,12 @@ def test_the_table_of_files_says_kind_and_state() -> None:
     assert files.told(found).startswith("3 files: 1 with results, 1 of a run that failed")
 
 
+def test_the_table_of_files_names_the_models_that_the_switch_says() -> None:
+    file = read(made.legacy())
+    told = [files.table(look(file, corrected=one)).rows[0][3] for one in (True, False)]
+    assert told == ["EventGPT; LLaVA-1.5", "EventGPT; Video-LLaVA, label disputed"]
+
+
 def test_many_models_are_counted() -> None:
     assert files.table(look(read(made.pairs("F3")))).rows[0][3].endswith("and 1 more")
 
