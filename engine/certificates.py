@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -227,6 +228,14 @@ def hash_for(
         if wanted in named:
             return str(certificate["hash"]) if named[wanted] else None
     return None
+
+
+def command(model: str, ran: str, pixels: str) -> str:
+    """What verifies a model as it ran: a certificate covers one backend and one kind of pixels."""
+    words = ["python -m engine verify --models", shlex.quote(model)]
+    words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
+    words += ["--pixels fast"] if pixels == "fast" else []
+    return " ".join(words)
 
 
 def of(result: RunResult) -> str | None:

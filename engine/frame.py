@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from engine.places import device_of, place_of
+from engine.places import asked_of, backend_of, device_of, place_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
@@ -44,14 +44,16 @@ TEXTS = ("text", "reference", "prompt")
 def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     """All results of the runs, in their order.  Without answers: no texts and no token times.
 
-    label       the model, with its run's id where two runs have results of one model, and with
-                the device where a run has results from devices of different types
+    label       the model, with its pixels and its backend where they are not the usual ones, with
+                its run's id where two runs have results of one model, and with the device where a
+                run has results from devices of different types
     group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
                 or after a pause
     batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
                 batch_cached are of all of them
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
+    backend     what decoded, "" where nothing did; backend_asked: what the run asked for
     device      the type of device that answered, and whether it was shared; node, actor: where,
                 for results of a cluster
     token_ms    times of the new tokens since the run's start, an array per result
@@ -82,7 +84,7 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
-    state += ["device", "node", "actor"]
+    state += ["backend", "backend_asked", "device", "node", "actor"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
@@ -113,6 +115,7 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
         row.get("verified"),
     ]
     values.append(_mapping(row.get("truth")))
+    values += [backend_of(row), asked_of(row)]
     values.append(device_of(row))
     values += [str(place_of(row).get(name) or "") for name in ("node", "actor")]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
@@ -164,13 +167,38 @@ def _times(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The model alone where that says enough; fast pixels are always said."""
+    """The model alone where that says enough; fast pixels and the compiled step are always said."""
     models: pd.Series[str] = table["model"].astype(str)
     models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
+    models = models + _backend_names(table)
     pairs = table[["model", "number"]].drop_duplicates()
     if pairs["model"].duplicated().any():
         models = models + " · " + _run_names(table, ids)
     return models + _device_names(table)
+
+
+def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Nothing where no other step than the eager one ran, nor where only generate() did.
+
+    A result without an answer goes with what answered, and with nobody where several did.
+    """
+    import pandas as pd
+
+    known = table[table["backend"] != ""].groupby(["model", "number"])["backend"].unique().to_dict()
+    keys = zip(table["model"], table["number"], strict=True)
+    names = [
+        _backend_name(ran, [str(name) for name in known.get(key, ())])
+        for key, ran in zip(keys, table["backend"], strict=True)
+    ]
+    return pd.Series(names, index=table.index, dtype="object")
+
+
+def _backend_name(ran: str, every: Sequence[str]) -> str:
+    """What a label says of the backend; `every`: all that answered for its model and run."""
+    if not ran and len(every) > 1:
+        return " · no answer"
+    name = ran or "".join(every)
+    return f" · {name}" if name == "compiled" or (name == "generate" and len(every) > 1) else ""
 
 
 def _device_names(table: pd.DataFrame) -> pd.Series[str]:

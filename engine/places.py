@@ -1,4 +1,5 @@
-"""Which type of device a result comes from: what its times depend on beside the model.
+"""Which type of device a result comes from, and what decoded it: what its times depend on beside
+the model.
 
 Boundary: rows in, names out.  Results of different types never meet in one mean.
 """
@@ -36,3 +37,19 @@ def place_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Node, device and actor of a cluster's result; empty for one of the run's own process."""
     where = row.get("where")
     return where if isinstance(where, dict) else {}
+
+
+def backend_of(row: Mapping[str, Any]) -> str:
+    """What decoded a row's answer; the eager step in rows from before there was another; "" where
+    nothing did."""
+    return str(_backend(row).get("ran") or ("" if row.get("error") else "eager"))
+
+
+def asked_of(row: Mapping[str, Any]) -> str:
+    """The backend that a row's run asked for, "" in rows that do not say."""
+    return str(_backend(row).get("asked") or "")
+
+
+def _backend(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = row.get("backend")
+    return found if isinstance(found, dict) else {}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.places import device_of
+from engine.places import backend_of, device_of
 from engine.types import STAGES
 
 WINDOW = 200
@@ -35,14 +35,19 @@ class Failure:
 class Live:
     """One model so far.  `medians` are of the last results that were neither cold nor warm-up nor
     read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any.  Those
-    of batches, which have no times of single samples, are under the names of their fields."""
+    of batches, which have no times of single samples, are under the names of their fields; where
+    batches are of several sizes, of the commonest."""
 
     model: str
     done: int
     failed: int
     medians: Mapping[str, float]
     given_up: str = ""
-    device: str = ""  # whose medians these are, where several types of devices have answered
+    # Whose medians these are, where several have answered: type of device, backend that ran.  The
+    # compiled step is always said.
+    device: str = ""
+    # How many results that may enter these medians there were of each batch size, singles under 1.
+    sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,7 @@ class Progress:
     failures: tuple[Failure, ...]
     notes: tuple[str, ...]
     workers: tuple[WorkerView, ...] = ()  # none where this process does the work itself
+    batch: int = 1  # samples at once, as planned
 
 
 @dataclass
@@ -83,31 +89,43 @@ class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    # By the type of device that answered, and by batch size.
-    values: dict[str, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
+    sizes: Counter[tuple[tuple[str, str], int]] = field(default_factory=Counter)
+    # By the type of device that answered and the backend that ran, and by batch size.
+    values: dict[tuple[str, str], dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
-    def of(self, device: str, batch: int) -> dict[str, deque[float]]:
-        sizes = self.values.setdefault(device, {})
+    def of(self, kind: tuple[str, str], batch: int) -> dict[str, deque[float]]:
+        sizes = self.values.setdefault(kind, {})
         if batch not in sizes:
             sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
         return sizes[batch]
 
-    def device(self) -> str:
-        """The type of device with the most results of late; "" if there are none."""
-        return max(self.values, key=lambda name: _seen(self.values[name]), default="")
+    def kind(self) -> tuple[str, str]:
+        """The type of device and the backend with the most results of late; "" if none have."""
+        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=("", ""))
+
+    def told(self) -> str:
+        """What is to be said of that kind: what tells it from others, and the compiled step."""
+        device, backend = self.kind()
+        said = [device] if len({one for one, _ in self.values}) > 1 else []
+        if backend == "compiled" or len({one for _, one in self.values}) > 1:
+            said.append(backend)
+        return ", ".join(said)
 
     def medians(self) -> dict[str, float]:
-        """Of that type of device alone: those of single runs, and those of the batches of the
-        commonest size beside them."""
-        found = self.values.get(self.device(), {})
+        """Of that kind alone: those of single runs, and those of the batches of the commonest size
+        beside them."""
+        found = self.values.get(self.kind(), {})
         sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
         shown = [*sizes[-1:], *([1] if 1 in found else [])]
-        return {
+        medians = {
             name: statistics.median(values)
             for size in shown
             for name, values in found[size].items()
             if values
         }
+        if sizes:  # beside those of single runs, which have the name to themselves
+            medians["batch_new_tokens"] = statistics.median(found[sizes[-1]]["new_tokens"])
+        return medians
 
 
 def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
@@ -117,8 +135,8 @@ def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
 class Tracker:
     """Takes what a run does, in its thread; view() is for any thread."""
 
-    def __init__(self, planned: int, models: Sequence[str]) -> None:
-        self._planned = planned
+    def __init__(self, planned: int, models: Sequence[str], batch: int = 1) -> None:
+        self._planned, self._batch = planned, batch
         self._models = {name: _Model() for name in models}
         self._failures: deque[Failure] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
@@ -176,7 +194,9 @@ class Tracker:
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            kept = model.of(device_of(row), int(found.get("batch", 1)))
+            kind, size = (device_of(row), backend_of(row)), int(found.get("batch", 1))
+            model.sizes[kind, size] += 1
+            kept = model.of(kind, size)
             for name, value in found.items():
                 kept[name].append(value)
 
@@ -197,6 +217,7 @@ class Tracker:
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
                 workers=self._workers,
+                batch=self._batch,
             )
 
     def _share(self) -> int:
@@ -218,8 +239,15 @@ class Tracker:
 
     def _live(self, name: str) -> Live:
         model = self._models[name]
-        device = model.device() if len(model.values) > 1 else ""
-        return Live(name, model.done, model.failed, model.medians(), model.given_up, device)
+        return Live(
+            name,
+            model.done,
+            model.failed,
+            model.medians(),
+            model.given_up,
+            model.told(),
+            {size: n for (kind, size), n in model.sizes.items() if kind == model.kind()},
+        )
 
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:

@@ -50,7 +50,7 @@ def prepare(
     place = folder or settings.load().runs_dir / header.id
     writer = store.create(header, place)
     writer.note("started", f"{plan.planned:,} results are planned.")
-    tracker = Tracker(plan.planned, plan.models)
+    tracker = Tracker(plan.planned, plan.models, plan.batch)
     return Ready(writer, samples, entries, tracker, found.root)
 
 
@@ -95,7 +95,8 @@ def settled(writer: Writer) -> bool:
 
 
 def _tracked(writer: Writer) -> Tracker:
-    tracker = Tracker(writer.header.plan.planned, writer.header.plan.models)
+    again = writer.header.plan
+    tracker = Tracker(again.planned, again.models, again.batch)
     for _, row in lines.read(writer.folder / store.RESULTS):
         if store.task_of(row) is not None:
             tracker.earlier(row)

@@ -30,7 +30,11 @@ MEANING = (
 @dataclass(frozen=True)
 class Throughput:
     """n batches of one size by one model, in each of which `cached` samples had their features
-    from the cache."""
+    from the cache.
+
+    `samples` and `tokens` are those of the results that were kept: a batch that ended with the
+    run's process may have lost some.  The rates are of whole batches.
+    """
 
     label: str
     batch: int
@@ -54,12 +58,19 @@ def throughputs(table: pd.DataFrame) -> tuple[Throughput, ...]:
     return tuple(sorted(found, key=lambda one: (order.index(one.label), one.batch, one.cached)))
 
 
+_BATCH_COLUMNS = ("label", "batch", "cached", "ms", "tokens", "kept", "kept_tokens")
+
+
 def _batches(table: pd.DataFrame) -> pd.DataFrame:
-    """A line per batch: label, batch, cached, ms, tokens.  A single run is a batch of one."""
+    """A line per batch, of _BATCH_COLUMNS.  A single run is a batch of one; `kept` are the results
+    of it that the run holds."""
     import pandas as pd
 
     together = table[(table["group"] == IN_A_BATCH) & (table["error"] == "")]
-    together = together.drop_duplicates(["number", "batch_id"])
+    batch = together.groupby(["number", "batch_id"])
+    together = together.assign(
+        kept=batch["sample"].transform("size"), kept_tokens=batch["new_tokens"].transform("sum")
+    ).drop_duplicates(["number", "batch_id"])
     together = together.assign(
         ms=together["batch_ms"],
         tokens=together["batch_tokens"],
@@ -67,8 +78,9 @@ def _batches(table: pd.DataFrame) -> pd.DataFrame:
     )
     alone = measured(table)
     alone = alone.assign(ms=alone["total_ms"], tokens=alone["new_tokens"])
+    alone = alone.assign(kept=1, kept_tokens=alone["tokens"])
     lines = [one for one in (together, alone) if len(one)] or [together]
-    found = pd.concat([one[["label", "batch", "cached", "ms", "tokens"]] for one in lines])
+    found = pd.concat([one[list(_BATCH_COLUMNS)] for one in lines])
     return found[found["ms"] > 0].astype({"cached": int, "batch": int})
 
 
@@ -80,12 +92,40 @@ def _throughput(lines: pd.DataFrame) -> Throughput:
         batch=batch,
         cached=int(lines["cached"].iloc[0]),
         n=len(lines),
-        samples=batch * len(lines),
-        tokens=int(lines["tokens"].sum()),
+        samples=int(lines["kept"].sum()),
+        tokens=int(lines["kept_tokens"].sum()),
         ms=stats.spread(lines["ms"].tolist()),
         tokens_per_s=stats.spread((lines["tokens"] / seconds).tolist()),
         samples_per_s=stats.spread((batch / seconds).tolist()),
     )
+
+
+@dataclass(frozen=True)
+class Alone:
+    """n of the `answered` results of a model in a batched run ran by themselves, and are all that
+    its figures of single samples are of."""
+
+    label: str
+    n: int
+    answered: int
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.label}: {self.n:,} of {self.answered:,} answers ran alone, the others in "
+            f"batches; figures and charts of single samples are of {self.n:,} alone."
+        )
+
+
+def alone(table: pd.DataFrame) -> tuple[Alone, ...]:
+    """What was left over by batches, by label; nothing where no batch was answered."""
+    answered = table[(table["error"] == "") & (table["phase"] == "measured")]
+    found = []
+    for _, lines in answered.groupby(["number", "model"], sort=False):
+        if (lines["batch"] > 1).any():
+            left = measured(lines)["label"].value_counts(sort=False)
+            found += [Alone(str(label), int(n), len(lines)) for label, n in left.items()]
+    return tuple(found)
 
 
 def batched(table: pd.DataFrame) -> list[str]:

@@ -130,7 +130,7 @@ def main() -> None:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
     st.caption(
-        "A dataset run: every chosen sample by every chosen model, one after another, each "
+        "A dataset run: every chosen sample by every chosen model, singly or in batches, each "
         "result kept as it is measured."
     )
     shown = RUN.shown()

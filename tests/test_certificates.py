@@ -147,3 +147,17 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     with pytest.raises(BadInput, match="set STAGESCOPE_RUNS_DIR to another folder"):
         certificates.keep(certificate())
     assert certificates.kept() == []
+
+
+@pytest.mark.parametrize(
+    ("ran", "pixels", "flags"),
+    [
+        ("eager", "exact", " --backend eager"),
+        ("compiled", "exact", " --backend compiled"),
+        ("compiled", "fast", " --backend compiled --pixels fast"),
+        ("generate", "exact", ""),
+    ],
+)
+def test_the_command_verifies_what_ran(ran: str, pixels: str, flags: str) -> None:
+    words = certificates.command("ev", ran, pixels)
+    assert words == f"python -m engine verify --models ev{flags}"

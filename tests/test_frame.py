@@ -89,6 +89,36 @@ def test_fast_pixels_are_never_taken_for_exact_ones(tmp_path: Path) -> None:
     assert labels(frame([exact, again]))[-1] == f"ev · fast pixels · {again.id}"
 
 
+def backend(ran: str | None, asked: str = "compiled") -> dict[str, dict[str, str | None]]:
+    return {"backend": {"asked": asked, "ran": ran}}
+
+
+def test_results_of_two_backends_never_share_a_label(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row() | backend("compiled"),
+        fabricate.row(sample="s1", prefill=900.0) | backend("eager"),
+        *(one | backend("eager") for one in fabricate.batch(["s2", "s3"])),
+        fabricate.failed(sample="s4"),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["label"]) == ["ev · compiled", "ev", "ev", "ev", "ev · no answer"]
+    assert list(table["backend"]) == ["compiled", "eager", "eager", "eager", ""]
+    assert set(table["backend_asked"]) == {"compiled", ""}
+    assert measured(table).groupby("label")["total_ms"].median().to_dict() == {
+        "ev": 922.0, "ev · compiled": 30.0,
+    }  # fmt: skip
+
+
+def test_a_failure_goes_with_the_one_backend_that_ran(tmp_path: Path) -> None:
+    """The control: with one backend nothing is taken apart, and generate() needs no name."""
+    failed = fabricate.failed(sample="s4")
+    for ran, label in (("compiled", "ev · compiled"), ("eager", "ev"), ("generate", "ev")):
+        rows = [fabricate.row() | backend(ran), failed]
+        assert labels(frame([fabricate.run(tmp_path / ran, rows)])) == [label]
+    odd = [fabricate.row() | {"backend": 7}, fabricate.failed(sample="s1")]
+    assert labels(frame([fabricate.run(tmp_path / "odd", odd)])) == ["ev"]
+
+
 def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
     rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
     table = frame([fabricate.run(tmp_path / "r", rows)])

@@ -40,6 +40,36 @@ def test_types_of_devices_never_meet_in_a_median() -> None:
     assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
 
 
+def test_backends_never_meet_in_a_median_and_the_compiled_one_is_said() -> None:
+    tracker = Tracker(10, ["ev"])
+    for load in (1.0, 3.0):
+        ran = {"backend": {"asked": "auto", "ran": "compiled"}}
+        tracker.rows([fabricate.row(stages={"load": load, "vision": 1.0}, **ran)])
+    assert tracker.view().models[0].device == "compiled"
+    tracker.rows([fabricate.row(stages={"load": 900.0, "vision": 1.0})])
+    (live,) = tracker.view().models
+    assert (live.medians["load"], live.device) == (2.0, "compiled")
+    alone = Tracker(10, ["ev"])
+    alone.rows([fabricate.row()])
+    assert alone.view().models[0].device == ""
+
+
+def test_new_tokens_of_batches_and_of_single_runs_are_two_medians() -> None:
+    tracker = Tracker(10, ["ev"], batch=2)
+    tracker.rows(fabricate.batch(["a", "b"], tokens=9))
+    tracker.rows([fabricate.row(sample="c")])
+    medians = tracker.view().models[0].medians
+    assert (medians["batch_new_tokens"], medians["new_tokens"]) == (9, 4)
+
+
+def test_each_size_of_batches_is_counted() -> None:
+    tracker = Tracker(10, ["ev"], batch=4)
+    for some in (["a", "b", "c", "d"], ["e", "f"]):
+        tracker.rows(fabricate.batch(some))
+    (live,) = tracker.view().models
+    assert (live.sizes, live.medians["batch"], tracker.view().batch) == ({4: 4, 2: 2}, 4, 4)
+
+
 def test_a_cached_stage_enters_no_median() -> None:
     row = fabricate.row(stages={"load": 4, "preprocess": 2, "vision": 1}, cached_ms=10.0)
     found = progress.live_figures(row)

@@ -52,6 +52,35 @@ def test_single_runs_stand_beside_by_the_same_formula(tmp_path: Path) -> None:
     assert alone.tokens_per_s.median == pytest.approx(1000 * row["new_tokens"] / row["total_ms"])
 
 
+def test_a_batch_that_was_cut_counts_the_results_that_were_kept(tmp_path: Path) -> None:
+    rows = [*grouped()[:2], *grouped()[3:]]  # one of three was not written
+    two, three = throughput.throughputs(frame([run(tmp_path, rows)]))
+    assert (three.n, three.samples, three.tokens, two.samples) == (2, 5, 20, 2)
+    assert three.samples_per_s.high == 30  # all three were answered in that time
+
+
+def test_what_ran_alone_is_not_the_headline_of_a_batched_run(tmp_path: Path) -> None:
+    table = frame([run(tmp_path, [*grouped(), fabricate.row(sample="s8")])])
+    (one,) = throughput.alone(table)
+    assert (one.label, one.n, one.answered) == ("ev", 1, 9)
+    told = as_text(table)
+    assert (
+        told.index("batch of 3")
+        < told.index("ev: 1 of 9 answers ran alone")
+        < (told.index("total"))
+    )
+    remarks = document(
+        findings.gather([run(tmp_path / "b", [*grouped(), fabricate.row(sample="s8")])])
+    )
+    assert "1 of 9 answers ran alone" in str(remarks)
+
+
+def test_nothing_ran_alone_where_all_did_or_none_has_a_figure(tmp_path: Path) -> None:
+    rows = [*grouped(), fabricate.row(sample="s8", cold=True), *fabricate.pair(3)[1::2]]
+    table = frame([run(tmp_path, rows)])
+    assert throughput.alone(table) == () and "ran alone" not in as_text(table)
+
+
 def test_single_runs_alone_have_no_throughput(tmp_path: Path) -> None:
     table = frame([run(tmp_path, fabricate.pair(3))])
     assert throughput.throughputs(table) == ()

@@ -37,8 +37,9 @@ VERIFIED_HELP = (
     "decoupled inference is the model's own. The Verify page shows what was and was not proved."
 )
 UNVERIFIED_HELP = (
-    "No certificate covers this checkpoint, code, device and dtype: nobody has proved that these "
-    "are the times of the model's own inference. The Verify page does that."
+    "No certificate covers this checkpoint, code, device, dtype, backend and pixels: nobody has "
+    "proved that these are the times of the model's own inference. The Verify page does that, with "
+    "the device's usual backend."
 )
 DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
 COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
@@ -235,10 +236,12 @@ def _badges(result: RunResult) -> None:
             st.badge(words, color=colour, help=help_text)
 
 
-def standing(name: str | None) -> tuple[str, Colour, str]:
-    """The badge of a model as it ran: its certificate by the hash, or that there is none."""
+def standing(name: str | None, command: str = "") -> tuple[str, Colour, str]:
+    """The badge of a model as it ran: its certificate by the hash, or that there is none, and the
+    command that would verify it as it ran."""
     if name is None:
-        return "unverified", "gray", UNVERIFIED_HELP
+        how = f" As this ran, in a terminal: `{command}`" if command else ""
+        return "unverified", "gray", UNVERIFIED_HELP + how
     return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
 
 
@@ -252,7 +255,9 @@ def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
 
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
-    found = [standing(certificates.of(result))]
+    request = result.request
+    command = certificates.command(request.model, result.backend, request.pixels)
+    found = [standing(certificates.of(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:

@@ -10,8 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine import dataset, rows
-from engine.certificates import SHOWN
+from engine import certificates, dataset, rows
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -111,7 +110,7 @@ def _card(row: dict[str, Any], asked: bool) -> str:
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
-        f"{_prefix(row['prefix'])}  {_verified(row['verified'])}"
+        f"{_prefix(row['prefix'])}  {_verified(row)}"
     )
 
 
@@ -119,10 +118,12 @@ def _compiled(row: dict[str, Any]) -> str:
     return ", compiled" if row["backend"]["ran"] == "compiled" else ""
 
 
-def _verified(certificate: str | None) -> str:
+def _verified(row: dict[str, Any]) -> str:
+    certificate: str | None = row["verified"]
     if certificate is None:
-        return "unverified: run `python -m engine verify` to prove the stages are the model's own"
-    return f"verified: certificate {certificate[:SHOWN]}"
+        command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
+        return f"unverified: run `{command}` to prove the stages are the model's own"
+    return f"verified: certificate {certificate[: certificates.SHOWN]}"
 
 
 def _prefix(use: dict[str, Any] | None) -> str:

@@ -47,18 +47,24 @@ def document(found: Findings) -> list[Block]:
     return blocks
 
 
+_IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "ttft", "tpot", "tokens_per_s",
+            "new_tokens")  # fmt: skip
+
+
 def as_text(table: pd.DataFrame) -> str:
     """A few lines for a terminal: counts and medians per model."""
-    figures = summary.figures(table)
+    figures, left = summary.figures(table), {one.label: one for one in throughput.alone(table)}
     lines = []
     for count in summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
-        for name in ("load", "preprocess", "vision", "decode", "total", "ttft", "tpot"):
-            lines += _text_line(summary.find(figures, count.label, name))
-        for name in ("tokens_per_s", "new_tokens"):
-            lines += _text_line(summary.find(figures, count.label, name))
         some = [one for one in throughput.throughputs(table) if one.label == count.label]
-        lines += [_throughput_line(one) for one in some]
+        grouped = [_throughput_line(one) for one in some]
+        found = (summary.find(figures, count.label, name) for name in _IN_TEXT)
+        single = [line for figure in found for line in _text_line(figure)]
+        if count.label in left:  # the batches are what the run is about: they come first
+            lines += [*grouped, f"  {left[count.label].sentence}", *single]
+        else:
+            lines += [*single, *grouped]
     return "\n".join(lines)
 
 
@@ -108,6 +114,9 @@ def _count(value: int | None) -> str:
 
 def _remarks(found: Findings) -> Iterator[str]:
     """What a reader should know before the figures; only what the counts show."""
+    yield from _backends(found)
+    for one in throughput.alone(found.table):
+        yield one.sentence
     for count in found.counts:
         if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
             yield (
@@ -121,6 +130,20 @@ def _remarks(found: Findings) -> Iterator[str]:
             )
         if not count.answered:
             yield f"{count.label} answered nothing: there is no figure for it, and none is 0."
+
+
+def _backends(found: Findings) -> Iterator[str]:
+    """Where a run's answers were not all decoded by what it asked for."""
+    answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
+    for (_, model, run), lines in answered.groupby(["number", "model", "run"], sort=False):
+        ran = lines["backend"].value_counts()
+        asked = next(iter(lines["backend_asked"]))
+        if len(ran) > 1 or (asked in ("eager", "compiled") and asked not in ran):
+            words = ", ".join(f"{name} decoded {n:,}" for name, n in ran.items())
+            yield (
+                f"Run {run} asked for the backend {asked or 'of its time'}; of {len(lines):,} "
+                f"answers of {model} {words}. They are kept apart by the backend that ran."
+            )
 
 
 def _figures(found: Findings) -> Iterator[Block]:

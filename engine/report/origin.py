@@ -40,10 +40,10 @@ _CACHE = {
 
 def origin(found: Findings) -> Iterator[Block]:
     """What ran, on what, with what."""
-    for run in found.runs:
+    for number, run in enumerate(found.runs):
         yield Heading(2, f"Run {run.id}")
-        rows = tuple(_plan_rows(run))
-        yield Table("What was asked.", ("setting", "value"), rows, 2)
+        rows = (*_plan_rows(run), *_ran(found.table[found.table["number"] == number]))
+        yield Table("What was asked, and what decoded.", ("setting", "value"), rows, 2)
         if happened := tuple(_happened(run)):
             yield Bullets(happened)
     yield Heading(2, "Models")
@@ -74,6 +74,14 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "state", run.state
 
 
+def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """What decoded a run's answers, counted where it was not one backend for all."""
+    counts = table[table["error"] == ""]["backend"].value_counts()
+    names = [name if len(counts) == 1 else f"{name} (n {n:,})" for name, n in counts.items()]
+    if names:
+        yield "backend that ran, warm-up included", ", ".join(map(str, names))
+
+
 def _order(plan: Plan) -> str:
     if plan.order == "interleaved":
         return "interleaved: the models by turns, and by turns first"
@@ -87,10 +95,10 @@ def _natural(plan: Plan) -> str:
 def _decoding(plan: Plan) -> str:
     config = plan.decode
     if config.greedy:
-        return f"greedy, backend {config.backend}"
+        return f"greedy, backend {config.backend} asked for"
     return (
         f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}, "
-        f"backend {config.backend}"
+        f"backend {config.backend} asked for"
     )
 
 

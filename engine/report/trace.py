@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from engine.places import backend_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
@@ -73,6 +74,7 @@ class _Place:
 
     def result(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         args = {key: row.get(key) for key in ("repeat", "phase", "cold", "new_tokens", "stop")}
+        args["backend"] = backend_of(row)
         if row.get("error"):
             told = f"{row['sample']}: no answer"
             yield self._moment(told, args | {"error": row["error"]})
@@ -91,6 +93,7 @@ class _Place:
         """The stages of a batch, of which a row of any of its samples tells."""
         total = row["batch_ms"]
         args = {key: row.get(key) for key in ("repeat", "phase", "cold", "batch", "batch_tokens")}
+        args["backend"] = backend_of(row)
         yield self._event(f"batch of {row['batch']}", 0.0, total, args)
         spans: list[tuple[str, Any]] = [(s, row["batch_stages"].get(s)) for s in STAGES]
         spans += [("prefill", row.get("batch_prefill")), ("token steps", row.get("batch_steps"))]

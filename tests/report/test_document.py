@@ -65,10 +65,24 @@ def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
                   "abc123 (n 1)", "unverified", "off: every stage was computed",
-                  "greedy, backend auto", "5 x 3 x 8 x 8", "3.8 KiB", "preprocess -\\> vision",
-                  "torch"):  # fmt: skip
+                  "greedy, backend auto asked for", "5 x 3 x 8 x 8", "3.8 KiB",
+                  "preprocess -\\> vision", "torch"):  # fmt: skip
         assert words in told, words
     assert "/data/one" not in told  # whose folder it was is nobody's business
+
+
+def test_what_decoded_is_said_where_it_was_not_what_was_asked_for(tmp_path: Path) -> None:
+    asked = {"asked": "compiled"}
+    eager = [{"backend": asked | {"ran": "eager"}} for _ in range(2)]
+    rows = [fabricate.row(sample=f"s{n}") | more for n, more in enumerate(eager)]
+    rows.append(fabricate.row(sample="s9", backend=asked | {"ran": "compiled"}))
+    told = text(tmp_path / "a", rows)
+    assert "asked for the backend compiled; of 3 answers of ev eager decoded 2, compiled" in told
+    assert "| eager (n 2), compiled (n 1) |" in told and "ev · compiled" in told
+    told = text(tmp_path / "b", rows[:2])
+    assert "of 2 answers of ev eager decoded 2" in told and "warm-up included | eager |" in told
+    told = text(tmp_path / "c", rows[2:])  # the control: what was asked for ran
+    assert "asked for the backend" not in told and "warm-up included | compiled |" in told
 
 
 def test_failures_are_counted_and_are_no_figures(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests import fabricate
 
 def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
     rows = [
-        fabricate.row(text='a "b", c\nd'),
+        fabricate.row(text='a "b", c\nd', backend={"asked": "auto", "ran": "eager"}),
         fabricate.failed(sample="s1"),
         fabricate.row(phase="warmup"),
     ]
@@ -27,6 +27,7 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
     assert [line["group"] for line in lines] == ["measured", "measured", "warm-up"]
     assert lines[0]["text"] == 'a "b", c\nd' and float(lines[0]["total_ms"]) == 30.0
     assert lines[1]["total_ms"] == "" and lines[1]["error"] == "It broke."
+    assert (lines[0]["backend"], lines[0]["backend_asked"]) == ("eager", "auto")
     assert lines[0]["vision_source"] == "measured" and lines[0]["label"] == "ev"
 
 

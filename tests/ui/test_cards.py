@@ -89,6 +89,7 @@ def test_cold_and_hooked_runs_are_marked() -> None:
     assert marked == ["unverified", "cold run", "hooked"]
     fast = dataclasses.replace(result(), backend="compiled")
     assert [b[0] for b in cards.badges(fast)] == ["unverified", "compiled"]
+    assert cards.badges(fast)[0][2].endswith(" --backend compiled`")
 
 
 @pytest.mark.usefixtures("_no_certificates")

@@ -107,6 +107,8 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
     if together := batches(found, labels):
         cards.small(throughput.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
+        for number, words in enumerate(left_out(found, labels)):
+            cards.small(words, f"benchmark_left_out_{number}")
     if any(medians.values()) or not together:
         st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
     for live in found.models:
@@ -116,15 +118,15 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
 
 
 def _name(live: Live, labels: Mapping[str, str]) -> str:
-    """The model, and whose medians stand beside it where several types of devices answer."""
+    """The model, and whose medians stand beside it where types of devices or backends differ."""
     label = labels.get(live.model, live.model)
     return f"{label} · {live.device}" if live.device else label
 
 
 MEDIANS_HELP = (
     "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
-    "cache; where several types of devices answer, of the one that answers most. The Results page "
-    "shows all results with their spread."
+    "cache; where several types of devices or backends answer, of the one that answers most. The "
+    "Results page shows all results with their spread."
 )
 
 
@@ -142,14 +144,14 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
-    """A row per model, cells as text, if any of them answers in batches."""
-    if not any("batch" in live.medians for live in found.models):
+    """A row per model, cells as text, if the run is one of batches or any model answered in one."""
+    if found.batch == 1 and not any("batch" in live.medians for live in found.models):
         return []
     heads = {
         "batch_ms": "time of a batch (ms)",
         "batch_tokens_per_s": "new tokens/s",
         "batch_samples_per_s": "samples/s",
-        "new_tokens": BY_NAME["new_tokens"].label,
+        "batch_new_tokens": BY_NAME["new_tokens"].label,
     }
     return [
         {
@@ -161,6 +163,25 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
         }
         for live in found.models
     ]
+
+
+def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
+    """A sentence per model about the results that are not of batches of the size shown."""
+    told = []
+    for live in found.models:
+        shown = int(live.medians.get("batch", 0))
+        others = sorted(size for size in live.sizes if size != shown)
+        if shown and others:
+            parts = (f"{count(live.sizes[n], 'result')} {_of_size(n)}" for n in others)
+            told.append(
+                f"{_name(live, labels)}: these medians are of {count(live.sizes[shown], 'result')} "
+                f"in batches of {shown:,}; left out here: {', '.join(parts)}."
+            )
+    return told
+
+
+def _of_size(batch: int) -> str:
+    return "that ran alone" if batch == 1 else f"in batches of {batch:,}"
 
 
 def _head(name: str) -> str:

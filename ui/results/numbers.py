@@ -11,6 +11,7 @@ from typing import Any
 
 import streamlit as st
 
+from engine import certificates
 from engine.types import STAGES
 from ui import cards
 from ui.text import ms
@@ -82,7 +83,8 @@ Badge = tuple[str, cards.Colour, str]
 def badges(line: Mapping[str, Any]) -> list[Badge]:
     """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
     together = line["batch"] > 1
-    words, colour, help_text = cards.standing(line["verified"] or None)
+    command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
+    words, colour, help_text = cards.standing(line["verified"] or None, command)
     found: list[Badge] = [(words, colour, UNVERIFIED_HELP if together else help_text)]
     if line["cached"]:
         found.append(("from cache", "green", cards.CACHE_HELP))
@@ -94,6 +96,8 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
         found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["backend"] == "compiled":
+        found.append(("compiled", "blue", cards.COMPILED_HELP))
     if line["pixels"] == "fast":
         found.append(("fast pixels", "violet", cards.FAST_HELP))
     return found

@@ -9,6 +9,7 @@ from typing import cast
 
 import streamlit as st
 
+from engine import throughput
 from engine.lens import LENSES, LensName
 from engine.metrics import BY_NAME, METRICS
 from engine.report import document
@@ -124,6 +125,8 @@ def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = medians(figures, found.labels)
     st.altair_chart(bars.chart(shown), alt=bars.words(shown), width="stretch")
+    for place, one in enumerate(throughput.alone(found.table)):
+        cards.small(one.sentence, f"results_alone_{place}")
     missing = [
         f"{label}: {', '.join(absent)}"
         for label, parts in shown.items()

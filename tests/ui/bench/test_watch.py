@@ -71,3 +71,20 @@ def test_batches_have_a_table_of_their_own() -> None:
     assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
     assert first["samples/s"] == second["time of a batch (ms)"] == "–"
     assert watch.batches(progress(), {}) == []
+
+
+def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
+    (first,) = watch.batches(progress(models=(Live("a", 0, 0, {}),), batch=4), {})
+    assert first["samples at once"] == first["time of a batch (ms)"] == "–"
+    assert "TTFT (ms)" not in first
+
+
+def test_what_the_medians_of_batches_leave_out_is_said() -> None:
+    live = Live("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
+    (told,) = watch.left_out(progress(models=(live,), batch=4), {"a": "A"})
+    assert told == (
+        "A: these medians are of 12 results in batches of 4; left out here: "
+        "1 result that ran alone, 2 results in batches of 2."
+    )
+    same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
+    assert watch.left_out(progress(models=(same, Live("b", 0, 0, {})), batch=4), {}) == []
