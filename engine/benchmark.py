@@ -78,6 +78,12 @@ def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None 
     return Sitting(ready, watcher or Alone(), executor).run()
 
 
+def _reason(error: BaseException) -> str:
+    """What the journal says of an end: our own sentences whole, others by their kind."""
+    name = type(error).__name__
+    return f"{name} ({str(error).rstrip('.')})" if isinstance(error, StageScopeError) else name
+
+
 @dataclass
 class _Streak:
     """Failures of one model in a row, and the last reason."""
@@ -115,7 +121,7 @@ class Sitting:
             return "cancelled"
         except BaseException as error:
             with suppress(StoreError):  # a full disk has its own sentence
-                self.note("stopped", f"Stopped by {type(error).__name__}; it can be resumed.")
+                self.note("stopped", f"Stopped by {_reason(error)}; it can be resumed.")
             raise
         self.writer.finish(self._summary())
         self.note("finished", "")

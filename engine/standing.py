@@ -19,18 +19,27 @@ from engine.models.checkpoint import ModelEntry
 
 
 def covering(entry: ModelEntry) -> dict[str, Any] | None:
-    """The newest certificate that verified this entry as it would run now, or None."""
+    """The newest certificate that verified this entry as it would run now, or None.
+
+    That is with exact pixels and the device's usual backend: others have certificates of their own.
+    """
     digest = digest_now(entry)
     if digest is None:
         return None
     for certificate in certificates.kept():
-        if certificates.stale(certificate):
+        if certificates.stale(certificate) or certificate["request"].get("pixels") != "exact":
             continue
         for model in certificate["models"]:
             same = model["digest"] == digest and model["dtype"] == entry.precision
-            if same and here(model["environment"]):
+            if same and _usual(model) and here(model["environment"]):
                 return certificate if model["verified"] else None
     return None
+
+
+def _usual(model: Mapping[str, Any]) -> bool:
+    """Whether the backend that "auto" means on the model's device was verified."""
+    on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
+    return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
 
 
 def digest_now(entry: ModelEntry) -> str | None:

@@ -47,6 +47,16 @@ def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
     assert standing.why_stale(kept, [entry]) == ""
 
 
+def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
+    entry: ModelEntry,
+) -> None:
+    certificates.keep(proof(entry, pixels="fast"))
+    certificates.keep(proof(entry, backend="compiled"))
+    assert standing.covering(entry) is None
+    certificates.keep(proof(entry, backend="eager"))  # the control
+    assert standing.covering(entry) is not None
+
+
 def test_each_change_takes_the_cover_away_and_says_why(entry: ModelEntry) -> None:
     changes: dict[str, dict[str, Any]] = {
         "checkpoint": {"digest": "0" * 32},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine import certificates
-from engine.types import Sample
+from engine.types import Pixels, Ran, Sample
 from engine.verify.verdict import CHECKS, Finding, Outcome, Verdict, VerifyRequest
 from engine.verify_job import VerifyView
 
@@ -108,7 +109,9 @@ def certificate(
     name: str = "one",
     dtype: str = "float32",
     environment: Mapping[str, str] = PLACE,
+    backend: Ran = "eager",
+    pixels: Pixels = "exact",
 ) -> dict[str, Any]:
     rows = verdicts(name) if found is None else found
-    model = certificates.model_entry(name, digest, dtype, environment, rows)
-    return certificates.make(REQUEST, [model], rows, "/data")
+    model = certificates.model_entry(name, digest, dtype, environment, rows, backend)
+    return certificates.make(replace(REQUEST, pixels=pixels), [model], rows, "/data")
