@@ -90,6 +90,8 @@ def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | Non
 
 def decoding(record: Record, file: ResultFile) -> Decoding | None:
     """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
+    if not record.times:  # files of pairs are large and often have none
+        return None
     for part in ("steps", "decode"):
         found = part_of(record, file.group, part)
         if found and found[1] > 0:

@@ -129,6 +129,8 @@ def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | Non
 
 def stage_sum(record: Record, group: Group) -> float | None:
     """The sum of a record's stages in the file's unit; None unless it has at least two."""
+    if len(record.times) < 2:
+        return None
     parts = {key: group.stages.get(key, "total") for key in record.times}
     found = [record.times[key] for key in _added(parts)]
     return sum(found) if len(found) > 1 else None
