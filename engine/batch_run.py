@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -32,7 +31,6 @@ from engine.types import (
     RunRequest,
     RunResult,
     Span,
-    StageName,
     TensorSpec,
 )
 
@@ -108,7 +106,7 @@ class _Member:
         self.tensors.append(TensorSpec(name, found, dtype, size))
 
 
-class _Batch:
+class _Batch(pipeline.Staged):
     """The state of one batch: its clock, its members, what it lost with those that left."""
 
     def __init__(
@@ -225,17 +223,6 @@ class _Batch:
         self.step_ms.append(ms)
         for token in tokens:
             self.watcher.token(token, ms)
-
-    @contextmanager
-    def _stage(self, name: StageName) -> Iterator[None]:
-        self._enter(name)
-        with self.timeline.span(name):
-            yield
-
-    def _enter(self, name: StageName) -> None:
-        if self.watcher.cancelled():
-            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
-        self.watcher.stage(name)
 
     def end(self) -> None:
         """The results, once all answers have ended; Cancelled if one was cut."""

@@ -132,7 +132,27 @@ def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
     return ("Fast pixels do not know this image processor: its own are used.",)
 
 
-class _Run:
+class Staged:
+    """What goes through the stages, one run or a batch of them: each is announced, timed, and not
+    begun once somebody has cancelled."""
+
+    adapter: Adapter
+    watcher: Watcher
+    timeline: Timeline
+
+    @contextmanager
+    def _stage(self, name: StageName) -> Iterator[None]:
+        self._enter(name)
+        with self.timeline.span(name):
+            yield
+
+    def _enter(self, name: StageName) -> None:
+        if self.watcher.cancelled():
+            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
+        self.watcher.stage(name)
+
+
+class _Run(Staged):
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
@@ -296,17 +316,6 @@ class _Run:
             source = self.timeline.spans[-1].source
             self.timeline.add("decode.prefill", start, first - start, source)
             self.timeline.add("decode.steps", first, last - first, source)
-
-    @contextmanager
-    def _stage(self, name: StageName) -> Iterator[None]:
-        self._enter(name)
-        with self.timeline.span(name):
-            yield
-
-    def _enter(self, name: StageName) -> None:
-        if self.watcher.cancelled():
-            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
-        self.watcher.stage(name)
 
     def _record(self, name: str, tensor: torch.Tensor) -> None:
         dtype = str(tensor.dtype).removeprefix("torch.")
