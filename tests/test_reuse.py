@@ -70,7 +70,6 @@ def test_a_second_question_has_the_plain_paths_answer(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@torch.inference_mode()  # a model that a run has loaded knows no other
 def test_the_prefix_ends_with_the_last_visual_row(
     family: str, tiny_models: Path, sample: Sample, store: Prefixes
 ) -> None:

@@ -32,6 +32,16 @@ transformers_logging.set_verbosity_error()  # its report of random weights: they
 CANNOT_LOAD = (Exception,)
 
 
+@contextmanager
+def ordinary_tensors() -> Iterator[None]:
+    """What is made inside are ordinary tensors, though a run in inference mode asks for them.
+
+    Inference mode's own could be used in it alone, and a model stays for whoever asks next.
+    """
+    with torch.inference_mode(False), torch.no_grad():
+        yield
+
+
 def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
     """The entry's card, with the digest of its files and the device it will run on."""
     card = identity.card(entry, folder, form)

@@ -171,12 +171,15 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
 
 
 def _load(item: ModelEntry, folder: Path) -> Adapter:
+    from engine.models.loading import ordinary_tensors
+
     family = FAMILIES[item.family]
     module, name = family.adapter.split(":")
     try:
-        adapter: Adapter = getattr(importlib.import_module(module), name).load(
-            item, folder, family.form
-        )
+        with ordinary_tensors():
+            adapter: Adapter = getattr(importlib.import_module(module), name).load(
+                item, folder, family.form
+            )
     except Exception as error:
         memory.forget(error)  # its frames hold what was loaded so far
         memory.release()

@@ -46,7 +46,6 @@ def test_llava_inputs_equal_its_processors(tiny_models: Path) -> None:
 
 
 @pytest.mark.parametrize("frames", [1, 5, 8])
-@torch.inference_mode()
 def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int) -> None:
     adapter = registry.load(registry.entry("tiny-video_llava"))
     prepared = adapter.preprocess(pictures(frames), "What is it?")
@@ -72,7 +71,6 @@ def test_pictures_of_odd_shapes_keep_their_channels(
         assert pixels[0, 0].min() > pixels[0, 1].max()
 
 
-@torch.inference_mode()
 def test_rows_that_do_not_fit_the_placeholders_are_refused(tiny_models: Path) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     prepared = adapter.preprocess(pictures(1), "What is it?")
