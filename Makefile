@@ -1,5 +1,5 @@
 # make run: the app on http://127.0.0.1:8501    make test: lint, types and every test
-# make unit: the quick tests, without the pages, the browser, benchmarks and trained checkpoints
+# make unit: the quick tests: none that is marked slow, no pages, browser, benchmarks or checkpoints
 PYTHON ?= python3
 BIN := .venv/bin
 # Two workers that take work from each other; torch has one thread in each, or they fight for cores.
@@ -14,7 +14,7 @@ test: lint types
 
 unit: .venv/dev.stamp
 	$(PYTEST) --ignore tests/browser --ignore tests/pages --ignore tests/benchmarks \
-		--ignore tests/demo/test_checkpoints.py -m "not compiles"
+		--ignore tests/demo/test_checkpoints.py -m "not compiles and not slow"
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import io
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,10 +69,17 @@ def tiny_models(tiny_folder: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPa
 
 def picture(path: Path, seed: int) -> Path:
     """A small random PNG."""
-    pixels = np.random.default_rng(seed).integers(0, 255, (24, 32, 3), dtype=np.uint8)
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(path)
+    path.write_bytes(_png(seed))
     return path
+
+
+@cache  # thousands are asked for, and a few dozen seeds
+def _png(seed: int) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 def make_sample(folder: Path, seed: int = 0) -> Sample:

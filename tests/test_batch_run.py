@@ -81,6 +81,7 @@ def test_answers_are_those_of_single_runs(
     assert len({one.generation.prompt_tokens for one in single}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])
 def test_the_demo_checkpoints_answer_alike(
     family: str, tiny_folder: Path, cache_dir: Path, samples: list[Sample]

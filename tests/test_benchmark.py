@@ -84,6 +84,7 @@ def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: P
     assert '"results": 24' in summary and '"median"' in summary
 
 
+@pytest.mark.slow
 def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> None:
     for entry in registry.entries():
         registry.unload(entry)
@@ -91,6 +92,7 @@ def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> N
     assert [row["cold"] for row in found] == [True, False, False, False]
 
 
+@pytest.mark.slow
 def test_interleaved_models_take_turns(root: Path, tmp_path: Path) -> None:
     found = rows(go(root, tmp_path / "run", models=ALL[1:], order="interleaved", warmup=0))
     first, second = ALL[1:]
@@ -124,6 +126,7 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
     assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
 def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
     class AfterTokens(benchmark.Alone):
@@ -149,6 +152,7 @@ def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) ->
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_header_says_the_threads_that_models_run_with(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +164,7 @@ def test_the_header_says_the_threads_that_models_run_with(
     assert said == {run.header.environment["threads"]} == {"1"}
 
 
+@pytest.mark.slow
 def test_a_model_loaded_again_is_warmed_up_again(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(root, folder, StopAfter(3))
@@ -246,6 +251,7 @@ def test_a_model_that_does_not_load_costs_no_other(
     assert any("does not fit" in entry["text"] for entry in run.journal)
 
 
+@pytest.mark.slow
 def test_a_model_that_has_had_its_turn_is_not_held(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

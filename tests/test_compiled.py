@@ -114,6 +114,7 @@ def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
     assert apart(0) < 1e-4 < 1e-2 < apart(1)
 
 
+@pytest.mark.slow
 def test_another_question_or_length_in_a_bucket_compiles_nothing(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
@@ -125,6 +126,7 @@ def test_another_question_or_length_in_a_bucket_compiles_nothing(
     assert compilations.number == 1
 
 
+@pytest.mark.slow
 def test_on_the_cpu_one_graph_serves_every_bucket(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
@@ -160,6 +162,7 @@ def test_compiling_is_no_part_of_the_run(
     assert late.start_ms + late.ms <= stage.start_ms + 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [{}, SAMPLED], ids=["greedy", "sampled"])
 def test_the_end_is_held_back_for_as_long_as_is_asked(
     adapter: Adapter, sample: Sample, sampled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -215,6 +218,7 @@ def broken(*_: Any) -> Any:
     raise OSError("no C++ compiler is here\nand more of it")
 
 
+@pytest.mark.slow
 def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +247,7 @@ def test_a_model_that_is_no_plain_llama_decodes_eagerly(
     assert found.backend == "eager" and "not a plain LLaMA" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sample) -> None:
     folder = settings.load().compiled_dir
     folder.mkdir(parents=True)
@@ -254,6 +259,7 @@ def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sa
     assert go(adapter, sample, COMPILED).backend == "compiled"
 
 
+@pytest.mark.slow
 def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None:
     go(adapter, sample, COMPILED)
     assert adapter.compiled is not None
@@ -261,6 +267,7 @@ def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None
     assert again.compiled is None and go(again, sample, COMPILED).backend == "compiled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own(
     tiny_models: Path, sample: Sample, family: str, monkeypatch: pytest.MonkeyPatch
@@ -294,6 +301,7 @@ def certify(result: RunResult, backend: Any) -> None:
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_a_compiled_step_that_errs_fails_the_verification(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from engine import dataset, draft_trial, drafting
 from engine.__main__ import main
-from engine.demo.dataset import ensure_dataset
+from engine.demo.dataset import SEEDS, write_dataset
 from engine.draft_job import DraftJob
 from engine.drafts import LOOKUP, DraftRequest
 from engine.errors import BadInput, Cancelled
@@ -44,6 +45,7 @@ def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample
     assert (tried.draft_ids is None) == (draft == LOOKUP) == (one.report.predicted is None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draft", ["tiny-eventgpt", LOOKUP])
 def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     draft: str, tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
@@ -199,9 +201,14 @@ def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sa
     assert one.report is None and one.view().ended
 
 
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("demo") / "root", SEEDS[:2])
+
+
 @pytest.fixture
-def root(tiny_models: Path, tmp_path: Path) -> Path:
-    return ensure_dataset(tmp_path / "demo-dataset")
+def root(scenes: Path, tiny_models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(scenes, tmp_path / "root"))
 
 
 def command(root: Path, *more: str) -> list[str]:

@@ -19,7 +19,9 @@ from engine.errors import BadInput
 from engine.types import DecodeConfig
 
 VOCABULARY, HIDDEN, EOS = 17, 16, 2
-GAMMAS = range(1, 9)
+GAMMAS = [
+    gamma if gamma == 8 else pytest.param(gamma, marks=pytest.mark.slow) for gamma in range(1, 9)
+]
 CONFIGS = (
     DecodeConfig(max_new_tokens=24),
     DecodeConfig(max_new_tokens=13, min_new_tokens=9),

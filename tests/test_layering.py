@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from engine.demo import dataset as demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
+SLOW = pytest.mark.slow  # a process each
 HEAVY = {"torch", "transformers", "diskcache"}
 # module -> engine modules it may not know (design: jobs -> pipeline -> models, media, cache ...)
 FORBIDDEN = {
@@ -50,7 +52,8 @@ FORBIDDEN = {
 }
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Dotted names of all modules and members that a file imports, anywhere in it."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -58,7 +61,7 @@ def imports(path: Path) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+    return frozenset(found)
 
 
 def files(*folders: str) -> list[Path]:
@@ -120,13 +123,13 @@ def test_only_the_hub_and_its_door_know_ray() -> None:
     [
         "engine",
         "engine.cluster.executor",
-        "engine.imported_report",
-        "engine.dataset",
+        pytest.param("engine.imported_report", marks=SLOW),
+        pytest.param("engine.dataset", marks=SLOW),
         "engine.run_job",
-        "engine.benchmark_job",
-        "engine.draft_job",
+        pytest.param("engine.benchmark_job", marks=SLOW),
+        pytest.param("engine.draft_job", marks=SLOW),
         "engine.report",
-        "engine.models.registry",
+        pytest.param("engine.models.registry", marks=SLOW),
         "engine.__main__",
     ],
 )

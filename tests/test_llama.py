@@ -22,7 +22,13 @@ QUESTION = "What is on the road?"
 STEPS = 24
 
 
-@pytest.fixture(params=[(f, d) for f in FAMILIES for d in ("float32", "bfloat16", "float16")])
+@pytest.fixture(
+    params=[
+        pytest.param((f, d), marks=pytest.mark.slow if d == "float16" else ())
+        for f in FAMILIES
+        for d in ("float32", "bfloat16", "float16")
+    ]
+)
 def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) -> Adapter:
     return registry.load(entry_of("tiny", *request.param, tiny_folder))
 

@@ -292,6 +292,7 @@ def test_models_say_what_is_available(
     assert len(real) == 3 and all(not row["available"] and row["reason"] for row in real)
 
 
+@pytest.mark.slow
 def test_real_recordings_run_through_every_model_that_can_take_them(
     capsys: pytest.CaptureFixture[str], real_root: Path, tiny_models: Path
 ) -> None:

@@ -151,6 +151,7 @@ def test_the_cuda_device_that_is_meant_is_asked(monkeypatch: pytest.MonkeyPatch)
     assert device.memory().device == "cpu"
 
 
+@pytest.mark.slow
 def test_the_queue_goes_on_after_a_run_without_memory(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:

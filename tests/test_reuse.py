@@ -47,7 +47,7 @@ def ids(result: RunResult) -> tuple[int, ...]:
     return result.generation.token_ids
 
 
-@pytest.mark.parametrize("source", ["tiny", "demo"])
+@pytest.mark.parametrize("source", ["tiny", pytest.param("demo", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_second_question_has_the_plain_paths_answer(
     source: str, family: str, tiny_folder: Path, sample: Sample, store: Prefixes, cache_dir: Path

@@ -26,6 +26,7 @@ def test_equal_values_leave_no_doubt_and_the_same_seed_gives_the_same() -> None:
     assert stats.bootstrap(values) == stats.bootstrap(values)
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_true_median_about_as_often_as_it_says() -> None:
     generator = np.random.default_rng(0)
     found = [stats.bootstrap(list(generator.normal(size=25))) for _ in range(200)]
@@ -67,6 +68,7 @@ def test_drawing_by_group_is_as_drawing_whole_groups() -> None:
     assert list(found[:50]) == pytest.approx(wanted)
 
 
+@pytest.mark.slow
 def test_many_values_need_no_more_memory_at_a_time() -> None:
     found = stats.bootstrap(list(np.random.default_rng(4).normal(size=5_000)))
     assert found.low < found.median < found.high and found.width < 0.2

@@ -38,6 +38,7 @@ def wait(work: jobs.Job) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_verdicts_fill_in_and_the_certificate_is_kept(sample: Sample) -> None:
     work = job(sample, "tiny-llava")
     jobs.Jobs().submit(work)
@@ -60,6 +61,7 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     assert certificates.kept() == []
 
 
+@pytest.mark.slow
 def test_a_run_pressed_meanwhile_goes_first(sample: Sample) -> None:
     queue = jobs.Jobs()
     work = job(sample, "tiny-llava", "tiny-eventgpt")
@@ -86,6 +88,7 @@ def test_the_command_line_gives_a_certificate(
     monkeypatch.setattr(run.stages, "UNACCOUNTED", 1.0)  # times are no test
     monkeypatch.setattr(run.stages, "OBSERVER", 100.0)
     monkeypatch.setattr(run.stages, "STAGE3", 100.0)
+    monkeypatch.setattr(run.stages, "CLOCKS_MS", 60_000.0)
     code, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
     assert (
         code == 0 and found["verified"] and [m["name"] for m in found["models"]] == ["tiny-llava"]
@@ -100,6 +103,7 @@ def test_the_command_line_gives_a_certificate(
         assert json.loads(capsys.readouterr().out)[0]["verified"] == expected
 
 
+@pytest.mark.slow
 def test_a_failed_check_is_exit_code_1_and_text_says_so(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
@@ -113,6 +117,7 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     assert "FAIL Observer's cost" in out and "Observer's cost" in err
 
 
+@pytest.mark.slow
 def test_misuse_is_exit_code_2_and_others_go_on(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811
@@ -137,6 +142,7 @@ def test_misuse_is_exit_code_2_and_others_go_on(
     assert {row["model"] for row in found["verdicts"]} == {"tiny-odd", "tiny-llava"}
 
 
+@pytest.mark.slow
 def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811

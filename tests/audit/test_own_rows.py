@@ -169,6 +169,7 @@ def test_any_two_models_of_a_run_can_be_compared() -> None:
     assert found.cost_ratio == 1.0 and found.ceiling == found.speedup.value == 1.0  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_rows_of_real_runs_trip_no_rule(tiny_models: Path, tmp_path: Path) -> None:
     """Every family through the pipeline, with a cold run, computed and cached features."""
     from engine import jobs, pipeline, rows

@@ -49,6 +49,7 @@ def test_a_run_is_kept_and_summed_up(
     assert {f["metric"] for f in found["figures"]} >= {"load", "vision", "decode", "total", "itl"}
 
 
+@pytest.mark.slow
 def test_text_goes_to_the_terminal(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code = main(["bench", "--dataset", str(root), "--models", "tiny-llava", "--samples", "2"])
     out, err = capsys.readouterr()
@@ -76,6 +77,7 @@ def test_fast_pixels_are_in_the_plan_and_in_every_row(
     assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
 
 
+@pytest.mark.slow
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
@@ -178,6 +180,7 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     assert code == 0 and found["counts"][0]["answered"] == 4
 
 
+@pytest.mark.slow
 def test_resuming_refuses_another_dataset_and_another_version(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
@@ -196,6 +199,7 @@ def test_resuming_refuses_another_dataset_and_another_version(
     assert code == 2 and "version 2" in err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
@@ -231,6 +235,7 @@ def _results(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_progress_is_said_now_and_then(
     capsys: pytest.CaptureFixture[str], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +248,7 @@ def test_progress_is_said_now_and_then(
     assert issubclass(command._Teller, benchmark.Alone)
 
 
+@pytest.mark.slow
 def test_the_backend_is_part_of_the_plan(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
@@ -256,6 +262,7 @@ def test_the_backend_is_part_of_the_plan(
     assert code == 2 and "leave --backend out" in err
 
 
+@pytest.mark.slow
 def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
     code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
     (alone, together) = found["throughput"]

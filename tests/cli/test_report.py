@@ -19,12 +19,14 @@ def runs(tmp_path: Path, cache_dir: Path) -> Path:
     return cache_dir / "runs"
 
 
+@pytest.mark.slow
 def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], runs: Path) -> None:
     assert main(["report", "first", str(runs / "second"), "--format", "json"]) == 0
     out, _ = capsys.readouterr()
     assert len(json.loads(out)["runs"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["md", "html", "csv", "json", "trace"])
 def test_a_report_goes_to_a_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path, form: str

@@ -35,6 +35,7 @@ from tests.cluster.test_executor import notes, rows, tokens, whole
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("tiny-llava", "tiny-eventgpt")
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(
         importlib.util.find_spec("ray") is None,
         reason="Ray is not installed (requirements-ray.txt)",

@@ -75,6 +75,7 @@ def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
         assert sample.truth
 
 
+@pytest.mark.slow
 def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
     again = dataset.write_dataset(tmp_path / "again", FEW)
 
@@ -88,6 +89,7 @@ def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
     assert digests(again) == digests(root)
 
 
+@pytest.mark.slow
 def test_made_once_and_remade_for_a_new_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +105,7 @@ def test_made_once_and_remade_for_a_new_version(
     assert [path.name for path in place.parent.iterdir()] == ["demo"]
 
 
+@pytest.mark.slow
 def test_two_at_once_leave_one_whole_dataset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,8 @@ from engine.demo.camera import KIND
 from engine.demo.dataset import SEEDS
 from engine.demo.scenes import MIRRORED, Scene, draw_truth, mirror, render
 
+pytestmark = pytest.mark.slow  # all scenes of the demo are drawn
+
 
 @pytest.fixture(scope="module")
 def scenes() -> list[Scene]:

@@ -6,6 +6,7 @@ import io
 import tempfile
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 
 import av
@@ -74,6 +75,7 @@ def _write(
         clip.mux(stream.encode())
 
 
+@lru_cache(maxsize=2)  # whoever asks looks, and writes nothing into them
 def decoded(data: bytes) -> list[np.ndarray]:
     """Every frame, the plain way: one thread, in order, all of them kept."""
     with av.open(io.BytesIO(data)) as container:

@@ -22,6 +22,10 @@ from tests.conftest import make_sample
 
 FAMILIES = ("eventgpt", "video_llava", "llava")
 SOURCES = ("tiny", "demo")
+DTYPES = ("float32", "bfloat16")
+ALL = [(source, family, dtype) for source in SOURCES for dtype in DTYPES for family in FAMILIES]
+QUICK = ALL[: len(FAMILIES)]
+SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in ALL[len(FAMILIES) :]]
 QUESTION = "What are the key elements in this scene?"
 GREEDY = DecodeConfig(max_new_tokens=40)
 
@@ -36,9 +40,7 @@ def entry_of(source: str, family: str, dtype: str, tiny_folder: Path) -> ModelEn
     return ModelEntry(name, name, family, kind, str(folder), folder, None, dtype, True)
 
 
-@pytest.fixture(
-    params=[(s, f, d) for s in SOURCES for f in FAMILIES for d in ("float32", "bfloat16")]
-)
+@pytest.fixture(params=[*QUICK, *SLOW], ids="-".join)
 def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) -> Adapter:
     return registry.load(entry_of(*request.param, tiny_folder))
 

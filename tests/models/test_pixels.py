@@ -196,6 +196,7 @@ def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
         assert adapter.grey_levels(adapter.pixels(images, "fast"), adapter.processed(images)) < 2.1
 
 
+@pytest.mark.slow
 def test_demo_checkpoints_show_their_processors_pixels() -> None:
     for entry in (entry for entry in registry.entries() if entry.demo):
         if registry.unavailable(entry):

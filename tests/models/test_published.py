@@ -31,6 +31,8 @@ FORMS: list[tuple[str, Callable[[str], str], published.Form]] = [
     for form in ("safetensors", "bin")
 ]
 
+SLOW = pytest.mark.slow  # of the forms, the quick tests see both for each family
+
 
 def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
     """The model's tensors by the names that transformers saves them under."""
@@ -38,7 +40,11 @@ def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(
-    ("family", "layout", "form"), FORMS, ids=[f"{f}-{n.__name__}-{k}" for f, n, k in FORMS]
+    ("family", "layout", "form"),
+    [
+        pytest.param(f, n, k, id=f"{f}-{n.__name__}-{k}", marks=() if at % 3 == 0 else SLOW)
+        for at, (f, n, k) in enumerate(FORMS)
+    ],
 )
 def test_every_tensor_arrives_bit_for_bit(
     family: str, layout: Callable[[str], str], form: published.Form, tmp_path: Path
@@ -67,7 +73,7 @@ def test_a_changed_tensor_does_not_arrive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", published.LAYOUTS)
-@pytest.mark.parametrize("form", ["safetensors", "bin"])
+@pytest.mark.parametrize("form", ["safetensors", pytest.param("bin", marks=SLOW)])
 def test_a_missing_or_misshapen_tensor_is_refused_by_name(
     family: str, form: published.Form, tmp_path: Path
 ) -> None:

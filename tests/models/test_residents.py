@@ -77,6 +77,7 @@ def test_what_never_fits_is_refused_with_figures_and_costs_nobody_his_place(
     assert registry.resident() == (entries["llava"],)
 
 
+@pytest.mark.slow
 def test_what_fits_only_alone_can_be_loaded(
     entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +192,7 @@ def test_quantized_weights_need_less(
     assert need.of_run(item, sizes, 1).total == need.of_run(item, sizes, 1).run
 
 
+@pytest.mark.slow
 def test_unload_all(entries: dict[str, ModelEntry]) -> None:
     gone = [weakref.ref(registry.load(item).model) for item in entries.values()]
     assert registry.unload_all() == 3 and registry.resident() == ()

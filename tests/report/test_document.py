@@ -48,6 +48,7 @@ def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
     assert "as fast as" not in told
 
 
+@pytest.mark.slow
 def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
     h200 = {"device": "cuda:0", "hardware": "H200"}
     where = {"node": "n1", "actor": "x", "shares": []}
@@ -133,6 +134,7 @@ def test_accuracy_and_overlap_are_never_one_word(tmp_path: Path) -> None:
     assert "Word F1" in part and "accura" not in part.replace("is right", "")
 
 
+@pytest.mark.slow
 def test_two_runs_are_one_report(tmp_path: Path) -> None:
     runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
     found = gather(runs)

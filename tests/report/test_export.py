@@ -86,6 +86,7 @@ def test_a_process_per_model_and_failures_are_moments(tmp_path: Path) -> None:
     assert moment["args"]["error"] == "It broke." and "dur" not in moment
 
 
+@pytest.mark.slow
 def test_a_long_trace_needs_no_memory(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(sample=f"s{i}") for i in range(400)])
     tracemalloc.start()

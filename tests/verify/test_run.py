@@ -45,6 +45,7 @@ def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path:
     assert notes.steps.count("gave way") == 2
 
 
+@pytest.mark.slow
 def test_the_setting_that_is_used_is_judged(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +65,7 @@ def test_the_setting_that_is_used_is_judged(
     assert asked.count("exact") <= len(asked) // 3  # the keys of the other setting alone
 
 
+@pytest.mark.slow
 def test_a_model_that_raises_is_a_row_that_says_where(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +80,7 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     assert len(other.verdicts) > 10
 
 
+@pytest.mark.slow
 def test_a_neighbour_that_is_broken_costs_the_good_one_nothing(
     sample: Sample, tmp_path: Path
 ) -> None:
@@ -110,6 +113,7 @@ def test_cancel_stops_between_two_steps(sample: Sample) -> None:
     assert {verdict.check for verdict in notes.verdicts} >= {"equal_hooked", "encoded_once"}
 
 
+@pytest.mark.slow
 def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
     before = torch.get_rng_state()
     run.verify(request(sample), Notes())
@@ -117,6 +121,7 @@ def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
     assert not settings.load().features_dir.exists()
 
 
+@pytest.mark.slow
 def test_raw_events_are_changed_one_by_one(
     real_root: Path, cache_dir: Path, tiny_models: Path
 ) -> None:
@@ -140,6 +145,7 @@ def test_rounding_is_measured_on_plain_and_is_small_in_float32(
     assert 0 < noise < 1e-3
 
 
+@pytest.mark.slow
 def test_bfloat16_is_exact_or_tied(
     sample: Sample, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -409,6 +409,7 @@ SINS: dict[str, tuple[str, Callable[[Patch], None], set[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SINS)
 def test_a_planted_sin_fails_its_check(
     name: str, verify: Verify, monkeypatch: pytest.MonkeyPatch
@@ -425,7 +426,9 @@ def test_every_check_is_tripped_by_a_sin() -> None:
     assert set().union(*(expected for _, _, expected in SINS.values())) == set(CHECKS)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[1:])]
+)
 def test_a_clean_model_fails_no_check(family: str, verify: Verify) -> None:
     found = verify(family)
     assert set(found) == set(CHECKS)
