@@ -26,8 +26,9 @@ def test_runs_are_named_or_given_by_folder(capsys: pytest.CaptureFixture[str], r
     assert len(json.loads(out)["runs"]) == 2
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["md", "html", "csv", "json", "trace"])
+@pytest.mark.parametrize(
+    "form", ["md", pytest.param("html", marks=pytest.mark.slow), "csv", "json", "trace"]
+)
 def test_a_report_goes_to_a_file(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path, form: str
 ) -> None:

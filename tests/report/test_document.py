@@ -134,7 +134,6 @@ def test_accuracy_and_overlap_are_never_one_word(tmp_path: Path) -> None:
     assert "Word F1" in part and "accura" not in part.replace("is right", "")
 
 
-@pytest.mark.slow
 def test_two_runs_are_one_report(tmp_path: Path) -> None:
     runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
     found = gather(runs)
