@@ -77,7 +77,10 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("more", [{}, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param({}, id="greedy"), pytest.param(SAMPLED, id="sampled", marks=pytest.mark.slow)],
+)
 def test_tokens_are_the_eager_ones(
     tiny_models: Path, sample: Sample, family: str, more: dict[str, Any]
 ) -> None:
