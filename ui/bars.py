@@ -15,6 +15,10 @@ from ui.theme import PARTS, STAGE_COLOURS
 
 Medians = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 _BAND, _BAR, _AROUND = 44, 20, 104  # pixels: a row, its bar, legend and axis
+# A label's parts are lines of their own: of one line, the end would be cut off, the device.
+LABELS = alt.Axis(
+    labelExpr="split(datum.label, ' · ')", labelLimit=320, labelLineHeight=12, ticks=False
+)
 
 
 def segments(medians: Medians) -> pd.DataFrame:
@@ -36,9 +40,7 @@ def chart(medians: Medians, what: str = "median") -> alt.Chart:
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
     found = bars.encode(
-        y=alt.Y(
-            "model:N", sort=list(medians), title=None, axis=alt.Axis(labelLimit=320, ticks=False)
-        ),
+        y=alt.Y("model:N", sort=list(medians), title=None, axis=LABELS),
         x=alt.X("start:Q", title=f"{what} of each stage (ms), end to end"),
         x2="end:Q",
         color=alt.Color(

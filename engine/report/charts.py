@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 PARTS = (*STAGES, UNACCOUNTED)
 MOST_POINTS = 2000  # of a scatter; more are thinned evenly
-_WIDTH, _ROW = 640, 34
+_WIDTH, _ROW, _LINE = 640, 34, 12
+_IN_LINES = "split(datum.label, ' · ')"  # of one line, the end would be cut off: the device
 _INK = "currentColor"
 _UP, _DOWN, _WHOLE = "#C8453B", "#11805A", "#868D97"
 
@@ -69,11 +70,17 @@ def stage_bars(figures: tuple[Figure, ...], labels: Sequence[str]) -> alt.Chart:
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     chart: alt.Chart = alt.Chart(pd.DataFrame(lines)).mark_bar(height=_ROW * 0.6)
     return chart.encode(
-        y=alt.Y("model:N", sort=list(labels), title=None),
+        y=alt.Y("model:N", sort=list(labels), title=None, axis=alt.Axis(labelExpr=_IN_LINES)),
         x=alt.X("start:Q", title="median of each stage (ms), end to end"),
         x2="end:Q",
         color=alt.Color("stage:N", scale=colours, sort=list(PARTS)),
-    ).properties(width=_WIDTH, height=_ROW * len(labels))
+    ).properties(width=_WIDTH, height=_height(labels))
+
+
+def _height(labels: Sequence[str]) -> int:
+    """Room for each label, whose parts are lines of their own."""
+    lines = max((label.count(" · ") + 1 for label in labels), default=1)
+    return max(_ROW, _LINE * lines + 8) * len(labels)
 
 
 def distributions(
@@ -87,7 +94,8 @@ def distributions(
     values = table.groupby("label")[kind.column]
     shares = {"low": 0.0, "first": 0.25, "median": 0.5, "third": 0.75, "high": 1.0}
     lines = pd.DataFrame({name: values.quantile(q) for name, q in shares.items()}).reset_index()
-    base = alt.Chart(lines).encode(y=alt.Y("label:N", sort=list(labels), title=None))
+    axis = alt.Axis(labelExpr=_IN_LINES)
+    base = alt.Chart(lines).encode(y=alt.Y("label:N", sort=list(labels), title=None, axis=axis))
     title = f"{kind.label} ({kind.unit}): least, quarters, greatest"
     chart = alt.layer(
         base.mark_rule(opacity=0.5).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
@@ -96,7 +104,7 @@ def distributions(
         ),
         base.mark_tick(thickness=3, color=_INK, height=_ROW * 0.5).encode(x="median:Q"),
     )
-    return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_ROW * len(labels)))
+    return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_height(labels)))
 
 
 def _by_label(labels: Sequence[str], families: Mapping[str, str]) -> alt.Color:
@@ -125,7 +133,8 @@ def waterfall(split: Split) -> alt.LayerChart:
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
     order = alt.EncodingSortField("place", order="ascending")
-    base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None))
+    axis = alt.Axis(labelExpr=_IN_LINES)
+    base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None, axis=axis))
     bars = base.mark_bar(height=_ROW * 0.55).encode(
         x=alt.X("start:Q", title=f"mean total (ms), from {split.a} to {split.b}"),
         x2="end:Q",

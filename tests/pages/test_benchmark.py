@@ -283,6 +283,7 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     at.toggle(key="benchmark_places").set_value(True).run()
     places = at.dataframe[0].value
     assert set(places["worker"]) == {"x", "y"} and set(places["node"]) == {"n1", "n2"}
+    assert places["host"].ne("").all()
 
 
 def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(

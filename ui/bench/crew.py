@@ -55,7 +55,7 @@ def row(one: WorkerView) -> dict[str, str]:
 
 
 def places(folder: Path, cluster: bool, live: bool) -> None:
-    """On demand: every result with the node, device and worker it comes from."""
+    """On demand: every result with the host, node, device and worker it comes from."""
     if not cluster or not st.toggle("Where each sample ran", key="benchmark_places"):
         return
 
@@ -83,5 +83,6 @@ def _ended(folder: Path, stamp: tuple[int, int]) -> pd.DataFrame:
 
 def _places(folder: Path) -> pd.DataFrame:
     table = frame.frame([store.read(folder)], answers=False)
-    names = ["sample", "sequence", "model", "repeat", "phase", "node", "device", "actor"]
+    names = ["sample", "sequence", "model", "repeat", "phase"]
+    names += ["host", "node", "device", "actor"]
     return table[names].rename(columns={"actor": "worker"})

@@ -15,6 +15,7 @@ import pandas as pd
 
 from engine.metrics import Metric
 from engine.types import STAGES
+from ui.bars import LABELS
 from ui.text import figure, ms
 from ui.theme import STAGE_COLOURS, family_colour
 
@@ -46,7 +47,7 @@ def distribution(
     lines: pd.DataFrame, labels: Sequence[str], families: Mapping[str, str], metric: Metric
 ) -> alt.LayerChart:
     """A dot per result, and the quarters of all: lines have the columns label, sample, value."""
-    y = alt.Y("label:N", sort=list(labels), title=None, axis=alt.Axis(labelLimit=320, ticks=False))
+    y = alt.Y("label:N", sort=list(labels), title=None, axis=LABELS)
     x = alt.X("value:Q", title=title(metric), scale=alt.Scale(zero=False))
     colour = colours(labels, families)
     dots = pd.concat([thinned(some, DOTS) for _, some in lines.groupby("label", sort=False)])
@@ -135,7 +136,7 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
     """Stages as bars from where they began, each new token as a tick, in ms since the start."""
     stages, tokens = stage_lines(answers), token_lines(answers)
     labels = [answer.label for answer in answers]
-    y = alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=320, ticks=False))
+    y = alt.Y("label:N", sort=labels, title=None, axis=LABELS)
     axis = "time since the start of the run (ms)"
     scale = alt.Scale(domain=list(STAGES), range=[STAGE_COLOURS[name] for name in STAGES])
     bars: Any = alt.Chart(stages).mark_bar(height=24, opacity=0.8)
