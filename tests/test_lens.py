@@ -61,6 +61,8 @@ def test_a_model_that_several_devices_answered_for_is_one_model(tmp_path: Path) 
     seen = look(tmp_path, "first", rows)
     assert set(seen.table["sample"]) == {"s0", "s1"} and seen.table["label"].nunique() == 4
     assert list(seen.table["new_tokens"]) == [3, 3, 2, 2]
+    again = BOTH[0] | {"environment": names["s1"], "repeat": 1}  # the same sample, elsewhere
+    assert len(look(tmp_path / "again", "first", [*rows, again]).table) == 5
 
 
 def test_single_tokens_have_no_rate(tmp_path: Path) -> None:

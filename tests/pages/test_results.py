@@ -195,11 +195,17 @@ def test_times_of_different_devices_are_never_side_by_side_without_a_word(
     assert told in texts(samples(app, order="Greatest time ratio first"))
     at = samples(app, sample="s0")
     assert "Ran on vm, node n1, worker x: EPYC, shared device." in texts(at)
-    at.selectbox(key="results_outcome").set_value("answered").run()
-    assert shown(at) == ["s0", "s1", "s2"]
     at = app(PAGE, runs="same", view="Comparison")
     assert "ifferent devices" not in texts(at)
     assert at.selectbox(key="results_a").options == ["ev", "vl"]
+
+
+def test_a_model_that_several_devices_answered_for_has_answered_all(app: Open, make: Make) -> None:
+    rows = [row | {"environment": {"processor": row["sample"]}} for row in fabricate.pair(2)]
+    make("one", [*rows, fabricate.row("ev", "s2"), fabricate.failed("vl", "s2")])
+    at = samples(app)
+    at.selectbox(key="results_outcome").set_value("answered").run()
+    assert shown(at) == ["s0", "s1"]
 
 
 def test_samples_are_ranked_by_disagreement_and_ratio(app: Open, make: Make) -> None:
