@@ -32,5 +32,7 @@ LONG = "video-llava-demo · 20261121-164851-da4bb7 · Xeon Platinum 8480C, 16 th
 
 
 def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
-    drawn = svg(bars.chart({LONG: TWO["A"]}))
+    many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
+    drawn = svg(bars.chart(dict.fromkeys(many, TWO["A"])))
+    assert all(f">20261121-164851-{number}<" in drawn for number in range(6))
     assert ">Xeon Platinum 8480C, 16 threads, shared device<" in drawn and "…" not in drawn
