@@ -145,8 +145,8 @@ def waterfall(split: Split) -> alt.LayerChart:
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
     order = alt.EncodingSortField("place", order="ascending")
-    first = "split(datum.label, ' · ')[0]"  # the title says all of it
-    axis = alt.Axis(labelExpr=first, labelOverlap=False)
+    short = "split(datum.label, ' · ')[0]"  # the title says all of it
+    axis = alt.Axis(labelExpr=short, labelOverlap=False)
     base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None, axis=axis))
     bars = base.mark_bar(height=_ROW * 0.55).encode(
         x=alt.X("start:Q", title=[f"mean total (ms), from {split.a}", f"to {split.b}"]),
