@@ -33,7 +33,14 @@ def view(**more: Any) -> BenchmarkView:
         (view(), "a, measured, sample s1, vision"),
         (view(state="queued", position=2, progress=None), "Waiting: 2 jobs before this one"),
         (view(state="queued", progress=None), "Starting"),
-        (view(state="loading", progress=None), "Checking the dataset and the checkpoints …"),
+        (
+            view(state="loading", progress=None, stage=""),
+            "Checking the dataset and the checkpoints …",
+        ),
+        (view(state="loading", progress=None, stage="starting Ray"), "Starting Ray …"),
+        (view(cluster=True, stage=""), "Waiting for workers"),
+        (view(cluster=True, stage="leaving Ray"), "Leaving Ray …"),
+        (view(state="done", cluster=True, stage="leaving Ray"), "Finished"),
         (view(state="done"), "Finished"),
         (view(state="cancelled"), "Cancelled"),
     ],
@@ -51,6 +58,7 @@ def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
     assert none["Rate"] == none["Time left"] == "–"
     ended = {n: v for n, v, _ in watch.numbers(view(state="cancelled"))}
     assert ended["Time left"] == "–"
+    assert ended["Rate at the end"] == "0.5 /s" and "Rate" not in ended
 
 
 def test_a_pause_is_said_when_there_was_one() -> None:
