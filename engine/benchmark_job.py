@@ -67,7 +67,7 @@ class BenchmarkJob(Job):
 
     def run(self) -> None:
         """Checks, then works off what is left; refusals are the job's error."""
-        self.state = "loading"
+        self._stage, self.state = self._first(), "loading"
         with self._executor() as executor:
             self._stage = CHECKING
             ready = self._ready()
@@ -80,6 +80,13 @@ class BenchmarkJob(Job):
                     self._stage = "" if self.cluster is None else LEAVING
         self.state = "done" if outcome == "finished" else "cancelled"
 
+    def _first(self) -> str:
+        """What is done before anything else, as words."""
+        if self.cluster is None:
+            return CHECKING
+        address = self.cluster.address
+        return "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
+
     def _executor(self) -> AbstractContextManager[benchmark.Executor | None]:
         if self.cluster is None:
             return nullcontext()
@@ -87,8 +94,6 @@ class BenchmarkJob(Job):
 
         if self.plan is not None:
             self.cluster.check(self.plan)
-        address = self.cluster.address
-        self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
         return ClusterExecutor(self.cluster, cancelled=self.cancelled)
 
     def _ready(self) -> benchmark.Ready:

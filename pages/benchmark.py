@@ -29,7 +29,7 @@ WHAT = (
     "A dataset run: every chosen sample by every chosen model, singly or in batches, each result "
     "kept as it is measured"
 )
-RAY = "; with Ray, the devices of a cluster answer at the same time"
+RAY = "; with Ray on many devices at once"
 EMPTY = (
     "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is on "
     "the disk as soon as it is there: a run can be cancelled, interrupted and resumed at any time, "

@@ -313,7 +313,7 @@ def test_with_ray_models_take_no_turns_and_samples_no_company(
     at = app(PAGE, **TWO)
     only_here = {"benchmark_order", "benchmark_batch"}
     assert not only_here & drawn(at) and "With Ray: model by model" in texts(at)
-    assert any("with Ray, the devices" in one.value for one in at.caption)
+    assert any("with Ray on many devices" in one.value for one in at.caption)
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert only_here <= drawn(at) and "With Ray" not in texts(at)
     at.segmented_control(key="benchmark_order").set_value("interleaved").run()

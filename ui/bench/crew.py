@@ -60,7 +60,7 @@ def row(one: WorkerView, over: bool) -> dict[str, str]:
         "node": escape(one.node),
         "device": escape(device),
         "shared": " and ".join(one.shares) or "–",
-        "state": escape(one.state),
+        "state": escape(one.state if one.ended or not over else "released"),
         "results": f"{one.done:,}",
         "rate (/s)": "–" if one.per_s is None else f"{one.per_s:.3g}",
     }

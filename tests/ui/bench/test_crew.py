@@ -43,8 +43,9 @@ def test_a_row_says_what_is_so_now_only_while_it_is() -> None:
     assert live["shared"] == "device" and live["rate (/s)"] == "0.512"
     assert live["device"] == r"A \*fast\* one\, cpu"
     over = crew.row(LIVE, over=True)
-    assert over == {name: text for name, text in live.items() if name not in crew.NOW}
-    assert over["results"] == "3" and set(live) - set(over) == set(crew.NOW)
+    assert set(live) - set(over) == set(crew.NOW) and live["state"] == "waiting"
+    assert over["results"] == "3" and over["state"] == "released"  # whatever it was doing last
+    assert crew.row(NEVER, over=True)["state"] == r"ended\: no room"
 
 
 @pytest.mark.parametrize(
