@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from engine.benchmark_job import BenchmarkView
 from engine.progress import Live, Progress
@@ -96,3 +97,16 @@ def test_what_the_medians_of_batches_leave_out_is_said() -> None:
     )
     same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
     assert watch.left_out(progress(models=(same, Live("b", 0, 0, {})), batch=4), {}) == []
+
+
+@pytest.mark.parametrize(("many", "boxes"), [(watch.FEW, 0), (watch.FEW + 1, 1)])
+def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None:
+    def page(found: object) -> None:
+        from ui.bench import watch
+
+        watch._notes(found)  # type: ignore[arg-type]
+
+    notes = (*(f"note {number}" for number in range(many)), "note 0")
+    at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
+    assert len(at.expander) == boxes and not at.exception
+    assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]
