@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import scaling
+from benchmarks import many_workers
 
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scaling, "SEQUENCES", 20)
-    monkeypatch.setattr(scaling, "CLIPS", 5)
+    monkeypatch.setattr(many_workers, "SEQUENCES", 20)
+    monkeypatch.setattr(many_workers, "CLIPS", 5)
 
 
 def rate(workers: int, cost: float = 0.0, deaths: float = 0.0) -> float:
-    return scaling._Simulation(workers, [2.0], cost, 10.0, deaths).rate()
+    return many_workers.Simulation(workers, [2.0], cost, 10.0, deaths).rate()
 
 
 def test_without_costs_workers_add_up() -> None:
@@ -38,9 +38,9 @@ def test_the_limit_is_named() -> None:
         "worker_start_s": {"median": 5.0},
         "service_s": [1.0, 3.0],
     }
-    found = scaling._simulated(measured)
+    found = many_workers.simulated(measured)
     assert found["limit_results_a_second"] == 50.0
     assert found["limit_workers_by_service_time"] == {"1 x measured": 100, "10 x measured": 1000}
-    assert len(found["points"]) == len(scaling.WORKERS) * len(scaling.DEATHS) * 2
+    assert len(found["points"]) == len(many_workers.WORKERS) * len(many_workers.DEATHS) * 2
     alone = [p for p in found["points"] if p["workers"] == 1 and not p["ended_workers_per_result"]]
     assert [one["efficiency"] for one in alone] == pytest.approx([1.0, 1.0], rel=0.05)
