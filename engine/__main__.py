@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from engine.cli.common import say
 from engine.errors import StageScopeError
@@ -59,11 +60,16 @@ def _print_anywhere() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence; the usage is long and has a flag of its own."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{message[:1].upper()}{message[1:]}: see {self.prog} --help.\n")
+
+
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     """Knows the command that is given, or all of them where none is."""
-    parser = argparse.ArgumentParser(
-        prog="python -m engine", description=str(__doc__).split("\n")[0]
-    )
+    parser = _Parser(prog="python -m engine", description=str(__doc__).split("\n")[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     called = COMMANDS.get(given[0]) if given else None
     for name in [called] if called else dict.fromkeys(COMMANDS.values()):

@@ -94,6 +94,15 @@ def test_every_command_is_in_the_help_and_found_by_its_name(
     assert places == sorted(places)
 
 
+def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", "--workers", "abc"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "Argument --workers: invalid int value: 'abc': see python -m engine bench --help.\n"
+    )
+
+
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
     assert code == 0 and [row["model"] for row in rows] == ALL.split(",")

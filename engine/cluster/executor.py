@@ -7,12 +7,13 @@ is not here when its worker ends is asked for again elsewhere, and one that is h
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark import Sitting
 from engine.cluster import parcels
+from engine.cluster.agenda import Agenda
 from engine.cluster.crew import Crew
 from engine.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, Stuck
 from engine.cluster.inspection import Finding, Inspector
@@ -26,6 +27,7 @@ TICK_S = 0.2  # how soon a Cancel is seen
 PATIENCE_S = 30.0  # without a single worker
 INSPECT_S = 300.0  # for a node to say what it holds: it may hash its checkpoints for the first time
 SHOWN_S = 0.5  # between two views of the workers
+WAITED_S = 10.0  # for a device, until that is said
 
 
 class ClusterExecutor:
@@ -63,41 +65,47 @@ class _Work:
     judged: dict[str, Finding] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
+    head: str = ""  # what is wrong with the cluster's head node
+    told_waiting: set[str] = field(default_factory=set)
     shown: float = 0.0
     last_reason: str = ""
 
     def __post_init__(self) -> None:
-        plan, done = self.sitting.plan, self.sitting.done
-        self.root = self.sitting.ready.root
+        self.root, self.agenda = self.sitting.ready.root, Agenda(self.sitting)
         self.inspector = Inspector(self.sitting.ready, self.root)
-        self.warmed = {
-            name: sum(task.model == name and task.phase == "warmup" for task in done)
-            for name in plan.models
-        }
-        samples = self.sitting.ready.samples
         self.tasks = Dispatcher(
-            plan.models, self._tasks_of, lambda sample: samples[sample].sequence, self._warm_ups
+            self.sitting.plan.models,
+            self.agenda.tasks_of,
+            self.agenda.sequence_of,
+            self.agenda.warm_ups,
         )
 
     def run(self) -> None:
         """The whole of it."""
-        self._answer_what_nobody_can()
+        self.agenda.answer_what_nobody_can()
         if self.tasks.finished():
             return
         samples = list(self.sitting.ready.samples.values())
         self.pool.send("begin", parcel=parcels.pack(self.sitting.plan, self.root, samples))
-        self._inspect()
-        while not self.tasks.finished():
-            self._step()
-        self._show()
+        try:
+            self._inspect()
+            while not self.tasks.finished():
+                self._step()
+        finally:
+            self.crew.release()
+            self._show()
 
     def _step(self) -> None:
         self._between()
         for order in self.tasks.orders():
             self._call(order)
         self._stop_if_nobody_can()
+        self._listen()
+
+    def _listen(self) -> None:
         for event in self.pool.events(TICK_S):
             self._take(event)
+        self._say_who_waits()
         if time.monotonic() - self.shown > SHOWN_S:
             self._show()
 
@@ -113,42 +121,15 @@ class _Work:
         where = {"worker": order.worker, "number": self.number}
         self.pool.send("call", **where, method=method, arguments=arguments)
 
-    # What there is to do.
-    def _tasks_of(self, model: str) -> Iterable[Task]:
-        if model in self.sitting.given_up:
-            return ()
-        tasks = self.sitting.plan.tasks((model,))
-        return (
-            t for t in tasks if t not in self.sitting.done and not self.sitting.asker.missing(t)
-        )
-
-    def _answer_what_nobody_can(self) -> None:
-        """Rows of records that lack what a model is shown: no worker is needed to say so."""
-        for model in self.sitting.plan.models:
-            for task in self.sitting.plan.tasks((model,)):
-                if task not in self.sitting.done and (reason := self.sitting.asker.missing(task)):
-                    self._fail(task, reason)
-
-    def _fail(self, task: Task, reason: str) -> None:
-        self.sitting.keep([task], [self.sitting.asker.failed(task, reason)])
-
-    def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
-        """For one worker, numbered on from those of others and of earlier sittings."""
-        names = self.sitting.plan.samples
-        tasks = (Task(model, name, 0, "warmup") for name in names if name not in lacks)
-        able = [task.sample for task in tasks if not self.sitting.asker.missing(task)]
-        found = []
-        for index in range(self.sitting.plan.warmup if able else 0):
-            number = self.warmed[model]
-            found.append(Task(model, able[index % len(able)], number, "warmup"))
-            self.warmed[model] += 1
-        return found
-
     # What comes back.
     def _take(self, event: Event) -> None:
         kind = event["event"]
         if kind == "starting":
             self.crew.add(event["worker"], event["node"], event["address"])
+        elif kind == "placed":
+            self.crew.place(event["worker"], event["machine"], event["host"])
+        elif kind == "head":
+            self.head = event["trouble"]
         elif kind == "worker":
             self._begun(event["worker"], event["about"])
         elif kind == "done":
@@ -162,7 +143,7 @@ class _Work:
         """A worker has told what it is; the first one of a node also what the node holds."""
         member = self.crew[worker]
         member.device, member.state = about["device"], "waiting"
-        name = f"Node {member.node} ({member.device['host']}, {member.address})"
+        name = f"Node {member.node} ({member.host}, {member.address})"
         if "holds" in about:
             self.judged[member.node] = self.inspector.look(name, about["holds"], self.versions)
         finding = self.judged[member.node]
@@ -197,7 +178,7 @@ class _Work:
             self.tasks.absent(order.worker, order.task, reason)
             self.sitting.note("elsewhere", f"{reason}; it runs elsewhere.")
         else:
-            self._keep(order.worker, order.task, value["row"])
+            self._keep(order.worker, order.task, value)
 
     def _loaded(self, order: Order, error: str | None) -> None:
         member = self.crew[order.worker]
@@ -210,9 +191,10 @@ class _Work:
         member.state = "waiting"
         self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
 
-    def _keep(self, worker: str, task: Task, row: dict[str, Any]) -> None:
+    def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
-        self.sitting.keep([task], [row], self.lent.pop(task, 0.0), self.crew.where(worker))
+        where = self.crew.where(worker, time.monotonic() - value["busy_s"])
+        self.sitting.keep([task], [value["row"]], self.lent.pop(task, 0.0), where)
         if not self.tasks.in_flight(worker):
             self.crew[worker].state = "waiting"
         if task.phase == "measured":
@@ -233,25 +215,29 @@ class _Work:
         text = f"Worker {worker} has ended: {reason}; {many}."
         self.sitting.note("worker ended", text, worker=worker, tasks=[t.sample for t in again])
         for task in fatal:
-            self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
+            self.agenda.fail(
+                task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}"
+            )
         self._drop_given_up()
 
     # Before, between and after.
     def _inspect(self) -> None:
-        """Waits until every node has said what it holds; refuses the run where one differs."""
+        """Waits until every node has said what it holds; refuses the run where one differs.
+
+        One whose devices others hold is looked at when it has a worker.
+        """
         end = time.monotonic() + INSPECT_S
         while self._unheard() and time.monotonic() < end:
             self._between()
-            for event in self.pool.events(TICK_S):
-                self._take(event)
-            self._show()
+            self._listen()
         if refused := [one.refused for one in self.judged.values() if one.refused]:
             raise ClusterError(f"{refused[0]}.")
 
     def _unheard(self) -> bool:
         """Whether some node's first worker has not told what the node holds."""
-        unknown = (one for one in self.crew if one.node not in self.judged)
-        return not list(self.crew) or any(not one.ended for one in unknown)
+        unknown = [one for one in self.crew if one.node not in self.judged and not one.ended]
+        waiting = self.crew.waiting(WAITED_S)
+        return not list(self.crew) or any(one not in waiting for one in unknown)
 
     def _between(self) -> None:
         """Cancel, and work for which this machine's devices are lent: what runs there says so."""
@@ -292,7 +278,19 @@ class _Work:
         self.sitting.give_up(stuck.model, stuck.reason)
         self._drop_given_up()
 
+    # What people see meanwhile.
     def _show(self) -> None:
         self.shown = time.monotonic()
-        self.sitting.tracker.doing(f"{self.tasks.workers:,} workers")
+        self.sitting.tracker.doing("; ".join(filter(None, [self.crew.words(), self.head])))
         self.sitting.tracker.crew(self.crew.views())
+
+    def _say_who_waits(self) -> None:
+        """Once per node: others may hold its devices for as long as they like."""
+        for member in self.crew.waiting(WAITED_S):
+            if member.node not in self.told_waiting:
+                self.told_waiting.add(member.node)
+                text = (
+                    f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
+                    f"({member.address}): other work may hold it. It goes on waiting."
+                )
+                self.sitting.note("waiting", text, node=member.node)

@@ -1,7 +1,9 @@
 """The process that talks to Ray: connects, keeps an actor on each device, passes calls and answers.
 
     lines in   start, begin (the run's parcel), accept or refuse a node, call a worker
-    lines out  ready or refused, starting, worker (it has begun), done (a call), gone (a worker)
+    lines out  reached (something listens at the address), ready or refused; of a worker starting,
+               placed (its process is there), worker (it has begun), gone; done (a call); head (what
+               is wrong with it), closed
 
 Boundary: with joining.py the only module that imports Ray.  It knows devices and actors, no tasks;
 end of input ends it, and Ray with it where it has started Ray.
@@ -19,17 +21,22 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from engine.cluster import joining
-from engine.cluster.joining import Refused, sentence
+from engine.cluster.folders import LOCK
+from engine.cluster.joining import Refused, Say, sentence
+from engine.cluster.options import AUTO, LOCAL
 from engine.cluster.worker import Worker
+from engine.filelock import FileLock
 
 LOOK_S = 1.0  # nodes that came or left
 RESTARTS = 3  # of a device's actor without a single answer in between
-Say = Callable[..., None]
+END_S = 5.0  # for Ray to stop
+HERE, BEGIN = -1, 0  # the numbers of a worker's first calls; the driver's begin at 1
 
 
 class Slot(NamedTuple):
@@ -61,9 +68,12 @@ def main() -> None:
     if not start:
         return
     try:
+        FileLock(Path(start["temp"]) / LOCK).acquire()  # until this process ends, however it ends
         joining.prepare_environment(start["address"])
-        joining.connect(start)
-        Hub(start, say).run()
+        if start["address"] not in (LOCAL, AUTO):
+            joining.probe(start["address"])
+            say("reached")
+        Hub(start, joining.connect(start), say).run()
     except Refused as error:
         say("refused", reason=str(error))
     finally:
@@ -76,8 +86,9 @@ def main() -> None:
 class Hub:
     """Actors on devices, as many as were asked for and fit."""
 
-    def __init__(self, start: dict[str, Any], say: Say) -> None:
+    def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
         self._say, self._queue = say, queue.SimpleQueue[tuple[Any, ...]]()
+        self._head, self._temp = head, start["temp"]
         self._cpus, self._gpus = int(start["cpus"]), _gpus(start["gpus"])
         self._actors: dict[str, Actor] = {}
         self._accepted: set[str] = set()
@@ -100,7 +111,8 @@ class Hub:
 
     def run(self) -> None:
         """Until the input ends."""
-        threading.Thread(target=self._read, name="orders", daemon=True).start()
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=joining.guard, args=(self._head, self._say), daemon=True).start()
         nodes = [{"id": _short(node), "address": node["NodeManagerAddress"]} for node in _nodes()]
         self._say("ready", nodes=nodes, gpus=self._gpus, cpus=self._cpus)
         looked = time.monotonic()
@@ -121,6 +133,9 @@ class Hub:
         for line in sys.stdin:
             self._queue.put(("order", json.loads(line)))
         self._queue.put(("end",))
+        time.sleep(END_S)  # Ray may wait for a head that is lost
+        shutil.rmtree(self._temp, ignore_errors=True)
+        os._exit(1)
 
     def _obey(self, order: dict[str, Any]) -> None:
         import ray
@@ -180,7 +195,8 @@ class Hub:
         )
         actor = self._actors[name] = Actor(name, slot, kind.remote(variables))
         self._say("starting", worker=name, node=slot.node, address=node["NodeManagerAddress"])
-        self._call(actor, 0, "begin", [self._parcel, slot.node not in self._accepted])
+        self._call(actor, HERE, "here", [])
+        self._call(actor, BEGIN, "begin", [self._parcel, slot.node not in self._accepted])
 
     def _call(self, actor: Actor, number: int, method: str, arguments: list[Any]) -> None:
         actor.calls.add(number)
@@ -195,7 +211,9 @@ class Hub:
         if (error := done.exception()) is not None:
             self._failures[actor.slot] += 1
             self._end(actor, self._reason(actor, error))
-        elif number == 0:
+        elif number == HERE:
+            self._say("placed", worker=name, **done.result())
+        elif number == BEGIN:
             self._say("worker", worker=name, about=done.result())
         else:
             self._failures[actor.slot] = 0

@@ -18,13 +18,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any, Protocol
 
+from engine.cluster import folders
+from engine.cluster.joining import unlogged
 from engine.cluster.options import AUTO, LOCAL, ClusterOptions
 from engine.errors import Cancelled, ClusterError
 from engine.settings import PROJECT
@@ -35,7 +35,6 @@ START_S = 90.0  # a Ray of our own on a busy machine
 STOP_S = 20.0
 LOOK_S = 0.2  # how soon a Cancel is seen
 INSTALL = "pip install -r requirements-ray.txt"
-_ROOM = 40  # characters of a folder's name that leave room for Ray's sockets below it (107)
 
 
 class Pool(Protocol):
@@ -58,7 +57,7 @@ class Link:
         """Connects; ClusterError with a sentence if that cannot be, Cancelled if that is wanted."""
         if importlib.util.find_spec("ray") is None:
             raise ClusterError(f"Ray is not installed: {INSTALL} (the same on each machine).")
-        self.folder = Path(tempfile.mkdtemp(prefix="stagescope-", dir=_short_folder()))
+        self.folder = folders.make()
         self._log = (self.folder / "ray.log").open("w+b")
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._process = _process(self._log)
@@ -73,7 +72,7 @@ class Link:
             raise
 
     def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> Event:
-        patience = START_S if address == LOCAL else ANSWER_S
+        reached, patience = False, START_S if address == LOCAL else ANSWER_S
         end = time.monotonic() + patience
         while (left := end - time.monotonic()) > 0:
             if cancelled():
@@ -83,13 +82,10 @@ class Link:
                     return event
                 if event["event"] in ("refused", "closed"):
                     raise ClusterError(str(event["reason"]))
+                reached = reached or event["event"] == "reached"
         if address == LOCAL:
             raise ClusterError(f"Ray did not start on this machine within {patience:g} s.")
-        where = "on this machine" if address == AUTO else f"at {address}"
-        raise ClusterError(
-            f"No Ray cluster answers {where} within {patience:g} s: check the address, and that "
-            "`ray start` runs there and on this machine."
-        )
+        raise ClusterError(_silent(address, reached, patience))
 
     def send(self, order: str, **more: Any) -> None:
         """A process that has gone says so by its last event."""
@@ -138,8 +134,24 @@ class Link:
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").splitlines()
             said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            return f"The connection to Ray has ended{f' ({said})' if said else ''}."
+            said = f" ({unlogged(said).rstrip('.')})" if said else ""
+            return f"The connection to Ray has ended{said}."
         return "The connection to Ray has ended."
+
+
+def _silent(address: str, reached: bool, waited_s: float) -> str:
+    """What is said of a cluster that does not let this process in."""
+    if address != AUTO and not reached:
+        return (
+            f"No Ray cluster answers at {address} within {waited_s:g} s: check the address, and "
+            "that `ray start` runs there and on this machine."
+        )
+    where = f"Something listens at {address}, but no" if reached else "No"
+    here = "that `ray start` runs on this machine" if address == AUTO else "the port"
+    return (
+        f"{where} Ray cluster lets this run in within {waited_s:g} s: check {here}, and that "
+        "RAY_AUTH_MODE and the token (~/.ray/auth_token or RAY_AUTH_TOKEN) are the cluster's."
+    )
 
 
 def _process(log: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -163,9 +175,3 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def _short_folder() -> str:
-    """Where Ray's sockets find room for their names."""
-    usual = tempfile.gettempdir()
-    return "/tmp" if len(usual) > _ROOM and Path("/tmp").is_dir() else usual

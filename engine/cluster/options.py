@@ -12,6 +12,7 @@ from engine.plan import Plan
 
 LOCAL, AUTO = "local", "auto"
 MOST = 10_000
+LEAST_GPU = 0.01  # Ray counts in parts of 0.0001; no model runs on so little
 PER_WORKER = "cpus=N,gpus=N"
 
 
@@ -34,7 +35,10 @@ class ClusterOptions:
         if not 1 <= self.cpus <= MOST:
             raise BadInput(f"cpus is {self.cpus:,}: a worker takes from 1 to {MOST:,} cores.")
         if self.gpus is not None and not _gpus_fit(self.gpus):
-            raise BadInput(f"gpus is {self.gpus:g}: a worker takes 0, a part of 1, or whole GPUs.")
+            raise BadInput(
+                f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
+                f"{LEAST_GPU:g}, or whole GPUs."
+            )
 
     def check(self, plan: Plan) -> None:
         """BadInput for a plan that has no meaning on several workers."""
@@ -55,7 +59,8 @@ class ClusterOptions:
 
 
 def _gpus_fit(gpus: float) -> bool:
-    return 0 <= gpus <= MOST and (gpus <= 1 or float(gpus).is_integer())
+    whole = float(gpus).is_integer()
+    return 0 <= gpus <= MOST and (whole or LEAST_GPU <= gpus < 1)
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -72,14 +77,15 @@ def host_and_port(address: str) -> tuple[str, int]:
 def per_worker(text: str) -> tuple[int, float | None]:
     """(cpus, gpus) of "cpus=4,gpus=1"; either may be left out."""
     found: dict[str, float] = {}
-    for part in filter(None, text.split(",")):
+    for part in text.split(","):
         name, _, number = part.strip().partition("=")
         try:
-            found[name] = float(number)
+            value = float(number)
         except ValueError:
             name = ""
-        if name not in ("cpus", "gpus"):
-            raise BadInput(f"--per-worker is {text!r}: write it as {PER_WORKER}.")
+        if name not in ("cpus", "gpus") or name in found:
+            raise BadInput(f"--per-worker is {text!r}: write it as {PER_WORKER}, each once.")
+        found[name] = value
     cpus = found.get("cpus", 1.0)
     if not cpus.is_integer():
         raise BadInput(f"--per-worker is {text!r}: cpus must be a whole number.")

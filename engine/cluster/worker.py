@@ -31,6 +31,10 @@ class Worker:
     def __init__(self, environment: Mapping[str, str]) -> None:
         os.environ.update(environment)
 
+    def here(self) -> Answer:
+        """That this process is there, and on which machine; quick."""
+        return {"machine": machine(), "host": platform.node()}
+
     def begin(self, parcel: Mapping[str, Any], inspect: bool) -> Answer:
         """Takes the run's plan and samples; says what this device is and, for the first worker of
         a node, what the node holds."""
@@ -84,8 +88,6 @@ def device_here() -> dict[str, Any]:
         "name": environment["device"],
         "type": places.device_type(environment),
         "unit": _unit(environment["device"]),
-        "machine": machine(),
-        "host": platform.node(),
         "pid": os.getpid(),
         "threads": int(environment["threads"]),
         "cores": os.cpu_count() or 1,

@@ -58,6 +58,7 @@ class HerePool:
         first = not any(self.nodes[other] == node for other in self.workers)
         self.queue.append({"event": "starting", "worker": name, "node": node, "address": "::1"})
         self.workers[name] = Worker({"STAGESCOPE_THREADS": "1"})
+        self.queue.append({"event": "placed", "worker": name, **self.workers[name].here()})
         self._call(name, 0, "begin", [self.parcel, first])
 
     def end(self, name: str, reason: str) -> None:

@@ -370,7 +370,8 @@ def test_the_workers_are_in_view(root: Path, tmp_path: Path) -> None:
     finish(ready, tmp_path / "run", HerePool(TWO, without_root))
     gone, here = ready.tracker.view().workers
     assert gone.id == "x" and gone.ended and "the dataset" in gone.state and gone.per_s is None
-    assert here.done == 4 and here.state == "waiting" and here.device == "cpu" and "n2" in here.node
+    assert here.done == 4 and here.state == "released" and here.ended
+    assert here.device == "cpu" and "n2" in here.node
 
 
 def test_models_by_turns_are_refused(root: Path, tmp_path: Path) -> None:
@@ -391,3 +392,58 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
     pool = Lost(TWO, hang)
     with pytest.raises(ClusterError, match=r"Ray has gone\. What is answered is kept"):
         go(root, tmp_path / "run", pool)
+
+
+def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node's device is free only when the other node has answered everything."""
+    monkeypatch.setattr(executors, "WAITED_S", 0.0)
+    said: list[str] = []
+
+    class Busy(HerePool):
+        def start(self, name: str) -> None:
+            if name == "y" and not said:
+                begun = {"event": "starting", "worker": "y", "node": "n2", "address": "::1"}
+                self.queue.append(begun)
+            else:
+                super().start(name)
+
+    class Look(benchmark.Alone):
+        def give_way(self) -> float:
+            said.append(ready.tracker.view().current)
+            return 0.0
+
+    monkeypatch.setattr(executors, "SHOWN_S", 0.0)
+    ready = benchmark.prepare(plan(root), dataset.read(root), tmp_path / "run")
+    pool = Busy(TWO)
+    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+        benchmark.run(ready, Look(), executor)
+    run = store.read(tmp_path / "run")
+    assert {row["where"]["actor"] for row in whole(run, 4)} == {"x"}
+    assert notes(run).count("has waited 0 s for a device of node n2 (::1): other work may") == 1
+    assert "1 worker at work, 1 worker waiting for a device" in said
+
+
+def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def lose(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] in ("id-0", "id-1"):
+            lost = arguments[1] == "id-0"
+            pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
+        return value
+
+    class Look(benchmark.Alone):
+        def give_way(self) -> float:
+            said.append(ready.tracker.view().current)
+            return 0.0
+
+    pool = HerePool({"x": "n1"}, lose)
+    ready = benchmark.prepare(plan(root, warmup=0), dataset.read(root), tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "SHOWN_S", 0.0)
+        with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+            benchmark.run(ready, Look(), executor)
+    assert "1 worker at work; the head is gone" in said
+    assert said[-1] == "1 worker at work"

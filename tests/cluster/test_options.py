@@ -17,6 +17,7 @@ from engine.plan import Plan
         ({"cpus": 0}, "cpus is 0"),
         ({"gpus": 1.5}, "gpus is 1.5"),
         ({"gpus": -1.0}, "gpus is -1"),
+        ({"gpus": 1e-08}, "gpus is 1e-08: .* no less than 0.01"),
         ({"gpus": float("nan")}, "gpus is nan"),
         ({"address": "6379"}, "write HOST:PORT"),
         ({"address": "ray://head:10001"}, "write HOST:PORT"),
@@ -36,13 +37,16 @@ def test_addresses() -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("", (1, None)), ("cpus=4", (4, None)), ("cpus=8, gpus=1", (8, 1.0)), ("gpus=0.5", (1, 0.5))],
+    [("cpus=4", (4, None)), ("cpus=8, gpus=1", (8, 1.0)), ("gpus=0.5", (1, 0.5))],
 )
 def test_per_worker(text: str, found: tuple[int, float | None]) -> None:
     assert per_worker(text) == found
 
 
-@pytest.mark.parametrize("text", ["cpu=1", "cpus=", "cpus=two", "4", "cpus=1.5", "cpus=inf"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "cpus=1,cpus=2", "gpus=1,", "cpu=1", "cpus=", "cpus=two", "4", "cpus=1.5", "cpus=inf"],
+)
 def test_per_worker_that_cannot_be_used(text: str) -> None:
     with pytest.raises(BadInput, match="--per-worker is"):
         per_worker(text)

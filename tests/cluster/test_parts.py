@@ -1,4 +1,4 @@
-"""The smaller parts: parcels, the worker in an actor, who shares what."""
+"""The smaller parts: parcels, the worker in an actor."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from engine import dataset, provenance
 from engine.cluster import parcels
-from engine.cluster.crew import Crew
-from engine.cluster.worker import Worker, device_here, versions
+from engine.cluster.worker import Worker, versions
 from engine.models import registry
 from engine.plan import Plan
 from engine.types import DecodeConfig
@@ -84,32 +83,3 @@ def test_digests_of_samples(root: Path) -> None:
     after = provenance.describe_samples(root, samples)
     assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, False, True]
     assert after[1] is None and after[2] is not None
-
-
-def crew(*devices: dict[str, Any]) -> Crew:
-    found = Crew()
-    for number, device in enumerate(devices):
-        found.add(str(number), "n", "::1").device = device_here() | {"cores": 4} | device
-    return found
-
-
-@pytest.mark.parametrize(
-    ("devices", "shares"),
-    [
-        ([{"unit": "GPU-a"}], []),
-        ([{"unit": "GPU-a"}, {"unit": "GPU-b"}], []),
-        ([{"unit": "GPU-a"}, {"unit": "GPU-a"}], ["device"]),
-        ([{"unit": "GPU-a"}, {"unit": "GPU-a", "machine": "other"}], []),
-        ([{"unit": "GPU-a", "threads": 3}, {"unit": "GPU-b", "threads": 2}], ["cores"]),
-        ([{"threads": 3}, {"threads": 2}], ["device", "cores"]),
-    ],
-)
-def test_who_shares_what(
-    devices: list[dict[str, Any]], shares: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAGESCOPE_THREADS", "1")
-    found = crew(*devices)
-    assert [found.where(str(n))["shares"] for n in range(len(devices))] == [shares] * len(devices)
-    found.end("0", "killed")
-    if len(devices) == 2:
-        assert found.shares(found["1"]) == []

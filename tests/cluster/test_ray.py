@@ -200,6 +200,48 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
     assert min(by_node.values(), key=len) <= {("tiny-llava", "id-0"), ("tiny-llava", "id-1")}
 
 
+def test_a_node_that_joins_later_takes_its_share(
+    cluster: Cluster, root: Path, tmp_path: Path
+) -> None:
+    cluster.kill()
+
+    class Join(benchmark.Alone):
+        """Adds a node, and holds the driver back until that has given a result."""
+
+        added = False
+
+        def give_way(self) -> float:
+            found = rows(store.read(tmp_path / "run"))
+            if len(found) >= 2 and not self.added:
+                self.added = True
+                cluster.add()
+            if self.added and len({row["where"]["node"] for row in found}) == 1:
+                time.sleep(0.5)
+            return 0.0
+
+    found = ready(root, tmp_path / "run", 20, models=MODELS[:1], repeat=20)
+    run = on_ray(found, cluster.address, Join())
+    assert run.state == "finished" and not any(row["error"] for row in whole(run, 80))
+    assert len({row["where"]["node"] for row in rows(run)}) == 2
+    first = rows(run)[0]["where"]
+    assert first["shares"] == [] and {"device"} <= set(rows(run)[-1]["where"]["shares"])
+
+
+def test_a_node_with_another_checkpoint_is_refused_by_its_digest(
+    cluster: Cluster, root: Path, tiny_folder: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(tiny_folder, tmp_path / "other")
+    weights = other / "llava" / "model.safetensors"
+    changed = bytearray(weights.read_bytes())
+    changed[-1] ^= 1
+    weights.write_bytes(changed)
+    cluster.add(STAGESCOPE_MODELS=str(other / "models.toml"))
+    found = ready(root, tmp_path / "run")
+    with pytest.raises(ClusterError, match="another checkpoint or dtype of tiny-llava"):
+        on_ray(found, cluster.address)
+    assert not rows(store.read(tmp_path / "run"))
+
+
 def test_more_workers_than_devices(
     cluster: Cluster, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -303,5 +345,7 @@ def test_an_address_where_nothing_listens_and_one_that_never_answers(
             ClusterExecutor(ClusterOptions(address))
         silent.listen()
         monkeypatch.setattr(link, "ANSWER_S", 2.0)
-        with pytest.raises(ClusterError, match=f"No Ray cluster answers at {address} within 2 s"):
+        with pytest.raises(
+            ClusterError, match=f"Something listens at {address}, .* within 2 s: .*token"
+        ):
             ClusterExecutor(ClusterOptions(address))
