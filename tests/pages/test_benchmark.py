@@ -354,7 +354,7 @@ def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -
         ("workers", "0", "workers is 0: choose a number from 1 to 10,000."),
         ("workers", "-1", "workers is -1: choose a number from 1 to 10,000."),
         ("cpus", "0", "cpus is 0: a worker takes from 1 to 10,000 cores."),
-        ("gpus", "1.5", "gpus is 1.5: a worker takes 0, a part of 1, or whole GPUs."),
+        ("gpus", "1.5", "gpus is 1.5: a worker takes 0, a part of 1 that is no less than 0.01"),
     ],
 )
 def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(

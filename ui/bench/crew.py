@@ -60,22 +60,11 @@ def row(one: WorkerView, over: bool) -> dict[str, str]:
         "node": escape(one.node),
         "device": escape(device),
         "shared": " and ".join(one.shares) or "–",
-        "state": escape(one.state if one.ended or not over else "released"),
+        "state": escape(one.state),
         "results": f"{one.done:,}",
         "rate (/s)": "–" if one.per_s is None else f"{one.per_s:.3g}",
     }
     return {name: text for name, text in cells.items() if not (over and name in NOW)}
-
-
-def waiting(workers: Sequence[WorkerView]) -> str:
-    """What a run waits for while no worker has begun, or nothing."""
-    starting = [one for one in workers if not one.ended]
-    if any(one.device for one in starting):
-        return ""
-    if not starting:
-        return "Waiting for workers"
-    some, each = count(len(starting), "worker"), "it" if len(starting) == 1 else "each"
-    return f"Waiting for {some}: {each} needs a free device, then checks its node"
 
 
 def places(folder: Path, cluster: bool, live: bool) -> None:

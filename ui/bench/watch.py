@@ -65,10 +65,9 @@ def doing(view: BenchmarkView) -> str:
     if view.progress is None or view.stage == LEAVING:
         words = view.stage or CHECKING
         return f"{words[0].upper()}{words[1:]} …"
-    if view.cluster and (waiting := crew.waiting(view.progress.workers)):
-        return waiting
     stage = f", {view.stage}" if view.stage else ""
-    return f"{view.progress.current or 'starting'}{stage}"
+    first = "waiting for workers" if view.cluster else "starting"
+    return f"{view.progress.current or first}{stage}"
 
 
 def headline(view: BenchmarkView) -> str:
