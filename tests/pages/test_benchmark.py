@@ -18,6 +18,7 @@ from engine.plan import Plan
 from engine.types import DecodeConfig
 from tests.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
+from ui import datasets
 
 __all__ = ["one_thread"]
 PAGE = "pages/benchmark.py"
@@ -380,3 +381,14 @@ def test_numbers_that_are_none_are_dropped_from_a_link(app: Open, on_workers: He
     at = app(PAGE, **TWO, batch="some", workers="many", gpus="all")
     assert at.number_input(key="benchmark_workers").value is None
     assert not at.button(key="benchmark_start").disabled
+
+
+def test_a_links_number_outlives_the_making_of_the_scenes(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as still:
+        still.setattr(datasets, "read", lambda _: None)
+        at = app(PAGE, **{**TWO, "samples": "6"})
+        assert "Choose a dataset in the sidebar." in texts(at)
+    at.run()
+    assert "1 model × 6 samples" in texts(at)
