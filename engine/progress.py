@@ -156,6 +156,7 @@ class Tracker:
         self._current = ""
         self._workers: tuple[WorkerView, ...] = ()
         self._start: float | None = None
+        self._end: float | None = None
         self._lock = threading.Lock()
 
     def earlier(self, row: Mapping[str, Any]) -> None:
@@ -165,6 +166,10 @@ class Tracker:
 
     def begin(self) -> None:
         self._start = time.monotonic()
+
+    def end(self) -> None:
+        """The sitting is over: from now on its rate stays what it was."""
+        self._end = time.monotonic()
 
     def doing(self, words: str) -> None:
         self._current = words
@@ -244,8 +249,9 @@ class Tracker:
 
     def _worked(self) -> float:
         """Seconds of this sitting, pauses left out."""
-        start = self._start if self._start is not None else time.monotonic()
-        return time.monotonic() - start - self._paused_ms / 1000
+        now = self._end if self._end is not None else time.monotonic()
+        start = self._start if self._start is not None else now
+        return now - start - self._paused_ms / 1000
 
     def _several(self) -> bool:
         """Whether results of different types of devices stand beside each other."""

@@ -84,6 +84,17 @@ def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: P
     assert '"results": 24' in summary and '"median"' in summary
 
 
+def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path) -> None:
+    only = (plan(root).samples[0],)
+    for name, repeat, watcher in (("whole", 1, None), ("cancelled", 5, StopAfter(4))):
+        wanted = plan(root, samples=only, repeat=repeat)
+        ready = benchmark.prepare(wanted, dataset.read(root), tmp_path / name)
+        with ready.writer:
+            assert benchmark.run(ready, watcher) == ("cancelled" if watcher else "finished")
+        first, later = ready.tracker.view(), ready.tracker.view()
+        assert first.done == 1 and first.per_s == later.per_s is not None
+
+
 def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> None:
     for entry in registry.entries():
         registry.unload(entry)

@@ -122,6 +122,22 @@ def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.Mon
     assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
 
 
+@pytest.mark.parametrize("ends", [1, 2])
+def test_the_rate_of_a_sitting_that_is_over_stays(
+    monkeypatch: pytest.MonkeyPatch, ends: int
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    tracker = Tracker(10, ["ev"])
+    tracker.begin()
+    for index in range(ends):
+        clock[0] += 2
+        tracker.rows([fabricate.row(sample=f"s{index}")])
+    tracker.end()
+    clock[0] += 1000
+    assert tracker.view().per_s == 0.5
+
+
 def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     tracker = Tracker(3, ["ev"])
     tracker.begin()
