@@ -123,6 +123,8 @@ class Sitting:
             with suppress(StoreError):  # a full disk has its own sentence
                 self.note("stopped", f"Stopped by {_reason(error)}; it can be resumed.")
             raise
+        finally:
+            self.tracker.end()
         self.writer.finish(self._summary())
         self.note("finished", "")
         return "finished"

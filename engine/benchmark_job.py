@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import benchmark, dataset
-from engine.cluster.options import ClusterOptions
+from engine.cluster.options import LOCAL, ClusterOptions
 from engine.errors import BadInput
 from engine.jobs import ENDED, Job, State
 from engine.plan import Plan
 from engine.progress import Progress, Tracker
 from engine.types import Doing
+
+CHECKING = "checking the dataset and the checkpoints"
+LEAVING = "leaving Ray"
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class BenchmarkView:
     stage: str
     progress: Progress | None
     error: str
+    cluster: bool = False  # whether others answer in place of this process
 
     @property
     def ended(self) -> bool:
@@ -63,14 +67,25 @@ class BenchmarkJob(Job):
 
     def run(self) -> None:
         """Checks, then works off what is left; refusals are the job's error."""
-        self.state = "loading"
+        self._stage, self.state = self._first(), "loading"
         with self._executor() as executor:
+            self._stage = CHECKING
             ready = self._ready()
             with ready.writer:
                 self.folder, self._tracker = ready.writer.folder, ready.tracker
-                self.state = "running"
-                outcome = benchmark.run(ready, self, executor)
+                self._stage, self.state = "", "running"
+                try:
+                    outcome = benchmark.run(ready, self, executor)
+                finally:
+                    self._stage = "" if self.cluster is None else LEAVING
         self.state = "done" if outcome == "finished" else "cancelled"
+
+    def _first(self) -> str:
+        """What is done before anything else, as words."""
+        if self.cluster is None:
+            return CHECKING
+        address = self.cluster.address
+        return "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
 
     def _executor(self) -> AbstractContextManager[benchmark.Executor | None]:
         if self.cluster is None:
@@ -107,4 +122,5 @@ class BenchmarkJob(Job):
             stage=self._stage,
             progress=tracker.view() if tracker else None,
             error=self.error,
+            cluster=self.cluster is not None,
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from engine.places import asked_of, backend_of, device_of, place_of
+from engine.places import asked_of, backend_of, device_of, place_of, shared_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
@@ -39,14 +39,15 @@ NUMBERS = (
     "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
+PLACES = ("node", "host", "address", "actor")
 
 
 def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     """All results of the runs, in their order.  Without answers: no texts and no token times.
 
     label       the model, with its pixels and its backend where they are not the usual ones, with
-                its run's id where two runs have results of one model, and with the device where a
-                run has results from devices of different types
+                its run's id where two runs have results of one model, and with the device where
+                the results are from devices of different types, or from a shared one
     group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
                 or after a pause
     batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
@@ -54,8 +55,8 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
     backend     what decoded, "" where nothing did; backend_asked: what the run asked for
-    device      the type of device that answered, and whether it was shared; node, actor: where,
-                for results of a cluster
+    device      the type of device that answered, and whether it was shared; shared: that alone
+    node, host, address, actor: where, for results of a cluster
     token_ms    times of the new tokens since the run's start, an array per result
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
@@ -84,7 +85,7 @@ def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
 def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
-    state += ["backend", "backend_asked", "device", "node", "actor"]
+    state += ["backend", "backend_asked", "device", "shared", *PLACES]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
@@ -116,8 +117,8 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     ]
     values.append(_mapping(row.get("truth")))
     values += [backend_of(row), asked_of(row)]
-    values.append(device_of(row))
-    values += [str(place_of(row).get(name) or "") for name in ("node", "actor")]
+    values += [device_of(row), shared_of(row)]
+    values += [str(place_of(row).get(name) or "") for name in PLACES]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
@@ -202,16 +203,32 @@ def _backend_name(ran: str, every: Sequence[str]) -> str:
 
 
 def _device_names(table: pd.DataFrame) -> pd.Series[str]:
-    """Nothing where a model of a run has one type of device: else times of several would meet."""
+    """Where all is of one type of device, nothing but that it was shared: else times of several
+    would meet, in one mean or side by side.
+
+    A result of no known device goes with its model's, and with nobody's where that has several.
+    """
     import pandas as pd
 
-    devices: pd.Series[str] = table["device"].fillna("").astype(str)
-    known = table.assign(device=devices)[devices != ""]
-    types = known.groupby(["model", "number"])["device"].nunique()
-    several = set(types[types > 1].index)
-    places = zip(table["model"], table["number"], devices, strict=True)
-    names = [f" · {here or 'no device'}" if (m, n) in several else "" for m, n, here in places]
+    known = table[table["device"] != ""]
+    types = known.groupby(["model", "number"])["device"].unique().to_dict()
+    shared = dict(zip(known["device"], known["shared"], strict=True))
+    told = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
+    keys = zip(table["model"], table["number"], strict=True)
+    names = [
+        _device_name(here, [str(name) for name in types.get(key, ())], told)
+        for key, here in zip(keys, table["device"], strict=True)
+    ]
     return pd.Series(names, index=table.index, dtype="object")
+
+
+def _device_name(here: str, every: Sequence[str], told: Mapping[str, str]) -> str:
+    """What a label says of the device; `every`: all types of its model and run, `told`: their
+    names."""
+    if not here and len(every) > 1:
+        return " · no device"
+    name = told.get(here or "".join(every), "")
+    return f" · {name}" if name else ""
 
 
 def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
@@ -222,8 +239,24 @@ def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
 
 
 def labels(table: pd.DataFrame) -> list[str]:
-    """The labels in the order of their first result."""
-    return [str(label) for label in table["label"].unique()]
+    """The labels in the order of their first result.  One of warm-up runs alone is left out where
+    its model has others: workers warm up that then answer nothing."""
+    asked = table[table["phase"] != "warmup"]
+    names, models = set(asked["label"]), set(zip(asked["model"], asked["number"], strict=True))
+    every = table[["label", "model", "number"]].drop_duplicates("label")
+    lines = every.itertuples(index=False, name=None)
+    return [
+        str(label)
+        for label, model, number in lines
+        if label in names or (model, number) not in models
+    ]
+
+
+def devices(table: pd.DataFrame) -> dict[str, str]:
+    """The type of device of each of labels(), "" where no result says it; a label never has two."""
+    known = table[table["device"] != ""].drop_duplicates("label")
+    types = dict(zip(known["label"], known["device"], strict=True))
+    return {label: str(types.get(label, "")) for label in labels(table)}
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.frame import labels, measured
+from engine.frame import measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +47,10 @@ def look(table: pd.DataFrame, name: LensName) -> Lens:
 
 def _first(lines: pd.DataFrame) -> Lens:
     """Each answer up to the N-th token, N the least of all models' answers to the sample."""
-    whole = labels(lines)
+    # A model of a run whose results have several labels answers each sample under one of them.
+    whole = lines[["model", "number"]].drop_duplicates()
     said = lines[lines["new_tokens"] > 0]
-    models = said.groupby("sample")["label"].nunique()
+    models = said[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
     shared = said[said["sample"].map(models) == len(whole)]
     least = shared.groupby("sample")["new_tokens"].min()
     cut = shared.assign(new_tokens=shared["sample"].map(least))

@@ -27,10 +27,16 @@ def device_of(row: Mapping[str, Any]) -> str:
     environment, where = row.get("environment"), place_of(row)
     known = device_type(environment) if isinstance(environment, dict) else ""
     found = known or str(where.get("type", ""))
-    shares = where.get("shares")
+    return ", ".join(part for part in (found, shared_of(row)) if part)
+
+
+def shared_of(row: Mapping[str, Any]) -> str:
+    """What other workers of the run used at the same time: "shared device and cores"; "" if
+    nothing."""
+    shares = place_of(row).get("shares")
     if not isinstance(shares, list) or not shares:
-        return found
-    return f"{found}, shared {' and '.join(map(str, shares))}"
+        return ""
+    return f"shared {' and '.join(map(str, shares))}"
 
 
 def place_of(row: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -12,9 +12,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from engine.places import backend_of, device_of
+from engine.places import backend_of, device_of, shared_of
 from engine.types import STAGES
 
 WINDOW = 200
@@ -43,8 +43,8 @@ class Live:
     failed: int
     medians: Mapping[str, float]
     given_up: str = ""
-    # Whose medians these are, where several have answered: type of device, backend that ran.  The
-    # compiled step is always said.
+    # Whose medians these are, where several have answered in the run: type of device, backend that
+    # ran.  A shared device and the compiled step are always said.
     device: str = ""
     # How many results that may enter these medians there were of each batch size, singles under 1.
     sizes: Mapping[int, int] = field(default_factory=dict)
@@ -84,32 +84,41 @@ class Progress:
     batch: int = 1  # samples at once, as planned
 
 
+class Kind(NamedTuple):
+    """What times depend on beside the model: type of device, what of it was shared, backend."""
+
+    device: str = ""
+    shared: str = ""
+    backend: str = ""
+
+
 @dataclass
 class _Model:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    sizes: Counter[tuple[tuple[str, str], int]] = field(default_factory=Counter)
-    # By the type of device that answered and the backend that ran, and by batch size.
-    values: dict[tuple[str, str], dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
+    sizes: Counter[tuple[Kind, int]] = field(default_factory=Counter)
+    # By what answered, and by batch size.
+    values: dict[Kind, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
-    def of(self, kind: tuple[str, str], batch: int) -> dict[str, deque[float]]:
+    def of(self, kind: Kind, batch: int) -> dict[str, deque[float]]:
         sizes = self.values.setdefault(kind, {})
         if batch not in sizes:
             sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
         return sizes[batch]
 
-    def kind(self) -> tuple[str, str]:
-        """The type of device and the backend with the most results of late; "" if none have."""
-        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=("", ""))
+    def kind(self) -> Kind:
+        """What has the most results of late."""
+        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=Kind())
 
-    def told(self) -> str:
-        """What is to be said of that kind: what tells it from others, and the compiled step."""
-        device, backend = self.kind()
-        said = [device] if len({one for one, _ in self.values}) > 1 else []
-        if backend == "compiled" or len({one for _, one in self.values}) > 1:
-            said.append(backend)
-        return ", ".join(said)
+    def told(self, several: bool) -> str:
+        """What is to be said of that kind: what tells it from others, that its device was shared,
+        and the compiled step.  `several`: whether types of devices differ, in the whole run."""
+        kind = self.kind()
+        said = [kind.device if several else kind.shared]
+        if kind.backend == "compiled" or len({one.backend for one in self.values}) > 1:
+            said.append(kind.backend)
+        return ", ".join(one for one in said if one)
 
     def medians(self) -> dict[str, float]:
         """Of that kind alone: those of single runs, and those of the batches of the commonest size
@@ -147,6 +156,7 @@ class Tracker:
         self._current = ""
         self._workers: tuple[WorkerView, ...] = ()
         self._start: float | None = None
+        self._end: float | None = None
         self._lock = threading.Lock()
 
     def earlier(self, row: Mapping[str, Any]) -> None:
@@ -156,6 +166,10 @@ class Tracker:
 
     def begin(self) -> None:
         self._start = time.monotonic()
+
+    def end(self) -> None:
+        """The sitting is over: from now on its rate stays what it was."""
+        self._end = time.monotonic()
 
     def doing(self, words: str) -> None:
         self._current = words
@@ -194,7 +208,8 @@ class Tracker:
             self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            kind, size = (device_of(row), backend_of(row)), int(found.get("batch", 1))
+            kind = Kind(device_of(row), shared_of(row), backend_of(row))
+            size = int(found.get("batch", 1))
             model.sizes[kind, size] += 1
             kept = model.of(kind, size)
             for name, value in found.items():
@@ -234,8 +249,14 @@ class Tracker:
 
     def _worked(self) -> float:
         """Seconds of this sitting, pauses left out."""
-        start = self._start if self._start is not None else time.monotonic()
-        return time.monotonic() - start - self._paused_ms / 1000
+        now = self._end if self._end is not None else time.monotonic()
+        start = self._start if self._start is not None else now
+        return now - start - self._paused_ms / 1000
+
+    def _several(self) -> bool:
+        """Whether results of different types of devices stand beside each other."""
+        kinds = (kind for model in self._models.values() for kind in model.values)
+        return len({kind.device for kind in kinds if kind.device}) > 1
 
     def _live(self, name: str) -> Live:
         model = self._models[name]
@@ -245,7 +266,7 @@ class Tracker:
             model.failed,
             model.medians(),
             model.given_up,
-            model.told(),
+            model.told(self._several()),
             {size: n for (kind, size), n in model.sizes.items() if kind == model.kind()},
         )
 

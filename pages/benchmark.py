@@ -18,13 +18,18 @@ from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui import cards, front, links, runs
-from ui.bench import crew, kept, watch
+from ui.bench import crew, kept, watch, where
 from ui.bench.choice import Choice, choose, words
 from ui.following import Followed
 from ui.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
+WHAT = (
+    "A dataset run: every chosen sample by every chosen model, singly or in batches, each result "
+    "kept as it is measured"
+)
+RAY = "; with Ray on many devices at once"
 EMPTY = (
     "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is on "
     "the disk as soon as it is there: a run can be cancelled, interrupted and resumed at any time, "
@@ -47,8 +52,13 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
         )
         st.button("Cancel", key="benchmark_cancel", on_click=RUN.cancel, disabled=not live)
         if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
-            go_on = partial(resume, cluster=choice.cluster)
-            st.button("Resume", key="benchmark_go_on", on_click=go_on, args=(shown.folder, False))
+            st.button(
+                "Resume",
+                key="benchmark_go_on",
+                on_click=partial(resume, cluster=choice.cluster),
+                args=(shown.folder, False),
+                disabled=choice.nowhere,
+            )
         if not live:
             planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
             cards.small(planned, "benchmark_planned")
@@ -97,9 +107,7 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
         )
 
 
-def show(
-    shown: BenchmarkJob | None, entries: Sequence[ModelEntry], cluster: ClusterOptions | None
-) -> None:
+def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: Choice) -> None:
     """The run of this visit, or what to do; below it what is not finished."""
     labels = {entry.name: entry.label for entry in entries}
     if shown is not None:
@@ -115,7 +123,7 @@ def show(
         st.code(COMMAND, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    kept.listed(busy, partial(resume, cluster=cluster))
+    kept.listed(busy, partial(resume, cluster=choice.cluster), not choice.nowhere)
 
 
 def main() -> None:
@@ -129,13 +137,10 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(
-        "A dataset run: every chosen sample by every chosen model, singly or in batches, each "
-        "result kept as it is measured."
-    )
+    st.caption(f"{WHAT}{RAY if where.configured() else ''}.")
     shown = RUN.shown()
     buttons(choice, shown)
-    show(shown, entries, choice.cluster)
+    show(shown, entries, choice)
 
 
 front.through_app()

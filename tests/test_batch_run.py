@@ -22,7 +22,9 @@ from tests.models.test_equality import entry_of
 QUESTIONS = ("Why?", "What are the key elements in this scene?", "Is it there, or is it not?")
 
 
-@pytest.fixture(params=["tiny-eventgpt", "tiny-video_llava", "tiny-llava"])
+@pytest.fixture(
+    params=["tiny-eventgpt", "tiny-llava", pytest.param("tiny-video_llava", marks=pytest.mark.slow)]
+)
 def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
     return registry.load(registry.entry(request.param))
 

@@ -17,7 +17,7 @@ from engine.models.base import Adapter
 from engine.pipeline import seeded
 from engine.types import DecodeConfig
 
-NAMES = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
+NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.slow))
 LENGTHS = (7, 40, 23, 11, 31)
 
 

@@ -84,6 +84,17 @@ def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: P
     assert '"results": 24' in summary and '"median"' in summary
 
 
+def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path) -> None:
+    only = (plan(root).samples[0],)
+    for name, repeat, watcher in (("whole", 1, None), ("cancelled", 5, StopAfter(4))):
+        wanted = plan(root, samples=only, repeat=repeat)
+        ready = benchmark.prepare(wanted, dataset.read(root), tmp_path / name)
+        with ready.writer:
+            assert benchmark.run(ready, watcher) == ("cancelled" if watcher else "finished")
+        first, later = ready.tracker.view(), ready.tracker.view()
+        assert first.done == 1 and first.per_s == later.per_s is not None
+
+
 @pytest.mark.slow
 def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> None:
     for entry in registry.entries():
@@ -201,6 +212,7 @@ def test_all_records_broken_is_one_sentence_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -315,7 +327,12 @@ def test_a_clock_that_jumps_back_changes_no_duration(
         assert row["token_ms"] == sorted(row["token_ms"])
 
 
-@pytest.mark.parametrize("what", ["record", "file", "code", "checkpoint"])
+OTHER_CHANGES = ("file", "code", "checkpoint")
+
+
+@pytest.mark.parametrize(
+    "what", ["record", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHER_CHANGES)]
+)
 def test_what_has_changed_is_refused_unless_forced(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

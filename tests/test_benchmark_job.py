@@ -11,11 +11,17 @@ import pytest
 
 from engine import dataset, jobs, store
 from engine.benchmark_job import BenchmarkJob, BenchmarkView
+from engine.cluster import executor
+from engine.cluster.options import ClusterOptions
+from engine.errors import ClusterError
 from engine.jobs import Job
 from engine.plan import Plan
 from engine.run_job import RunJob
 from engine.types import DecodeConfig, RunRequest
 from tests import recordings
+from tests.cluster.pools import HerePool, one_thread
+
+__all__ = ["one_thread"]
 
 
 @pytest.fixture
@@ -111,3 +117,46 @@ def test_two_jobs_on_one_run(root: Path, tmp_path: Path) -> None:
         again = BenchmarkJob(resume=tmp_path / "run")
         again.work()
     assert again.state == "failed" and "another process" in again.error
+
+
+@pytest.mark.parametrize("address", ["local", "head:6379"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
+    root: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch, address: str, lost: bool
+) -> None:
+    job = BenchmarkJob(plan=plan(root), root=root, cluster=ClusterOptions(address))
+    said: list[tuple[str, str]] = []
+
+    class Telling(HerePool):
+        def send(self, order: str, **more: Any) -> None:
+            if order == "begin":
+                said.append(("begun", job.view().stage))
+                if lost:
+                    raise ClusterError("The connection is lost.")
+            super().send(order, **more)
+
+        def close(self) -> None:
+            said.append(("closed", job.view().stage))
+
+    def connect(*_: object) -> Telling:
+        said.append(("connected", job.view().stage))
+        return Telling({"x": "n1"})
+
+    ready = job._ready
+
+    def prepared() -> Any:
+        said.append(("prepared", job.view().stage))
+        return ready()
+
+    monkeypatch.setattr(executor, "Link", connect)
+    monkeypatch.setattr(executor, "TICK_S", 0.0)
+    monkeypatch.setattr(job, "_ready", prepared)
+    jobs.Jobs().submit(job)
+    view = wait(job, ended)
+    assert view.cluster and view.state == ("failed" if lost else "done"), view.error
+    assert said == [
+        ("connected", "starting Ray" if address == "local" else "connecting to Ray at head:6379"),
+        ("prepared", "checking the dataset and the checkpoints"),
+        ("begun", ""),
+        ("closed", "leaving Ray"),
+    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.frame import frame, labels, measured
+from engine.frame import devices, frame, labels, measured
 from tests import fabricate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,9 +64,49 @@ def test_types_of_devices_never_share_a_label(tmp_path: Path) -> None:
     ]
     table = frame([fabricate.run(tmp_path / "r", rows)])
     names = ["EPYC, 1 thread", "H200", "H200, shared device", "H200", "no device"]
-    assert list(table["label"]) == [*(f"{fabricate.row()['model']} · {n}" for n in names), "other"]
+    assert list(table["label"]) == [*(f"ev · {name}" for name in names), "other · EPYC, 1 thread"]
     assert table["node"].tolist() == ["", "n1", "n1", "n1", "", ""]
     assert set(measured(table)["label"].value_counts()) == {1}
+    told = [*dict.fromkeys(names[:-1]), "", "EPYC, 1 thread"]
+    assert devices(table) == dict(zip(labels(table), told, strict=True))
+
+
+def test_models_and_runs_on_different_devices_are_named_with_them(tmp_path: Path) -> None:
+    """Where each has one type of device, times of two would stand side by side without a word."""
+    slow = [fabricate.row("ev", environment=EPYC), fabricate.failed("ev", "s1")]
+    fast = [fabricate.row("vl", environment=H200), fabricate.row("im", environment=None)]
+    one = fabricate.run(tmp_path / "a", slow + fast)
+    assert labels(frame([one])) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
+    two = [fabricate.run(tmp_path / n, rows) for n, rows in (("b", slow), ("c", fast))]
+    assert labels(frame(two)) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
+    assert labels(frame(two[:1])) == ["ev"] and labels(frame(two[1:])) == ["vl", "im"]
+
+
+def test_a_device_that_was_always_shared_is_said_to_be(tmp_path: Path) -> None:
+    shared = {"node": "n1", "actor": "x", "shares": ["device", "cores"]}
+    rows = [fabricate.row(environment=EPYC, where=shared), fabricate.failed("ev", "s1")]
+    table = frame([fabricate.run(tmp_path / "a", rows)])
+    assert labels(table) == ["ev · shared device and cores"]
+    assert devices(table) == {labels(table)[0]: "EPYC, 1 thread, shared device and cores"}
+    alone = [fabricate.row("vl", environment=EPYC, where=shared | {"shares": []})]
+    assert labels(frame([fabricate.run(tmp_path / "b", alone)])) == ["vl"]
+    both = frame([fabricate.run(tmp_path / "c", rows + alone)])
+    name = "EPYC, 1 thread"
+    assert labels(both) == [f"ev · {name}, shared device and cores", f"vl · {name}"]
+
+
+def test_warm_up_alone_is_no_label_beside_results(tmp_path: Path) -> None:
+    """As after a resume, where a worker of another type warms up and has nothing left to answer."""
+    warm = [fabricate.row(environment=H200, phase="warmup")]
+    rows = [*warm, fabricate.row(environment=EPYC), fabricate.row("vl", environment=EPYC)]
+    table = frame([fabricate.run(tmp_path / "a", rows)])
+    assert next(iter(table["label"])) == "ev · H200"  # its times stay apart
+    assert labels(table) == ["ev · EPYC, 1 thread", "vl · EPYC, 1 thread"]
+    assert list(devices(table)) == labels(table)
+    only = fabricate.run(tmp_path / "b", warm)
+    assert labels(frame([only])) == ["ev"]
+    beside = frame([only, fabricate.run(tmp_path / "c", rows[1:])])
+    assert labels(beside)[0] == f"ev · {only.id} · H200"  # a run of its own
 
 
 def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: Path) -> None:

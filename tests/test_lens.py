@@ -55,6 +55,16 @@ def test_samples_that_one_model_did_not_answer_are_left_out(tmp_path: Path) -> N
     assert set(seen.table["sample"]) == {"s0", "s1"} and "1 results are left out" in seen.note
 
 
+def test_a_model_that_several_devices_answered_for_is_one_model(tmp_path: Path) -> None:
+    names = {"s0": {"hardware": "A", "device": "cuda"}, "s1": {"hardware": "B", "device": "cuda"}}
+    rows = [row | {"environment": names[row["sample"]]} for row in BOTH]
+    seen = look(tmp_path, "first", rows)
+    assert set(seen.table["sample"]) == {"s0", "s1"} and seen.table["label"].nunique() == 4
+    assert list(seen.table["new_tokens"]) == [3, 3, 2, 2]
+    again = BOTH[0] | {"environment": names["s1"], "repeat": 1}  # the same sample, elsewhere
+    assert len(look(tmp_path / "again", "first", [*rows, again]).table) == 5
+
+
 def test_single_tokens_have_no_rate(tmp_path: Path) -> None:
     seen = look(tmp_path, "first", [fabricate.row("ev", gaps=[]), fabricate.row("vl")])
     assert np.isnan(seen.table["tpot_ms"]).all() and np.isnan(seen.table["tokens_per_s"]).all()

@@ -37,6 +37,7 @@ def test_names(environment: dict[str, str], name: str) -> None:
         ({"where": {"type": "H200"}}, "H200"),
         ({"environment": 7, "where": "there"}, ""),
         ({"where": {"type": "H200", "shares": "x"}}, "H200"),
+        ({"where": {"shares": ["cores"]}}, "shared cores"),
     ],
 )  # fmt: skip
 def test_rows(row: dict[str, Any], name: str) -> None:

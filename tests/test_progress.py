@@ -40,6 +40,21 @@ def test_types_of_devices_never_meet_in_a_median() -> None:
     assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
 
 
+def test_live_medians_of_different_or_shared_devices_say_so() -> None:
+    """Each model has one type alone, but the two stand in one table."""
+    epyc, h200 = {"device": "cpu", "processor": "EPYC"}, {"device": "cuda:0", "hardware": "H200"}
+    shared = {"node": "n1", "actor": "x", "shares": ["device"]}
+    tracker = Tracker(10, ["ev", "vl", "im"])
+    tracker.rows([fabricate.row("ev", environment=epyc, where=shared)])
+    assert [live.device for live in tracker.view().models] == ["shared device", "", ""]
+    tracker.rows([fabricate.row("vl", environment=epyc, where=shared | {"shares": []})])
+    told = [live.device for live in tracker.view().models]
+    assert told == ["EPYC, shared device", "EPYC", ""]
+    alone = Tracker(10, ["ev", "vl"])
+    alone.rows([fabricate.row(name, environment=h200) for name in ("ev", "vl")])
+    assert [live.device for live in alone.view().models] == ["", ""]
+
+
 def test_backends_never_meet_in_a_median_and_the_compiled_one_is_said() -> None:
     tracker = Tracker(10, ["ev"])
     for load in (1.0, 3.0):
@@ -105,6 +120,22 @@ def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.Mon
     clock[0] += 0.25
     tracker.rows([fabricate.row(sample="s6")])
     assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
+
+
+@pytest.mark.parametrize("ends", [1, 2])
+def test_the_rate_of_a_sitting_that_is_over_stays(
+    monkeypatch: pytest.MonkeyPatch, ends: int
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    tracker = Tracker(10, ["ev"])
+    tracker.begin()
+    for index in range(ends):
+        clock[0] += 2
+        tracker.rows([fabricate.row(sample=f"s{index}")])
+    tracker.end()
+    clock[0] += 1000
+    assert tracker.view().per_s == 0.5
 
 
 def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,19 @@
 """The settings of a run as widgets: how to decode, which frames, the cache, the mode, pixels.
 
-Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key.
+Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key; what
+several pages have alike takes the page's name, with which its keys begin.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from engine.types import (
-    BACKENDS,
     FRAME_RULES,
     MAX_NEW_TOKENS,
     Backend,
@@ -21,14 +23,16 @@ from engine.types import (
     Pixels,
 )
 
+Value = TypeVar("Value", bound=str)
 FRAME_WORDS = {
     "arange": "evenly from the first (arange)",
     "spread": "first to last (spread)",
     "linspace": "first to last, rounded down (linspace)",
 }
-CACHE_WORDS = {"use": "Use", "refresh": "Refresh", "off": "Off"}
-BACKEND_WORDS = {"auto": "Auto", "eager": "Eager", "compiled": "Compiled"}
-MODE_WORDS = {"decoupled": "Decoupled", "hooked": "Hooked"}
+CACHE_WORDS: dict[CachePolicy, str] = {"use": "Use", "refresh": "Refresh", "off": "Off"}
+BACKEND_WORDS: dict[Backend, str] = {"auto": "Auto", "eager": "Eager", "compiled": "Compiled"}
+MODE_WORDS: dict[Mode, str] = {"decoupled": "Decoupled", "hooked": "Hooked"}
+FRAMES_HELP = "For models that watch a video. The result names the rule."
 CACHE_HELP = (
     "Use: read stage 3's features if they were kept, else compute and keep them. "
     "Refresh: compute and keep them anew. Off: neither read nor write."
@@ -38,7 +42,7 @@ BACKEND_HELP = (
     "program, which is made once per model (seconds to a minute, before the run's clock starts, "
     "and kept on disk). Auto: compiled on CUDA, eager elsewhere. The result says which ran."
 )
-PIXELS_WORDS = {"exact": "Exact", "fast": "Fast"}
+PIXELS_WORDS: dict[Pixels, str] = {"exact": "Exact", "fast": "Fast"}
 PIXELS_HELP = (
     "How pictures are resized for the model. Exact: the values of its own image processor. Fast: "
     "several times quicker, and some values are a grey level or two off; the result says so."
@@ -55,14 +59,20 @@ PREFIX_HELP = (
 
 
 @dataclass(frozen=True)
-class Knobs:
-    """What a run needs beside sample, models and question."""
+class Pipeline:
+    """How the stages before the first token are run."""
 
-    decode: DecodeConfig
     frames: str
     cache: CachePolicy
     mode: Mode
     pixels: Pixels
+
+
+@dataclass(frozen=True)
+class Knobs(Pipeline):
+    """What a run needs beside sample, models and question."""
+
+    decode: DecodeConfig
     prefix: bool
 
 
@@ -70,8 +80,10 @@ def knobs() -> Knobs:
     """Draw the widgets and give their values."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
-    with st.expander("Frames, cache, mode, pixels", key="compare_pipeline"):
-        return _pipeline(decode)
+    with pipeline_box("compare"):
+        how = pick_pipeline("compare", CACHE_WORDS, CACHE_HELP)
+        prefix = _prefix(how)
+    return Knobs(how.frames, how.cache, how.mode, how.pixels, decode, prefix)
 
 
 def _decode() -> DecodeConfig:
@@ -114,7 +126,7 @@ def _decode() -> DecodeConfig:
     seed = st.number_input(
         "Seed", 0, 2**32 - 1, 0, key="compare_seed", bind="query-params", disabled=not sampled
     )
-    backend = cast(Backend, _backend())
+    backend = either("Token steps", BACKEND_WORDS, "compare_backend", BACKEND_HELP)
     if not sampled:
         return DecodeConfig(max_new_tokens=int(tokens), backend=backend)
     return DecodeConfig(
@@ -122,57 +134,9 @@ def _decode() -> DecodeConfig:
     )
 
 
-def _backend() -> str:
-    chosen: str = st.segmented_control(
-        "Token steps",
-        list(BACKENDS),
-        default="auto",
-        required=True,
-        format_func=BACKEND_WORDS.__getitem__,
-        key="compare_backend",
-        bind="query-params",
-        help=BACKEND_HELP,
-    )
-    return chosen
-
-
-def _pipeline(decode: DecodeConfig) -> Knobs:
-    frames = st.selectbox(
-        "Which 8 frames",
-        FRAME_RULES,
-        format_func=lambda rule: FRAME_WORDS.get(rule, rule),
-        key="compare_frames",
-        bind="query-params",
-        help="For models that watch a video. The result names the rule.",
-    )
-    cache = st.segmented_control(
-        "Feature cache",
-        list(CACHE_WORDS),
-        default="use",
-        required=True,
-        format_func=CACHE_WORDS.__getitem__,
-        key="compare_cache",
-        bind="query-params",
-        help=CACHE_HELP,
-    )
-    mode = st.segmented_control(
-        "Mode",
-        list(MODE_WORDS),
-        default="decoupled",
-        required=True,
-        format_func=MODE_WORDS.__getitem__,
-        key="compare_mode",
-        bind="query-params",
-        help=MODE_HELP,
-    )
-    pixels = pick_pixels("compare_pixels")
-    going_on = _prefix(cache, mode)
-    return Knobs(decode, frames, cast(CachePolicy, cache), cast(Mode, mode), pixels, going_on)
-
-
-def _prefix(cache: str | None, mode: str | None) -> bool:
+def _prefix(how: Pipeline) -> bool:
     """Whether a prompt's beginning is kept; it goes with a used cache and stages of our own."""
-    possible = cache == "use" and mode == "decoupled"
+    possible = how.cache == "use" and how.mode == "decoupled"
     chosen = st.toggle(
         "Go on from the last question",
         key="compare_prefix",
@@ -183,16 +147,42 @@ def _prefix(cache: str | None, mode: str | None) -> bool:
     return chosen and possible
 
 
-def pick_pixels(key: str) -> Pixels:
-    """Exact or fast, as the URL says under this key."""
-    chosen = st.segmented_control(
-        "Pixels",
-        list(PIXELS_WORDS),
-        default="exact",
+# What several pages have alike.
+def either(label: str, words: Mapping[Value, str], key: str, help_text: str | None = None) -> Value:
+    """One of a few values, the first unless the URL says another under this key."""
+    chosen: Value = st.segmented_control(
+        label,
+        list(words),
+        default=next(iter(words)),
         required=True,
-        format_func=PIXELS_WORDS.__getitem__,
+        format_func=words.__getitem__,
         key=key,
         bind="query-params",
-        help=PIXELS_HELP,
+        help=help_text,
     )
-    return cast(Pixels, chosen)
+    return chosen
+
+
+def pipeline_box(page: str) -> DeltaGenerator:
+    """Where pick_pipeline() draws: closed until it is asked for."""
+    return st.expander("Frames, cache, mode, pixels", key=f"{page}_pipeline")
+
+
+def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str) -> Pipeline:
+    """Frames, cache, mode and pixels; the first of `caches` is the page's usual one."""
+    frames = st.selectbox(
+        "Which 8 frames",
+        FRAME_RULES,
+        format_func=lambda rule: FRAME_WORDS.get(rule, rule),
+        key=f"{page}_frames",
+        bind="query-params",
+        help=FRAMES_HELP,
+    )
+    cache = either("Feature cache", caches, f"{page}_cache", cache_help)
+    mode = either("Mode", MODE_WORDS, f"{page}_mode", MODE_HELP)
+    return Pipeline(frames, cache, mode, pick_pixels(f"{page}_pixels"))
+
+
+def pick_pixels(key: str) -> Pixels:
+    """Exact or fast, as the URL says under this key."""
+    return either("Pixels", PIXELS_WORDS, key, PIXELS_HELP)

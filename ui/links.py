@@ -18,13 +18,14 @@ NUMBERS = (
     *("compare_draft_gamma", "compare_draft_runs"),
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
+    *("benchmark_batch", "benchmark_workers", "benchmark_cpus", "benchmark_gpus"),
     "results_gamma",
 )
 NAMES = (
     *("compare_root", "compare_sample", "compare_models"),
     *("verify_root", "verify_models", "benchmark_root", "benchmark_models"),
 )
-_NUMBER = re.compile(r"\d{1,10}(\.\d{1,6})?")
+_NUMBER = re.compile(r"-?\d{1,10}(\.\d{1,6})?")
 _LINK = "compare_link"
 
 

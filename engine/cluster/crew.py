@@ -129,7 +129,7 @@ class Crew:
         return [one for one in self if one.at_work and one.machine == machine]
 
     def words(self) -> str:
-        """How many there are, by what they do; nothing of those that have ended."""
+        """How many there are, by what they do; those that have ended are not counted."""
         waiting, starting = len(self.waiting()), self.starting()
         counts = {
             "at work": sum(one.at_work for one in self),
@@ -137,7 +137,7 @@ class Crew:
             "waiting for a device": waiting,
         }
         told = [f"{n:,} {'worker' if n == 1 else 'workers'} {do}" for do, n in counts.items() if n]
-        return ", ".join(told) or "no worker"
+        return ", ".join(told) or ("no worker left" if self._members else "looking for devices")
 
     def views(self) -> tuple[WorkerView, ...]:
         return tuple(map(self._view, self))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARTS = (*STAGES, UNACCOUNTED)
 MOST_POINTS = 2000  # of a scatter; more are thinned evenly
-_WIDTH, _ROW = 640, 34
+_WIDTH, _ROW, _LINE = 640, 34, 12
 _INK = "currentColor"
 _UP, _DOWN, _WHOLE = "#C8453B", "#11805A", "#868D97"
 
@@ -69,11 +69,30 @@ def stage_bars(figures: tuple[Figure, ...], labels: Sequence[str]) -> alt.Chart:
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     chart: alt.Chart = alt.Chart(pd.DataFrame(lines)).mark_bar(height=_ROW * 0.6)
     return chart.encode(
-        y=alt.Y("model:N", sort=list(labels), title=None),
+        y=alt.Y("model:N", sort=list(labels), title=None, axis=_names(labels)),
         x=alt.X("start:Q", title="median of each stage (ms), end to end"),
         x2="end:Q",
         color=alt.Color("stage:N", scale=colours, sort=list(PARTS)),
-    ).properties(width=_WIDTH, height=_ROW * len(labels))
+    ).properties(width=_WIDTH, height=_height(labels))
+
+
+def _names(labels: Sequence[str]) -> alt.Axis:
+    """Labels' parts are lines of their own: of one line, the end would be cut off, the device."""
+    import altair as alt
+
+    lines, up = "split(datum.label, ' · ')", -_more(labels) / 2
+    return alt.Axis(
+        labelExpr=lines, labelLineHeight=_LINE, labelOffset=up, labelOverlap=False, ticks=False
+    )
+
+
+def _more(labels: Sequence[str]) -> int:
+    """Pixels of a label's lines beyond the first."""
+    return _LINE * max((label.count(" · ") for label in labels), default=0)
+
+
+def _height(labels: Sequence[str]) -> int:
+    return max(_ROW, _more(labels) + 20) * len(labels)
 
 
 def distributions(
@@ -87,7 +106,8 @@ def distributions(
     values = table.groupby("label")[kind.column]
     shares = {"low": 0.0, "first": 0.25, "median": 0.5, "third": 0.75, "high": 1.0}
     lines = pd.DataFrame({name: values.quantile(q) for name, q in shares.items()}).reset_index()
-    base = alt.Chart(lines).encode(y=alt.Y("label:N", sort=list(labels), title=None))
+    y = alt.Y("label:N", sort=list(labels), title=None, axis=_names(labels))
+    base = alt.Chart(lines).encode(y=y)
     title = f"{kind.label} ({kind.unit}): least, quarters, greatest"
     chart = alt.layer(
         base.mark_rule(opacity=0.5).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
@@ -96,7 +116,7 @@ def distributions(
         ),
         base.mark_tick(thickness=3, color=_INK, height=_ROW * 0.5).encode(x="median:Q"),
     )
-    return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_ROW * len(labels)))
+    return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_height(labels)))
 
 
 def _by_label(labels: Sequence[str], families: Mapping[str, str]) -> alt.Color:
@@ -125,9 +145,11 @@ def waterfall(split: Split) -> alt.LayerChart:
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
     order = alt.EncodingSortField("place", order="ascending")
-    base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None))
+    short = "split(datum.label, ' · ')[0]"  # the title says all of it
+    axis = alt.Axis(labelExpr=short, labelOverlap=False)
+    base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None, axis=axis))
     bars = base.mark_bar(height=_ROW * 0.55).encode(
-        x=alt.X("start:Q", title=f"mean total (ms), from {split.a} to {split.b}"),
+        x=alt.X("start:Q", title=[f"mean total (ms), from {split.a}", f"to {split.b}"]),
         x2="end:Q",
         color=alt.Color("kind:N", scale=scale),
     )
@@ -135,6 +157,11 @@ def waterfall(split: Split) -> alt.LayerChart:
     words = words.transform_calculate(right="max(datum.start, datum.end)")
     chart = alt.layer(bars, words)
     return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_ROW * len(lines)))
+
+
+def in_lines(title: str) -> str | list[str]:
+    """A title with a label in it, whose parts are lines of their own."""
+    return title.split(" · ") if " · " in title else title
 
 
 def _milliseconds(line: Mapping[str, Any]) -> str:
@@ -155,8 +182,8 @@ def scatter(both: pd.DataFrame, a: str, b: str, metric: str) -> alt.LayerChart:
         alt.Chart(some)
         .mark_circle(size=28, opacity=0.55, color=STAGE_COLOURS["load"])
         .encode(
-            x=alt.X("b:Q", title=f"{b}: {kind.label} ({kind.unit})", scale=scale),
-            y=alt.Y("a:Q", title=f"{a}: {kind.label} ({kind.unit})", scale=scale),
+            x=alt.X("b:Q", title=in_lines(f"{b}: {kind.label} ({kind.unit})"), scale=scale),
+            y=alt.Y("a:Q", title=in_lines(f"{a}: {kind.label} ({kind.unit})"), scale=scale),
         )
     )
     ends = pd.DataFrame({"a": [0.0, top], "b": [0.0, top]})

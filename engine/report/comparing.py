@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from engine import pairs, speedup
 from engine.metrics import BY_NAME
 from engine.pairs import Comparison
-from engine.report import charts
+from engine.report import charts, devices
 from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
 from engine.report.findings import Findings
 from engine.speedup import Split
@@ -32,6 +32,8 @@ def comparing(found: Findings) -> Iterator[Block]:
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
+    if told := devices.couple(found.devices, a, b):
+        yield Text(told)
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
     yield paired_table(a, b, some)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])

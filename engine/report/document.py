@@ -12,7 +12,7 @@ from engine import summary, throughput
 from engine.agreement import AttributeScore
 from engine.frame import GROUPS, labels, measured
 from engine.metrics import BY_NAME, METRICS
-from engine.report import charts
+from engine.report import charts, devices
 from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
 from engine.report.comparing import comparing
 from engine.report.findings import Findings
@@ -52,7 +52,7 @@ _IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "ttft", "tpot", "
 
 
 def as_text(table: pd.DataFrame) -> str:
-    """A few lines for a terminal: counts and medians per model."""
+    """A few lines for a terminal: counts and medians per model, and what devices they are of."""
     figures, left = summary.figures(table), {one.label: one for one in throughput.alone(table)}
     lines = []
     for count in summary.counts(table):
@@ -65,6 +65,7 @@ def as_text(table: pd.DataFrame) -> str:
             lines += [*grouped, f"  {left[count.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
+    lines += devices.remarks(table)
     return "\n".join(lines)
 
 
@@ -113,7 +114,8 @@ def _count(value: int | None) -> str:
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    """What a reader should know before the figures; only what the counts show."""
+    """What a reader should know before the figures; only what the results show."""
+    yield from devices.remarks(found.table)
     yield from _backends(found)
     for one in throughput.alone(found.table):
         yield one.sentence

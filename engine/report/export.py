@@ -77,6 +77,7 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
                 "overlaps": [asdict(one) for one in found.overlaps],
                 "data_flow": [asdict(one) for one in found.passages],
                 "verified": found.verified,
+                "devices": found.devices,
                 "failures": [
                     {"label": label, "reason": reason, "n": n}
                     for (label, reason), n in found.failures.items()

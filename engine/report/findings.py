@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from engine import agreement, lens, pairs, speedup, summary, throughput
 from engine.agreement import AttributeScore, OverlapScore
-from engine.frame import frame, labels
+from engine.frame import devices, frame, labels
 from engine.lens import LensName
 from engine.pairs import Comparison
 from engine.report.flow import Passage, passages
@@ -42,7 +42,8 @@ class LensRow:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report is made of.  `verified` maps a label to its certificates and their counts."""
+    """What a report is made of.  `verified` maps a label to its certificates and their counts,
+    `devices` to the type of device that its times are of, "" where no result says it."""
 
     runs: tuple[Run, ...]
     table: pd.DataFrame
@@ -50,6 +51,7 @@ class Findings:
     figures: tuple[Figure, ...]
     verified: Mapping[str, Mapping[str, int]]
     failures: Mapping[tuple[str, str], int]
+    devices: Mapping[str, str] = field(default_factory=dict)
     throughputs: tuple[Throughput, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     splits: tuple[Split, ...] = ()
@@ -88,6 +90,7 @@ def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
         figures=summary.figures(table),
         verified=_verified(table),
         failures=_failures(table),
+        devices=devices(table),
         throughputs=throughput.throughputs(table),
     )
 
@@ -129,7 +132,7 @@ def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None
 
 def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
     """Per label: certificate (or UNVERIFIED) and how many answered results carry it."""
-    answered = table[table["error"] == ""]
+    answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
     found: dict[str, dict[str, int]] = {}
     for label, value in zip(answered["label"], answered["verified"], strict=True):
         known = value if isinstance(value, str) and value else UNVERIFIED

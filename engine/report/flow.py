@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.frame import labels
 from engine.store import Run
 
 if TYPE_CHECKING:
@@ -41,17 +42,19 @@ class Passage:
 
 def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
     """Per label and tensor the commonest shapes, in the order of the stages."""
-    names = table.drop_duplicates(["number", "model"]).set_index(["number", "model"])["label"]
+    some = table[table["label"].isin(labels(table))]
+    keys = zip(some["number"], some["offset"], strict=True)
+    names = dict(zip(keys, some["label"], strict=True))
     counted: dict[tuple[str, str], Counter[tuple[tuple[int, ...], str, int]]] = {}
     for number, run in enumerate(runs):
-        for _, row in run.results():
-            label = names.get((number, row.get("model")))
+        for offset, row in run.results():
+            label = names.get((number, offset))
             for tensor in _tensors(row) if label is not None else ():
                 key = (str(label), str(tensor["name"]))
                 counted.setdefault(key, Counter())[_shape(tensor)] += 1
     order = {name: place for place, name in enumerate(BETWEEN)}
-    keys = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
-    return tuple(passage for key in keys for passage in _listed(*key, counted[key]))
+    every = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
+    return tuple(passage for key in every for passage in _listed(*key, counted[key]))
 
 
 def _listed(

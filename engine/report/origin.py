@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from engine.frame import labels
 from engine.plan import Plan
 from engine.report.blocks import Block, Bullets, Heading, Table, Text, size
 from engine.report.findings import UNVERIFIED, Findings
@@ -31,6 +32,7 @@ _ONCE = {
     "torn": "Lines that could not be read were left out once.",
     "worker ended": "A worker ended; what it had not answered ran elsewhere.",
 }
+_LOOPBACK = ("127.0.0.1", "::1")
 _CACHE = {
     "off": "off: every stage was computed in every run",
     "use": "use: features on disk were read where they existed",
@@ -119,15 +121,15 @@ def _happened(run: Run) -> Iterator[str]:
 
 def _models(found: Findings) -> Table:
     rows = []
-    for label in found.table["label"].unique():
+    for label in labels(found.table):
         lines = found.table[found.table["label"] == label]
         run = found.runs[int(lines["number"].iloc[0])]
         name = str(lines["model"].iloc[0])
         model = next((one for one in run.header.models if one.name == name), None)
         if model is not None:
             where = f"{PurePath(model.checkpoint).name} {model.revision or ''}".strip()
-            verified = _certificates(found, str(label))
-            rows.append((str(label), model.family, where, model.dtype, model.digest, verified))
+            verified = _certificates(found, label)
+            rows.append((label, model.family, where, model.dtype, model.digest, verified))
     columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
     return Table("Who answered.", columns, tuple(rows), 6)
 
@@ -151,18 +153,36 @@ def _environment(found: Findings) -> Iterator[tuple[str, str]]:
 
 def _devices(found: Findings) -> Table:
     """What answered in runs that went to a cluster; results of different types are kept apart."""
-    columns = ("device", "nodes", "workers", "results")
+    columns = ("device", "machines", "workers", "results")
     rows = [
-        (str(device) or "unknown", _count(lines["node"]), _count(lines["actor"]), f"{len(lines):,}")
+        (str(device) or "unknown", _machines(lines), _workers(lines), f"{len(lines):,}")
         for device, lines in found.table.groupby("device", sort=True)
     ]
     return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
 
 
-def _count(names: pd.Series[str]) -> str:
-    """How many; "this one" where there is no name: the run's own machine and process."""
-    named = names[names != ""].nunique()
+def _machines(lines: pd.DataFrame) -> str:
+    """How many, by name and address: a node's id is another one each time that Ray is started.
+
+    A loopback address adds none to a name that has others; "this one" is the run's own machine.
+    """
+    places = zip(lines["node"], lines["host"], lines["address"], strict=True)
+    found = {
+        (host or node, "" if address in _LOOPBACK else address)
+        for node, host, address in places
+        if node
+    }
+    elsewhere = {name for name, address in found if address}
+    named = sum(bool(address) or name not in elsewhere for name, address in found)
     return f"{named:,}" if named else "this one"
+
+
+def _workers(lines: pd.DataFrame) -> str:
+    """How many, and whether the run's own process answered too; "this one" for that alone."""
+    named = lines["actor"][lines["actor"] != ""].nunique()
+    if not named:
+        return "this one"
+    return f"{named:,} and the run's own process" if lines["node"].eq("").any() else f"{named:,}"
 
 
 def flow(found: Findings) -> Iterator[Block]:

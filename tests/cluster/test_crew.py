@@ -76,4 +76,4 @@ def test_after_a_sitting_nobody_is_at_work() -> None:
     found.release()
     assert [one.state for one in found.views()] == ["ended: killed", "released"]
     assert all(one.ended and one.per_s is None for one in found.views())
-    assert found.words() == "no worker"
+    assert found.words() == "no worker left" and Crew().words() == "looking for devices"

@@ -40,6 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "rescale_factor": 1 / 127.5,
     },
 }
+MORE = {"small", "larger than its crop", "lanczos", "box"}  # for the tests that are not quick
 ODD: dict[str, dict[str, Any]] = {
     "not resized": {"do_resize": False},
     "not rescaled": {"do_rescale": False},
@@ -69,7 +70,10 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.slow) if one in MORE else one for one in SETTINGS],
+)
 def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
     processor = kind(**SETTINGS[name])
     plain = pixels.plain(processor)

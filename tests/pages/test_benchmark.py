@@ -12,11 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings, store
 from engine.benchmark_job import BenchmarkJob
+from engine.cluster.options import ClusterOptions
 from engine.jobs import Job
 from engine.plan import Plan
 from engine.types import DecodeConfig
 from tests.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
+from ui import datasets
 
 __all__ = ["one_thread"]
 PAGE = "pages/benchmark.py"
@@ -252,6 +254,8 @@ def test_a_link_that_cannot_be_used_costs_its_values_only(app: Open) -> None:
 def test_without_an_address_nothing_speaks_of_a_cluster(app: Open) -> None:
     at = app(PAGE, **TWO)
     assert "benchmark_where" not in [one.key for one in at.segmented_control]
+    assert "benchmark_workers" not in [one.key for one in at.number_input]
+    assert not any("Ray" in one.value for one in [*at.caption, *at.text])
     assert wait(job(start(at))).cluster is None
 
 
@@ -276,13 +280,15 @@ def test_the_address_in_the_settings_is_all_a_cluster_needs(
     found = wait(job(start(at)))
     at.run()
     assert found.error == "" and found.state == "done" and on_workers.closed
-    assert "2 workers on 2 nodes" in [one.value for one in at.subheader]
+    assert "2 workers on 2 nodes took part" in [one.value for one in at.subheader]
+    assert "Medians" in [one.value for one in at.subheader]
     table = at.table[0].value
     assert table["results"].astype(int).sum() == 2 and set(table.index) == {"x", "y"}
-    assert table["shared"].str.startswith("device").all()
+    assert "shared" not in table and "rate (/s)" not in table
     at.toggle(key="benchmark_places").set_value(True).run()
     places = at.dataframe[0].value
     assert set(places["worker"]) == {"x", "y"} and set(places["node"]) == {"n1", "n2"}
+    assert places["host"].ne("").all()
 
 
 def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(
@@ -299,8 +305,91 @@ def test_a_cluster_that_cannot_be_reached_is_the_runs_sentence(
     assert "Ray is not installed: pip install -r requirements-ray.txt" in texts(at)
 
 
-def test_models_by_turns_stay_in_this_process(app: Open, on_workers: HerePool) -> None:
+def drawn(at: AppTest) -> set[str | None]:
+    return {one.key for one in [*at.segmented_control, *at.number_input, *at.text_area]}
+
+
+def test_with_ray_models_take_no_turns_and_samples_no_company(
+    app: Open, on_workers: HerePool
+) -> None:
+    at = app(PAGE, **TWO)
+    only_here = {"benchmark_order", "benchmark_batch"}
+    assert not only_here & drawn(at) and "With Ray: model by model" in texts(at)
+    assert any("with Ray on many devices" in one.value for one in at.caption)
+    at.segmented_control(key="benchmark_where").set_value("here").run()
+    assert only_here <= drawn(at) and "With Ray" not in texts(at)
+    at.segmented_control(key="benchmark_order").set_value("interleaved").run()
+    at.segmented_control(key="benchmark_where").set_value("ray").run()
+    assert "Models cannot take turns on a cluster" in texts(at)
+    at.segmented_control(key="benchmark_order").set_value("sequential").run()
+    assert not only_here & drawn(at) and not at.button(key="benchmark_start").disabled
+
+
+def test_a_link_that_asks_ray_for_what_it_cannot_do_is_refused_until_changed(
+    app: Open, on_workers: HerePool
+) -> None:
     at = app(PAGE, **TWO, order="By turns")
     assert "Models cannot take turns on a cluster" in texts(at)
+    assert at.button(key="benchmark_start").disabled
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert not at.button(key="benchmark_start").disabled
+    at = app(PAGE, **TWO, batch="4")
+    assert "batch is 4: on a cluster each sample runs by itself" in texts(at)
+    at.number_input(key="benchmark_batch").set_value(1).run()
+    assert "benchmark_batch" not in drawn(at) and not at.button(key="benchmark_start").disabled
+
+
+def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -> None:
+    at = app(PAGE, **TWO)
+    assert at.number_input(key="benchmark_workers").value is None
+    assert "Ray at head:6379: one worker on each device" in texts(at)
+    at = app(PAGE, **TWO, workers="2", cpus="8", gpus="0.5")
+    assert "Ray at head:6379: 2 workers, each with 8 cores and 0.5 GPUs" in texts(at)
+    found = wait(job(start(at)))
+    assert found.cluster == ClusterOptions("head:6379", 2, 8, 0.5)
+    assert isinstance(found.cluster.workers, int) and isinstance(found.cluster.cpus, int)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("workers", "0", "workers is 0: choose a number from 1 to 10,000."),
+        ("workers", "-1", "workers is -1: choose a number from 1 to 10,000."),
+        ("cpus", "0", "cpus is 0: a worker takes from 1 to 10,000 cores."),
+        ("gpus", "1.5", "gpus is 1.5: a worker takes 0, a part of 1 that is no less than 0.01"),
+    ],
+)
+def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(
+    app: Open, on_workers: HerePool, name: str, value: str, sentence: str
+) -> None:
+    stopped = stopped_run(app)
+    at = app(PAGE, **TWO, **{name: value}, repeat="3")
+    assert sentence in texts(at) and at.button(key="benchmark_start").disabled
+    assert at.button(key=f"benchmark_resume_{stopped}").disabled  # it would run elsewhere
+    at.number_input(key=f"benchmark_{name}").set_value(1).run()
+    assert "Start makes 6 results: 1 model × 2 samples × 3 repeats" in texts(at)
+
+
+def test_an_id_that_is_not_there_costs_no_other_value(app: Open) -> None:
+    at = app(PAGE, which="By id", ids="nowhere", repeat="3", tokens="5", models=["Tiny llava"])
+    assert "'nowhere' is not in" in texts(at)
+    at.text_area(key="benchmark_ids").set_value("scene_200052/000000").run()
+    assert "1 sample × 3 repeats" in texts(at)
+    assert at.number_input(key="benchmark_tokens").value == 5
+
+
+def test_numbers_that_are_none_are_dropped_from_a_link(app: Open, on_workers: HerePool) -> None:
+    at = app(PAGE, **TWO, batch="some", workers="many", gpus="all")
+    assert at.number_input(key="benchmark_workers").value is None
+    assert not at.button(key="benchmark_start").disabled
+
+
+def test_a_links_number_outlives_the_making_of_the_scenes(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as still:
+        still.setattr(datasets, "read", lambda _: None)
+        at = app(PAGE, **{**TWO, "samples": "6"})
+        assert "Choose a dataset in the sidebar." in texts(at)
+    at.run()
+    assert "1 model × 6 samples" in texts(at)

@@ -177,6 +177,37 @@ def test_samples_are_filtered_by_words_model_and_outcome(app: Open, make: Make) 
     assert shown(at) == ["s0", "s1"]
 
 
+def test_times_of_different_devices_are_never_side_by_side_without_a_word(
+    app: Open, make: Make
+) -> None:
+    place = {"node": "n1", "host": "vm", "actor": "x", "shares": ["device"]}
+    epyc = {"device": "cpu", "processor": "EPYC"}
+    rows = [row | {"environment": epyc} for row in fabricate.pair(3)]
+    make("same", rows)
+    rows = [row | ({"where": place} if row["model"] == "ev" else {}) for row in rows]
+    make("one", [fabricate.row("vl", phase="warmup", environment=epyc, where=place), *rows])
+    at = app(PAGE, runs="one")
+    assert "• Different devices answered: EPYC, shared device; EPYC." in texts(at)
+    at = app(PAGE, runs="one", view="Comparison")
+    told = "Different devices: ev ran on EPYC, shared device; vl ran on EPYC."
+    assert told in texts(at)
+    assert at.selectbox(key="results_a").options == ["ev · EPYC, shared device", "vl · EPYC"]
+    assert told in texts(samples(app, order="Greatest time ratio first"))
+    at = samples(app, sample="s0")
+    assert "Ran on vm, node n1, worker x: EPYC, shared device." in texts(at)
+    at = app(PAGE, runs="same", view="Comparison")
+    assert "ifferent devices" not in texts(at)
+    assert at.selectbox(key="results_a").options == ["ev", "vl"]
+
+
+def test_a_model_that_several_devices_answered_for_has_answered_all(app: Open, make: Make) -> None:
+    rows = [row | {"environment": {"processor": row["sample"]}} for row in fabricate.pair(2)]
+    make("one", [*rows, fabricate.row("ev", "s2"), fabricate.failed("vl", "s2")])
+    at = samples(app)
+    at.selectbox(key="results_outcome").set_value("answered").run()
+    assert shown(at) == ["s0", "s1"]
+
+
 def test_samples_are_ranked_by_disagreement_and_ratio(app: Open, make: Make) -> None:
     rows = fabricate.pair(3)
     rows[3]["text"] = "Nothing alike."

@@ -62,6 +62,91 @@ def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
     assert "The devices that answered" not in text(tmp_path / "b", [fabricate.row()])
 
 
+EPYC = {"device": "cpu", "processor": "EPYC"}
+PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "actor": "x", "shares": []}
+
+
+def on(rows: list[dict[str, Any]], model: str, **where: Any) -> list[dict[str, Any]]:
+    """The model's rows as those of a worker."""
+    place = {"environment": EPYC, "where": PLACE | where}
+    return [row | place for row in rows if row["model"] == model]
+
+
+def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path: Path) -> None:
+    rows = fabricate.pair(12)
+    apart = on(rows, "ev", shares=["device"]) + on(rows, "vl")
+    told = text(tmp_path / "a", apart)
+    couple = "Different devices: ev ran on EPYC, shared device; vl ran on EPYC. So a difference"
+    assert told.count(couple) == 1 and told.index(couple) < told.index("as fast as vl · EPYC")
+    assert "Different devices answered: EPYC, shared device; EPYC." in told
+    assert "ev · EPYC, shared device has 0.5" in told and "Such times are not those of" in told
+    summary = report.as_text(gather([store.read(tmp_path / "a" / "r")]).table)
+    assert "Different devices answered: EPYC, shared device; EPYC." in summary
+    shares = {"ev": ["cores"], "vl": []}
+    runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
+    assert "ev ran on EPYC, shared cores; vl ran on EPYC." in "".join(report.write(runs, "html"))
+    assert json.loads("".join(report.write(runs, "json")))["devices"] == {
+        "ev · EPYC, shared cores": "EPYC, shared cores", "vl · EPYC": "EPYC",
+    }  # fmt: skip
+
+
+def test_the_device_at_the_end_of_a_long_name_is_not_cut_off(tmp_path: Path) -> None:
+    xeon = {"device": "cpu", "processor": "Xeon Platinum 8480C CPU @ 2.00GHz", "threads": "16"}
+    rows = [fabricate.row("a-model-of-a-long-name", environment=xeon, where=PLACE | {
+        "shares": ["device"]}), fabricate.row("ev", environment=EPYC)]  # fmt: skip
+    told = "".join(report.write([fabricate.run(tmp_path / "r", rows)], "html"))
+    drawn = [part.split("</svg>")[0] for part in told.split("<svg")[1:]]
+    name = ">Xeon Platinum 8480C CPU @ 2.00GHz, 16 threads, shared device<"
+    assert sum(name in one for one in drawn) >= 2 and not any("…" in one for one in drawn)
+
+
+def test_one_type_of_device_needs_no_word(tmp_path: Path) -> None:
+    rows = fabricate.pair(12)
+    for name, same in (("a", on(rows, "ev") + on(rows, "vl")), ("b", rows)):
+        told = text(tmp_path / name, same)
+        assert "ifferent devices" not in told and "Shared device" not in told
+        assert "ev has 0.5" in told
+
+
+def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
+    rows = fabricate.pair(12)
+    shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
+    told = text(tmp_path, shared)
+    summary = report.as_text(gather([store.read(tmp_path / "r")]).table)
+    for words in (told, summary):
+        assert "ev · shared device" in words and "Shared device: another worker" in words
+        assert "Different devices" not in words and "Shared cores" not in words
+
+
+def test_warm_up_that_nothing_followed_is_nobody_in_the_report(tmp_path: Path) -> None:
+    warm = fabricate.row("ev", phase="warmup", environment={"device": "cpu", "processor": "Other"},
+                         where=PLACE, verified="of-the-warm-up")  # fmt: skip
+    rows = [warm, *on(fabricate.pair(12), "ev"), *on(fabricate.pair(12), "vl")]
+    found = gather([fabricate.run(tmp_path / "r", rows)])
+    known = ["ev · EPYC", "vl · EPYC"]
+    assert [one.label for one in found.counts] == known == list(found.devices)
+    assert {one.label for one in found.passages} == set(known) == set(found.verified)
+    assert {one.n for one in found.passages} == {12}
+    told = "".join(markdown.render(document(found)))
+    assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
+    assert "Different devices" not in told
+    (only,) = gather([fabricate.run(tmp_path / "only", [warm])]).counts
+    assert (only.label, only.results, only.warm_up) == ("ev", 0, 1)
+
+
+def test_machines_are_counted_not_the_nodes_that_each_ray_names_anew(tmp_path: Path) -> None:
+    places = [{}, {"node": "n2", "actor": "y"}, {"node": "n3", "address": "127.0.0.1"},
+              {"host": "b", "address": "127.0.0.1"}, {"address": "10.0.0.2"}]  # fmt: skip
+    for number, machines in enumerate((1, 1, 1, 2, 3)):
+        rows = [on([fabricate.row(sample=f"s{n}")], "ev", **place)[0]
+                for n, place in enumerate(places[: number + 1])]  # fmt: skip
+        workers = min(number + 1, 2)
+        told = text(tmp_path / str(number), rows)
+        assert f"| EPYC | {machines} | {workers} | {number + 1} |" in told
+    rows.append(fabricate.row(sample="s9", environment=EPYC))
+    assert "| EPYC | 3 | 2 and the run's own process | 6 |" in text(tmp_path / "own", rows)
+
+
 def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from engine.report.charts import svg
 from ui import bars
 from ui.theme import PARTS
 
@@ -25,3 +26,13 @@ def test_what_was_not_measured_is_not_told_as_0() -> None:
 
 def test_no_model_is_an_empty_chart() -> None:
     assert bars.segments({}).empty and bars.chart({}).to_dict()
+
+
+LONG = "video-llava-demo · 20261121-164851-da4bb7 · Xeon Platinum 8480C, 16 threads, shared device"
+
+
+def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
+    many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
+    drawn = svg(bars.chart(dict.fromkeys(many, TWO["A"])))
+    assert all(f">20261121-164851-{number}<" in drawn for number in range(6))
+    assert ">Xeon Platinum 8480C, 16 threads, shared device<" in drawn and "…" not in drawn

@@ -5,30 +5,24 @@ Boundary: widgets of the sidebar in, a Plan out.  Every widget lives in the URL 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
 
 import streamlit as st
 
-from engine import dataset, settings
-from engine.cluster.options import AUTO, LOCAL, ClusterOptions
+from engine import dataset
+from engine.cluster.options import ClusterOptions
 from engine.dataset import Dataset
 from engine.errors import BadInput, DatasetError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, ORDERS, Order, Plan
+from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import FRAME_RULES, MAX_NEW_TOKENS, CachePolicy, DecodeConfig, Mode, Pixels
+from engine.types import MAX_NEW_TOKENS, CachePolicy, DecodeConfig
 from ui import cards, datasets, links
-from ui.knobs import (
-    CACHE_HELP,
-    CACHE_WORDS,
-    FRAME_WORDS,
-    MODE_HELP,
-    MODE_WORDS,
-    pick_pixels,
-)
+from ui.bench import where
+from ui.knobs import CACHE_HELP, CACHE_WORDS, either, pick_pipeline, pipeline_box
 from ui.picker import say_why_not
 from ui.text import count
 
@@ -55,10 +49,8 @@ MEASURED = (
     f"{CACHE_HELP} A dataset run measures: with features from the cache, stage 3 of that "
     "result is left out of the figures."
 )
-WHERE_HELP = (
-    "Ray: one worker on each device of the cluster, each with one model at a time; results of "
-    "different types of devices are kept apart. This process: one after another, here."
-)
+CACHES: dict[CachePolicy, str] = {"off": CACHE_WORDS["off"], **CACHE_WORDS}
+ON_RAY = "With Ray: model by model, one sample at a time."
 SOME = 20  # samples, when not all are wanted
 
 
@@ -66,61 +58,45 @@ SOME = 20  # samples, when not all are wanted
 class Choice:
     """A plan and its dataset; `problem` says what is missing or wrong where there is no plan.
 
-    `cluster` is where the models run; None: in this process.
+    `cluster` is where the models run; None: in this process.  `nowhere`: a cluster is wanted as it
+    cannot be, so that nothing is to run at all.
     """
 
     dataset: Dataset | None
     plan: Plan | None
     problem: str = ""
     cluster: ClusterOptions | None = None
+    nowhere: bool = False
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:
-    """Draw the widgets and give what they say now."""
+    """Draw the widgets, every one of them, and give what they say now."""
     found = _dataset()
     models = _models(entries)
-    cluster = None
+    place = where.pick()
+    samples = _samples(found)
+    prompt = _prompt()
+    repeat, warmup = _numbers()
+    order, batch = _order(place is not None), _batch(place is not None)
+    decode = _length()
+    with pipeline_box("benchmark"):
+        how = pick_pipeline("benchmark", CACHES, MEASURED)
+
     try:
-        cluster = _cluster()
-        samples = _samples(found)
-        prompt = _prompt()
-        numbers = _numbers()
-        batch = _batch()
-        decode = _length()
-        frames, cache, mode, pixels = _pipeline()
-        if found is None or not models or not samples:
+        cluster = place() if place else None
+    except BadInput as error:
+        return Choice(found, None, str(error), nowhere=True)
+    try:
+        ids = samples()
+        if found is None or not models or not ids:
             return Choice(found, None, _missing(found, models), cluster)
-        repeat, warmup, order = numbers
-        how = (repeat, warmup, order, cache, decode, frames, mode)
-        plan = Plan(models, samples, prompt, *how, pixels=pixels, batch=batch)
+        numbers = (repeat, warmup, order, how.cache, decode, how.frames, how.mode)
+        plan = Plan(models, ids, prompt, *numbers, pixels=how.pixels, batch=batch)
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:
         return Choice(found, None, str(error), cluster)
     return Choice(found, plan, cluster=cluster)
-
-
-def _cluster() -> ClusterOptions | None:
-    """The Ray of the settings, if they name one and it is wanted; workers on all its devices."""
-    address = settings.load().ray_address
-    if not address:
-        return None
-    place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
-    names = {"here": "This process", "ray": "Ray"}
-    where = st.segmented_control(
-        "Runs on",
-        list(names),
-        default="ray",
-        required=True,
-        format_func=names.__getitem__,
-        key="benchmark_where",
-        bind="query-params",
-        help=WHERE_HELP,
-    )
-    if where != "ray":
-        return None
-    cards.small(place, "benchmark_address")
-    return ClusterOptions(address)
 
 
 def _missing(found: Dataset | None, models: Sequence[str]) -> str:
@@ -153,45 +129,46 @@ def _models(entries: Sequence[ModelEntry]) -> tuple[str, ...]:
     return tuple(entry.name for entry in entries if entry.name in chosen)
 
 
-def _samples(found: Dataset | None) -> tuple[str, ...]:
-    """The chosen ids in the dataset's order, or in the order they were typed."""
+def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
+    """What gives the chosen ids, in the dataset's order or as typed; BadInput for unknown ones."""
     held = found.samples if found else ()
-    which = st.segmented_control(
-        f"Samples (of {len(held):,})" if found else "Samples",
-        list(WHICH),
-        default="all",
-        required=True,
-        format_func=WHICH.__getitem__,
-        key="benchmark_which",
-        bind="query-params",
-    )
+    label = f"Samples (of {len(held):,})" if found else "Samples"
+    which = either(label, WHICH, "benchmark_which")
     if which == "ids":
-        return _typed(found)
-    if which == "first":
-        most = max(1, len(held))
-        number = st.number_input(
-            "How many",
-            1,
-            most,
-            min(SOME, most),
-            key="benchmark_samples",
-            bind="query-params",
-            help="In the dataset's order. Neighbours overlap in time: an interval needs several "
-            "sequences.",
-        )
-        held = held[: int(number)]
-    return tuple(sample.id for sample in held)
+        return partial(_named, found, _typed())
+    if which == "first" and found is not None:  # a link's number outlives the making of the scenes
+        held = held[: _first(max(1, len(held)))]
+    ids = tuple(sample.id for sample in held)
+    return lambda: ids
 
 
-def _typed(found: Dataset | None) -> tuple[str, ...]:
+def _first(most: int) -> int:
+    number = st.number_input(
+        "How many",
+        1,
+        most,
+        min(SOME, most),
+        key="benchmark_samples",
+        bind="query-params",
+        help="In the dataset's order. Neighbours overlap in time: an interval needs several "
+        "sequences.",
+    )
+    return int(number)
+
+
+def _typed() -> list[str]:
     text = st.text_area(
         "Ids, one on each line",
         key="benchmark_ids",
         bind="query-params",
         help="Whole ids, their beginnings, or clips as sequence/number.",
     )
-    wanted = [line.strip() for line in (text or "").splitlines() if line.strip()]
-    if found is None or not wanted:
+    return [line.strip() for line in (text or "").splitlines() if line.strip()]
+
+
+def _named(found: Dataset | None, wanted: Sequence[str]) -> tuple[str, ...]:
+    """The ids that such lines mean."""
+    if found is None:
         return ()
     ids, absent = list[str](), list[DatasetError]()
     for name in wanted:
@@ -207,16 +184,7 @@ def _typed(found: Dataset | None) -> tuple[str, ...]:
 
 def _prompt() -> str | None:
     """The one question for all, or None: each record's own."""
-    which = st.segmented_control(
-        "Question",
-        list(ASKS),
-        default="own",
-        required=True,
-        format_func=ASKS.__getitem__,
-        key="benchmark_asks",
-        bind="query-params",
-        help=OWN_HELP,
-    )
+    which = either("Question", ASKS, "benchmark_asks", OWN_HELP)
     if which != "one":
         return None
     text = st.text_area(
@@ -230,7 +198,7 @@ def _prompt() -> str | None:
     return text or ""
 
 
-def _numbers() -> tuple[int, int, Order]:
+def _numbers() -> tuple[int, int]:
     left, right = st.columns(2)
     repeat = left.number_input(
         "Repeats",
@@ -243,20 +211,21 @@ def _numbers() -> tuple[int, int, Order]:
     warmup = right.number_input(
         "Warm-up", 0, MAX_WARMUP, 1, key="benchmark_warmup", bind="query-params", help=WARMUP_HELP
     )
-    order = st.segmented_control(
-        "Order",
-        list(ORDERS),
-        default=ORDERS[0],
-        required=True,
-        format_func=lambda name: ORDER_WORDS[name],
-        key="benchmark_order",
-        bind="query-params",
-        help=ORDER_HELP,
-    )
-    return int(repeat), int(warmup), order
+    return int(repeat), int(warmup)
 
 
-def _batch() -> int:
+def _order(on_ray: bool) -> Order:
+    """On a cluster it is offered only where another value than the usual has to be changed."""
+    if on_ray and not _changed("benchmark_order", "sequential", ORDER_WORDS["sequential"]):
+        cards.small(ON_RAY, "benchmark_on_ray")
+        return "sequential"
+    return either("Order", ORDER_WORDS, "benchmark_order", ORDER_HELP)
+
+
+def _batch(on_ray: bool) -> int:
+    """As _order()."""
+    if on_ray and not _changed("benchmark_batch", "1"):
+        return 1
     batch = st.number_input(
         "Samples at once",
         1,
@@ -270,63 +239,25 @@ def _batch() -> int:
     return int(batch)
 
 
+def _changed(key: str, *usual: str) -> bool:
+    """Whether this visit, or else its link, has another value under the key than the usual."""
+    said = st.session_state.get(key, st.query_params.get(key))
+    return said is not None and str(said) not in usual
+
+
 def _length() -> DecodeConfig:
-    length = st.segmented_control(
-        "Length of answers",
-        list(LENGTHS),
-        default="natural",
-        required=True,
-        format_func=LENGTHS.__getitem__,
-        key="benchmark_length",
-        bind="query-params",
-        help=LENGTH_HELP,
-    )
+    length = either("Length of answers", LENGTHS, "benchmark_length", LENGTH_HELP)
     forced = length == "forced"
-    tokens = int(
-        st.number_input(
-            "New tokens each" if forced else "Max new tokens",
-            1,
-            MAX_NEW_TOKENS,
-            DecodeConfig.max_new_tokens,
-            step=16,
-            key="benchmark_tokens",
-            bind="query-params",
-        )
+    tokens = st.number_input(
+        "New tokens each" if forced else "Max new tokens",
+        1,
+        MAX_NEW_TOKENS,
+        DecodeConfig.max_new_tokens,
+        step=16,
+        key="benchmark_tokens",
+        bind="query-params",
     )
-    return DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens if forced else 0)
-
-
-def _pipeline() -> tuple[str, CachePolicy, Mode, Pixels]:
-    with st.expander("Frames, cache, mode, pixels", key="benchmark_pipeline"):
-        frames = st.selectbox(
-            "Which 8 frames",
-            FRAME_RULES,
-            format_func=lambda rule: FRAME_WORDS.get(rule, rule),
-            key="benchmark_frames",
-            bind="query-params",
-        )
-        cache = st.segmented_control(
-            "Feature cache",
-            ("off", "use", "refresh"),
-            default="off",
-            required=True,
-            format_func=lambda name: CACHE_WORDS[name],
-            key="benchmark_cache",
-            bind="query-params",
-            help=MEASURED,
-        )
-        mode = st.segmented_control(
-            "Mode",
-            list(MODE_WORDS),
-            default="decoupled",
-            required=True,
-            format_func=MODE_WORDS.__getitem__,
-            key="benchmark_mode",
-            bind="query-params",
-            help=MODE_HELP,
-        )
-        pixels = pick_pixels("benchmark_pixels")
-    return frames, cast(CachePolicy, cache), cast(Mode, mode), pixels
+    return DecodeConfig(max_new_tokens=int(tokens), min_new_tokens=int(tokens) if forced else 0)
 
 
 def words(plan: Plan) -> str:

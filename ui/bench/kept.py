@@ -53,8 +53,9 @@ def stamp(folder: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def listed(busy: set[Path], resume: Callable[[Path, bool], None]) -> None:
-    """The list; runs at work or waiting in this server are left out."""
+def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) -> None:
+    """The list; runs at work or waiting in this server are left out.  `able`: one may be resumed
+    now."""
     found = [info for info in unfinished() if info.folder not in busy]
     if not found:
         return
@@ -64,12 +65,12 @@ def listed(busy: set[Path], resume: Callable[[Path, bool], None]) -> None:
     )
     shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
-        _line(info, force, resume)
+        _line(info, force, resume, able)
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="benchmark_all")
 
 
-def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None]) -> None:
+def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able: bool) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         cards.small(words(info), f"run_{info.id}")
         st.button(
@@ -77,6 +78,7 @@ def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None]) -> N
             key=f"benchmark_resume_{info.folder.name}",
             on_click=resume,
             args=(info.folder, force),
+            disabled=not able,
         )
         st.page_link(
             "pages/results.py",

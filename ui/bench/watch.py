@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from engine import throughput
-from engine.benchmark_job import BenchmarkView
+from engine.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.metrics import BY_NAME
-from engine.progress import Live, Progress
+from engine.progress import RATED, Live, Progress
 from engine.types import STAGES
 from ui import cards
 from ui.bench import crew
@@ -22,6 +22,9 @@ from ui.text import count, duration, escape, figure
 # What the small table shows, beside the counts.
 SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
 FEW = 8  # failures, the newest; the Results page has all
+RATE_HELP = (
+    f"Measured results a second, over the last {RATED} of this sitting at most, pauses left out."
+)
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 
 
@@ -33,8 +36,8 @@ def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
         show(view.error, "benchmark_job")
     if view.progress is None:
         return
-    crew.workers(view.progress)
-    _models(view.progress, labels)
+    crew.workers(view.progress, view.ended)
+    _models(view.progress, labels, view.ended)
     _failures(view.progress, labels)
     _notes(view.progress)
 
@@ -59,10 +62,12 @@ def doing(view: BenchmarkView) -> str:
         return "Starting"
     if view.ended:
         return ENDS[view.state]
-    if view.progress is None:
-        return "Checking the dataset and the checkpoints …"
+    if view.progress is None or view.stage == LEAVING:
+        words = view.stage or CHECKING
+        return f"{words[0].upper()}{words[1:]} …"
     stage = f", {view.stage}" if view.stage else ""
-    return f"{view.progress.current or 'starting'}{stage}"
+    first = "waiting for workers" if view.cluster else "starting"
+    return f"{view.progress.current or first}{stage}"
 
 
 def headline(view: BenchmarkView) -> str:
@@ -79,7 +84,7 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     left = "–" if found.left_s is None or view.ended else duration(found.left_s)
     shown = [
         ("Results", f"{found.done:,} / {found.planned:,}", "Measured results; warm-up is apart."),
-        ("Rate", rate, "Measured results a second in this sitting, pauses left out."),
+        ("Rate at the end" if view.ended else "Rate", rate, RATE_HELP),
         ("Time left", left, "What is left at this rate; models differ."),
         ("Failed", f"{found.failed:,}", "A failed result has its reason and no figure."),
     ]
@@ -89,7 +94,7 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     return shown
 
 
-def _models(found: Progress, labels: Mapping[str, str]) -> None:
+def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     """Bars and a table of the last results' medians."""
     import pandas as pd
 
@@ -101,7 +106,7 @@ def _models(found: Progress, labels: Mapping[str, str]) -> None:
         }
         for live in found.models
     }
-    st.subheader("Medians so far", anchor=False, help=MEDIANS_HELP)
+    st.subheader("Medians" if ended else "Medians so far", anchor=False, help=MEDIANS_HELP)
     if any(medians.values()):
         st.altair_chart(bars.chart(medians), alt=bars.words(medians), width="stretch")
     if together := batches(found, labels):
@@ -201,6 +206,10 @@ def _failures(found: Progress, labels: Mapping[str, str]) -> None:
 
 
 def _notes(found: Progress) -> None:
-    """What happened on the way; equal sentences once."""
-    for number, (text, times) in enumerate(Counter(found.notes).items()):
-        cards.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")
+    """What happened on the way; equal sentences once, many of them on demand."""
+    told = Counter(found.notes)
+    many = len(told) > FEW
+    label = "What happened on the way"
+    with st.expander(label, key="benchmark_notes") if many else st.container():
+        for number, (text, times) in enumerate(told.items()):
+            cards.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")

@@ -14,7 +14,9 @@ import altair as alt
 import pandas as pd
 
 from engine.metrics import Metric
+from engine.report.charts import in_lines
 from engine.types import STAGES
+from ui.bars import names, room
 from ui.text import figure, ms
 from ui.theme import STAGE_COLOURS, family_colour
 
@@ -46,7 +48,7 @@ def distribution(
     lines: pd.DataFrame, labels: Sequence[str], families: Mapping[str, str], metric: Metric
 ) -> alt.LayerChart:
     """A dot per result, and the quarters of all: lines have the columns label, sample, value."""
-    y = alt.Y("label:N", sort=list(labels), title=None, axis=alt.Axis(labelLimit=320, ticks=False))
+    y = alt.Y("label:N", sort=list(labels), title=None, axis=names(labels))
     x = alt.X("value:Q", title=title(metric), scale=alt.Scale(zero=False))
     colour = colours(labels, families)
     dots = pd.concat([thinned(some, DOTS) for _, some in lines.groupby("label", sort=False)])
@@ -66,7 +68,11 @@ def distribution(
         ),
         box.mark_tick(thickness=3, height=26).encode(x="median:Q", color=colour),
     ]
-    return alt.LayerChart(layer=layers, height=_BAND * max(1, len(labels)) + _AROUND)
+    return alt.LayerChart(layer=layers, height=_height(labels))
+
+
+def _height(labels: Sequence[str]) -> int:
+    return (_BAND + room(labels)) * max(1, len(labels)) + _AROUND
 
 
 def quarters(lines: pd.DataFrame) -> pd.DataFrame:
@@ -98,8 +104,8 @@ def scatter(both: pd.DataFrame, a: str, b: str, metric: Metric) -> alt.LayerChar
     pick = alt.selection_point(name=POINT, fields=["sample"], on="click", empty=False)
     chart: Any = alt.Chart(some).mark_circle(size=70, color=STAGE_COLOURS["load"], cursor="pointer")
     points = chart.encode(
-        x=alt.X("b:Q", title=f"{b}: {title(metric)}", scale=scale),
-        y=alt.Y("a:Q", title=f"{a}: {title(metric)}", scale=scale),
+        x=alt.X("b:Q", title=in_lines(f"{b}: {title(metric)}"), scale=scale),
+        y=alt.Y("a:Q", title=in_lines(f"{a}: {title(metric)}"), scale=scale),
         opacity=alt.condition(pick, alt.value(1.0), alt.value(0.55)),
         tooltip=[
             alt.Tooltip("sample:N", title="Sample"),
@@ -135,7 +141,7 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
     """Stages as bars from where they began, each new token as a tick, in ms since the start."""
     stages, tokens = stage_lines(answers), token_lines(answers)
     labels = [answer.label for answer in answers]
-    y = alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=320, ticks=False))
+    y = alt.Y("label:N", sort=labels, title=None, axis=names(labels))
     axis = "time since the start of the run (ms)"
     scale = alt.Scale(domain=list(STAGES), range=[STAGE_COLOURS[name] for name in STAGES])
     bars: Any = alt.Chart(stages).mark_bar(height=24, opacity=0.8)
@@ -166,7 +172,7 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
             ],
         ),
     ]
-    return alt.LayerChart(layer=layers, height=_BAND * len(labels) + _AROUND + 30)
+    return alt.LayerChart(layer=layers, height=_height(labels) + 30)
 
 
 def stage_lines(answers: Sequence[Answer]) -> pd.DataFrame:

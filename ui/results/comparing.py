@@ -15,7 +15,7 @@ from engine.lens import LensName
 from engine.metrics import BY_NAME, PAIRED
 from engine.pairs import Comparison
 from engine.report import charts as report_charts
-from engine.report import document
+from engine.report import devices, document
 from engine.report.comparing import TOLD, paired_table, sentence, split_table, split_words
 from ui import cards
 from ui.results import blocks, charts, opened, overview
@@ -63,11 +63,15 @@ def _throughput(found: Opened, sides: tuple[str, str]) -> None:
 
 
 def pair(found: Opened) -> tuple[str, str]:
-    """The two labels: widgets in the URL; at first the first two."""
+    """The two labels: widgets in the URL; at first the first two.  Where their times are of
+    different devices, that is said beneath."""
     left, right = st.columns(2)
     a = left.selectbox("One", found.labels, 0, key="results_a", bind="query-params")
     b = right.selectbox("The other", found.labels, 1, key="results_b", bind="query-params")
-    return a or found.labels[0], b or found.labels[1]
+    chosen = a or found.labels[0], b or found.labels[1]
+    if told := devices.couple(opened.findings(found).devices, *chosen):
+        cards.notice(told, "results_devices")
+    return chosen
 
 
 def _told(found: Opened, name: LensName, a: str, b: str) -> None:

@@ -39,7 +39,8 @@ def place(line: Mapping[str, Any]) -> str:
     """Where a result of a cluster comes from, or nothing."""
     if not line.get("node"):
         return ""
-    return f"Ran on node {line['node']}, worker {line['actor']}: {line['device']}."
+    host = f"{line['host']}, " if line["host"] else ""
+    return f"Ran on {host}node {line['node']}, worker {line['actor']}: {line['device']}."
 
 
 def figures(line: Mapping[str, Any]) -> list[tuple[str, str]]:

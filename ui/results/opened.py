@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine import agreement, lens, metrics, pairs, ranking, speedup, summary
+from engine import agreement, frame, lens, metrics, pairs, ranking, speedup, summary
 from engine.agreement import AttributeScore, OverlapScore
 from engine.lens import Lens, LensName
 from engine.metrics import BY_NAME
@@ -47,7 +47,7 @@ class Opened:
 
     @property
     def labels(self) -> list[str]:
-        return [str(label) for label in self.table["label"].unique()]
+        return frame.labels(self.table)
 
     @property
     def families(self) -> dict[str, str]:
@@ -95,8 +95,6 @@ def _read(key: str, stamp: Stamp, _source: Source) -> Rows:
 
 @st.cache_resource(max_entries=TABLES, show_spinner=False)
 def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.DataFrame:
-    from engine import frame
-
     return frame.join([part.table for part in _parts], names)
 
 

@@ -118,8 +118,9 @@ def _with_outcome(found: Opened, lines: pd.DataFrame, outcome: str) -> pd.DataFr
         return lines[(lines["stop"] == "length") & ~lines["forced"].astype(bool)]
     answered = lines[lines["error"] == ""]
     if outcome == "answered":
-        labels = answered.groupby("sample")["label"].nunique()
-        return answered[answered["sample"].map(labels) == lines["label"].nunique()]
+        keys = ["model", "number"]  # of those with several labels, each sample is under one
+        models = answered[["sample", *keys]].drop_duplicates().groupby("sample").size()
+        return answered[answered["sample"].map(models) == len(lines[keys].drop_duplicates())]
     if outcome == "differ":
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]

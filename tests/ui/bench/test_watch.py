@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from engine.benchmark_job import BenchmarkView
 from engine.progress import Live, Progress
@@ -33,7 +34,16 @@ def view(**more: Any) -> BenchmarkView:
         (view(), "a, measured, sample s1, vision"),
         (view(state="queued", position=2, progress=None), "Waiting: 2 jobs before this one"),
         (view(state="queued", progress=None), "Starting"),
-        (view(state="loading", progress=None), "Checking the dataset and the checkpoints …"),
+        (
+            view(state="loading", progress=None, stage=""),
+            "Checking the dataset and the checkpoints …",
+        ),
+        (view(state="loading", progress=None, stage="starting Ray"), "Starting Ray …"),
+        (view(stage="", progress=progress(current="")), "starting"),
+        (view(cluster=True, stage="", progress=progress(current="")), "waiting for workers"),
+        (view(cluster=True, stage="", progress=progress(current="2 workers")), "2 workers"),
+        (view(cluster=True, stage="leaving Ray"), "Leaving Ray …"),
+        (view(state="done", cluster=True, stage="leaving Ray"), "Finished"),
         (view(state="done"), "Finished"),
         (view(state="cancelled"), "Cancelled"),
     ],
@@ -51,6 +61,7 @@ def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
     assert none["Rate"] == none["Time left"] == "–"
     ended = {n: v for n, v, _ in watch.numbers(view(state="cancelled"))}
     assert ended["Time left"] == "–"
+    assert ended["Rate at the end"] == "0.5 /s" and "Rate" not in ended
 
 
 def test_a_pause_is_said_when_there_was_one() -> None:
@@ -88,3 +99,16 @@ def test_what_the_medians_of_batches_leave_out_is_said() -> None:
     )
     same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
     assert watch.left_out(progress(models=(same, Live("b", 0, 0, {})), batch=4), {}) == []
+
+
+@pytest.mark.parametrize(("many", "boxes"), [(watch.FEW, 0), (watch.FEW + 1, 1)])
+def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None:
+    def page(found: object) -> None:
+        from ui.bench import watch
+
+        watch._notes(found)  # type: ignore[arg-type]
+
+    notes = (*(f"note {number}" for number in range(many)), "note 0")
+    at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
+    assert len(at.expander) == boxes and not at.exception
+    assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 
 from engine.metrics import BY_NAME
+from engine.report.charts import svg
 from engine.types import STAGES
+from tests.ui.test_bars import LONG
 from ui.results import charts
 
 TOTAL = BY_NAME["total"]
@@ -76,3 +80,11 @@ def test_the_timeline_is_a_chart_and_a_sentence() -> None:
     chart = charts.timeline([answer()]).to_dict()
     assert "(ms)" in chart["layer"][0]["encoding"]["x"]["title"]
     assert "3 tokens, the first after 32.0 ms" in charts.timeline_words([answer()])
+
+
+def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
+    one = dataclasses.replace(answer(), label=LONG)
+    lines = values().assign(label=LONG)
+    for chart in (charts.timeline([one]), charts.distribution(lines, [LONG], {}, TOTAL)):
+        drawn = svg(chart)
+        assert ">Xeon Platinum 8480C, 16 threads, shared device<" in drawn and "…" not in drawn
