@@ -21,10 +21,16 @@ REAL = SHARED / "real"
 RECORDED = SHARED / "recorded"
 
 
+def pytest_collection() -> None:
+    """What is imported stays: looking through it meanwhile finds nothing."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """The libraries are imported by now and stay: each collection would look through them."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
