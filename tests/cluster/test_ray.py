@@ -163,6 +163,24 @@ def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
     assert sum("ended" in state for state in states) >= 2
 
 
+@dataclass
+class Both(benchmark.Alone):
+    """Holds the driver back until a second node has given a result; it may `join` after two."""
+
+    folder: Path
+    join: Callable[[], None] = lambda: None
+    joined: bool = False
+
+    def give_way(self) -> float:
+        found = rows(store.read(self.folder))
+        if len(found) >= 2 and not self.joined:
+            self.joined = True
+            self.join()
+        if len({row["where"]["node"] for row in found}) == 1:
+            time.sleep(0.5)
+        return 0.0
+
+
 HIDE = """
 import os, pathlib, sys
 hidden, is_file = os.environ["HIDDEN"].split(os.pathsep), pathlib.Path.is_file
@@ -189,8 +207,9 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
 ) -> None:
     lost = [root / kind / clip for kind in ("video", "event_image") for clip in ("q2", "q3")]
     cluster.add(**hiding(tmp_path / "hide", *lost, tiny_folder / "eventgpt" / "config.json"))
-    run = on_ray(ready(root, tmp_path / "run", 8, repeat=2), cluster.address)
-    done = whole(run, 16)
+    found = ready(root, tmp_path / "run", 8, repeat=8)
+    run = on_ray(found, cluster.address, Both(tmp_path / "run"))
+    done = whole(run, 64)
     assert run.state == "finished" and not any(row["error"] for row in done)
     assert "lacks files of 2 samples, which run elsewhere" in notes(run)
     assert "tiny-eventgpt" in notes(run) and "config.json" in notes(run)
@@ -206,22 +225,8 @@ def test_a_node_that_joins_later_takes_its_share(
 ) -> None:
     cluster.kill()
 
-    class Join(benchmark.Alone):
-        """Adds a node, and holds the driver back until that has given a result."""
-
-        added = False
-
-        def give_way(self) -> float:
-            found = rows(store.read(tmp_path / "run"))
-            if len(found) >= 2 and not self.added:
-                self.added = True
-                cluster.add()
-            if self.added and len({row["where"]["node"] for row in found}) == 1:
-                time.sleep(0.5)
-            return 0.0
-
     found = ready(root, tmp_path / "run", 20, models=MODELS[:1], repeat=20)
-    run = on_ray(found, cluster.address, Join())
+    run = on_ray(found, cluster.address, Both(tmp_path / "run", cluster.add))
     assert run.state == "finished" and not any(row["error"] for row in whole(run, 80))
     assert len({row["where"]["node"] for row in rows(run)}) == 2
     first = rows(run)[0]["where"]
