@@ -146,7 +146,7 @@ def tokens(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
 def results(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
     """Runs of so many kept results, opened as the Results page does."""
     from engine import store
-    from engine.frame import frame
+    from engine.figures.frame import frame
 
     for amount in amounts:
         write_run(folder / str(amount), amount)

@@ -106,8 +106,9 @@ class _Memory:
 
 def _results(folder: Path) -> dict[str, Any]:
     """What a page does with 10,000 results, each step by itself."""
-    from engine import pairs, ranking, speedup, store, summary
-    from engine.frame import frame, measured
+    from engine import store
+    from engine.figures import pairs, ranking, speedup, summary
+    from engine.figures.frame import frame, measured
 
     place = folder / "many"
     write_run(place)

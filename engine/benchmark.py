@@ -246,7 +246,7 @@ class Sitting:
 
     def _summary(self) -> dict[str, Any]:
         """Counts, and each figure of each model; neither texts nor token times are read for it."""
-        from engine import frame, summary, throughput
+        from engine.figures import frame, summary, throughput
 
         view = self.tracker.view()
         table = frame.frame([store.read(self.writer.folder)], answers=False)

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from engine import acceptance, stats
-from engine.acceptance import Acceptance, Pair
 from engine.errors import BadInput
+from engine.figures import stats
+from engine.imported import acceptance
+from engine.imported.acceptance import Acceptance, Pair
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import PIXELS, DecodeConfig, Pixels, Sample
 

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.token_pairs import Painted, Pair, paint
+from engine.imported.token_pairs import Painted, Pair, paint
 
 ORDER = ("rejected", "beyond", "matched", "accepted")  # the worst of a piece's ids counts
 MOST_IDS = 6  # of one word

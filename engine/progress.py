@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from engine.places import backend_of, device_of, shared_of
+from engine.figures.places import backend_of, device_of, shared_of
 from engine.types import STAGES
 
 WINDOW = 200

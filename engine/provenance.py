@@ -20,8 +20,12 @@ from engine.types import Sample
 
 ENGINE = Path(__file__).parent
 # What turns files into tokens and times; how results are kept and shown may change freely.
-CODE = ("media", "models", "pipeline.py", "decode.py", "timing.py", "prompts.py", "types.py")
-LIBRARIES = ("torch", "transformers", "av", "pillow", "numpy")
+# What a row is made by, here or on a worker of a cluster; what lies around it (settings, the cache
+# on disk, jobs) changes neither tokens nor times.
+CODE = ("asking.py", "batch_run.py", "batching.py", "cluster", "compiled.py", "decode.py",
+        "llama.py", "media", "memory.py", "models", "pipeline.py", "prefixes.py", "prompts.py", "reuse.py",
+        "rows.py", "timing.py", "types.py")  # fmt: skip
+LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")
 
 
 def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from engine import drafts, stats
+from engine import drafts
 from engine.drafts import Cycle, Difference, DraftRequest, Mark, Timing, Tried
 from engine.errors import BadInput
+from engine.figures import stats
 from engine.types import DecodeConfig, Sample
 
 SAMPLE = Sample("s", "q")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine import imported_report
 from engine.__main__ import main
+from engine.imported import report as imported_report
 from engine.records import read_bytes, sets
 from tests.records import synthetic as made
 

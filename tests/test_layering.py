@@ -34,17 +34,33 @@ FORBIDDEN = {
     "engine/batching.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/batch_run.py": {"jobs", "dataset", "demo", "cli", "benchmark", "asking", "plan"},
     "engine/asking.py": {"benchmark", "frame", "report", "cli", "store"},
-    "engine/throughput.py": {"pipeline", "jobs", "models", "media", "benchmark", "report", "pairs"},
-    "engine/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
-    "engine/headlines.py": {"audit", "pipeline", "jobs", "models", "imported_report"},
-    "engine/imported_report.py": {"pipeline", "jobs", "models", "cli"},
+    "engine/figures/throughput.py": {
+        "pipeline",
+        "jobs",
+        "models",
+        "media",
+        "benchmark",
+        "report",
+        "pairs",
+    },
+    "engine/imported/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
+    "engine/imported/headlines.py": {"audit", "pipeline", "jobs", "models", "report"},
+    "engine/imported/report.py": {"pipeline", "jobs", "models", "cli"},
     "engine/memory.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
     "engine/device.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "memory"},
     "engine/download.py": {"pipeline", "jobs", "cli", "media", "cache"},
     "engine/jobs.py": {"pipeline", "run_job", "dataset", "media", "cli"},
     "engine/store.py": {"pipeline", "jobs", "models", "media", "benchmark", "frame", "report"},
-    "engine/frame.py": {"pipeline", "jobs", "models", "media", "benchmark", "rows", "report"},
-    "engine/stats.py": {"pipeline", "jobs", "models", "media", "store", "frame", "report"},
+    "engine/figures/frame.py": {
+        "pipeline",
+        "jobs",
+        "models",
+        "media",
+        "benchmark",
+        "rows",
+        "report",
+    },
+    "engine/figures/stats.py": {"pipeline", "jobs", "models", "media", "store", "frame", "report"},
     "engine/benchmark.py": {"report", "cli", "benchmark_job", "run_job", "cluster"},
     "engine/cluster/dispatch.py": {"benchmark", "pipeline", "jobs", "models", "store", "cli"},
     "engine/cluster/worker.py": {"benchmark", "store", "cli", "report"},
@@ -89,8 +105,8 @@ def test_ui_knows_no_page(path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "others"), FORBIDDEN.items())
 def test_inside_the_engine_imports_point_downwards(name: str, others: set[str]) -> None:
-    known = {part.split(".")[1] for part in imports(ROOT / name) if part.startswith("engine.")}
-    assert not known & others
+    inside = [part.split(".") for part in imports(ROOT / name) if part.startswith("engine.")]
+    assert not {one for parts in inside for one in parts[1:3]} & others
 
 
 @pytest.mark.parametrize("path", files("engine/records", "engine/audit"), ids=str)
@@ -123,7 +139,7 @@ def test_only_the_hub_and_its_door_know_ray() -> None:
     [
         "engine",
         "engine.cluster.executor",
-        pytest.param("engine.imported_report", marks=SLOW),
+        pytest.param("engine.imported.report", marks=SLOW),
         pytest.param("engine.dataset", marks=SLOW),
         "engine.run_job",
         pytest.param("engine.benchmark_job", marks=SLOW),

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from engine.acceptance import Pair
+from engine.imported.acceptance import Pair
 from engine.painting import Spelling, align, from_text, learn, split, with_pieces
 
 VOCABULARY = {"In": 5, " the": 6, " scene": 7, ",": 8, " a": 9, " car": 10, " park": 11, "ed": 12,

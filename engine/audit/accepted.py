@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from engine.acceptance import Pair
 from engine.audit.finding import Found, share, verb
+from engine.imported.acceptance import Pair
 from engine.records import comparing
 from engine.records.types import Figure, ResultFile
 

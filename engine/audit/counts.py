@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.acceptance import Pair
 from engine.audit.accepted import row_of
 from engine.audit.finding import Found, many, name_of, share, verb
+from engine.imported.acceptance import Pair
 from engine.records import answers, comparing
 from engine.records.answers import SLICE
 from engine.records.types import BOS, Record, ResultFile

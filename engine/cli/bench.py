@@ -211,7 +211,8 @@ def _duration(seconds: float) -> str:
 
 def _tell(folder: Path, view: Progress, options: argparse.Namespace) -> None:
     """The summary: every failure's reason once, and the medians of each model."""
-    from engine import frame, report
+    from engine import report
+    from engine.figures import frame
 
     table = frame.frame([store.read(folder)])
     for live in view.models:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from engine import dataset, drafts
-from engine.acceptance import Range
 from engine.cli.common import DATASET_HELP, add_json, add_pixels, out, read_dataset, say
 from engine.draft_job import DraftJob
 from engine.drafts import LOOKUP, MAX_GAMMA, Difference, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
+from engine.imported.acceptance import Range
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig
 

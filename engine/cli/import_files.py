@@ -10,11 +10,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.acceptance import GAMMA, amount
 from engine.audit import Finding, audit
 from engine.cli.common import add_json, out, say
 from engine.errors import BadInput
-from engine.headlines import headlines
+from engine.imported.acceptance import GAMMA, amount
+from engine.imported.headlines import headlines
 from engine.records import parsing, reader, summary
 from engine.records.types import ResultFile, milliseconds
 

@@ -59,7 +59,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _imported(options: argparse.Namespace) -> int:
     """2 where a name that was typed cannot be used, or nothing of a folder can."""
-    from engine import imported_report
+    from engine.imported import report as imported_report
 
     files: list[ResultFile] = []
     wrong = False

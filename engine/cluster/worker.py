@@ -15,10 +15,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from engine import places, provenance
+from engine import provenance
 from engine.asking import Asker
 from engine.cluster import parcels
 from engine.errors import StageScopeError
+from engine.figures import places
 from engine.models import registry
 from engine.plan import Task
 

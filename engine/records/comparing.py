@@ -1,6 +1,6 @@
 """Which answers of a file can be compared id by id, and the acceptance figures of each such pair.
 
-Boundary: makes pairs of records; the arithmetic is engine.acceptance's.
+Boundary: makes pairs of records; the arithmetic is engine.imported.acceptance's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from engine.acceptance import GAMMA, Acceptance, Pair, analyse
+from engine.imported.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.painting import Painting, Spelling, from_text, learn
 from engine.records.correct import part_of
 from engine.records.types import Part, Record, ResultFile, milliseconds

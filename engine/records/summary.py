@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from engine.acceptance import GAMMA, Acceptance, Range
+from engine.imported.acceptance import GAMMA, Acceptance, Range
 from engine.records.answers import prompt_ids
 from engine.records.comparing import Stated, stated, variants
 from engine.records.correct import is_whole, part_of, stage_sum, stages_of

@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.metrics import BY_NAME
+from engine.figures.metrics import BY_NAME
+from engine.figures.speedup import Split
+from engine.figures.summary import Figure, find
 from engine.palette import STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.speedup import Split
-from engine.summary import Figure, find
 from engine.types import STAGES
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from engine import pairs, speedup
-from engine.metrics import BY_NAME
-from engine.pairs import Comparison
+from engine.figures import pairs, speedup
+from engine.figures.metrics import BY_NAME
+from engine.figures.pairs import Comparison
+from engine.figures.speedup import Split
+from engine.figures.stats import Interval
 from engine.report import charts, devices
 from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
 from engine.report.findings import Findings
-from engine.speedup import Split
-from engine.stats import Interval
 
 TOLD = ("total", "ttft", "tpot", "new_tokens")
 

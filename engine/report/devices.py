@@ -1,7 +1,8 @@
 """What a reader must know of the devices that times are of: several types, or shared ones.
 
-Boundary: wording; which device a label's results are of is engine.frame's.  Comparing devices is a
-fair question, so nothing is refused: but it is said that not the models alone are compared.
+Boundary: wording; which device a label's results are of is engine.figures.frame's.  Comparing
+devices is a fair question, so nothing is refused: but it is said that not the models alone are
+compared.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from engine import frame
+from engine.figures import frame
 
 if TYPE_CHECKING:
     import pandas as pd

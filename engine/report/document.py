@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine import summary, throughput
-from engine.agreement import AttributeScore
-from engine.frame import GROUPS, labels, measured
-from engine.metrics import BY_NAME, METRICS
+from engine.figures import summary, throughput
+from engine.figures.agreement import AttributeScore
+from engine.figures.frame import GROUPS, labels, measured
+from engine.figures.metrics import BY_NAME, METRICS
+from engine.figures.stats import Spread
+from engine.figures.summary import Figure
+from engine.figures.throughput import Throughput
 from engine.report import charts, devices
 from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
 from engine.report.comparing import comparing
 from engine.report.findings import Findings
 from engine.report.origin import flow, origin
-from engine.stats import Spread
-from engine.summary import Figure
-from engine.throughput import Throughput
 
 if TYPE_CHECKING:
     import altair as alt

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine import header
-from engine.frame import frame
+from engine.figures.frame import frame
 from engine.report import html, markdown, trace
 from engine.report.document import document, title
 from engine.report.findings import gather

@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine import agreement, lens, pairs, speedup, summary, throughput
-from engine.agreement import AttributeScore, OverlapScore
-from engine.frame import devices, frame, labels
-from engine.lens import LensName
-from engine.pairs import Comparison
+from engine.figures import agreement, lens, pairs, speedup, summary, throughput
+from engine.figures.agreement import AttributeScore, OverlapScore
+from engine.figures.frame import devices, frame, labels
+from engine.figures.lens import LensName
+from engine.figures.pairs import Comparison
+from engine.figures.speedup import Split
+from engine.figures.summary import Count, Figure
+from engine.figures.throughput import Throughput
 from engine.report.flow import Passage, passages
-from engine.speedup import Split
 from engine.store import Run
-from engine.summary import Count, Figure
-from engine.throughput import Throughput
 
 if TYPE_CHECKING:
     import pandas as pd

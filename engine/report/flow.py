@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.frame import labels
+from engine.figures.frame import labels
 from engine.store import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from engine.frame import labels
+from engine.figures.frame import labels
 from engine.plan import Plan
 from engine.report.blocks import Block, Bullets, Heading, Table, Text, size
 from engine.report.findings import UNVERIFIED, Findings

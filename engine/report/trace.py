@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.places import backend_of
+from engine.figures.places import backend_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from engine import stats
+from engine.figures import stats
 from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, RunResult, Span
 from engine.verify.verdict import Finding, Outcome

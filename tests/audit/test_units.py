@@ -150,7 +150,7 @@ def test_no_other_rule_makes_sentences_of_doubtful_times() -> None:
 @pytest.mark.parametrize("model", ["", "egpt"])
 def test_the_headlines_do_not_count_a_file_in_another_unit(model: str) -> None:
     """Not even one whose two models are wrong alike, so that their ratio looks right."""
-    from engine.headlines import headlines
+    from engine.imported.headlines import headlines
 
     (overall, *_) = headlines([read(made.flat()), read(scaled(made.flat(), 1000.0, model))])
     assert [one.doubted for one in overall.evidence] == [False, True]
@@ -159,7 +159,7 @@ def test_the_headlines_do_not_count_a_file_in_another_unit(model: str) -> None:
 
 
 def test_the_headlines_take_a_sample_once() -> None:
-    from engine.headlines import headlines
+    from engine.imported.headlines import headlines
 
     rows = made.flat()
     assert headlines([read([*rows, rows[0], rows[0]])])[0].evidence[0].samples == len(rows)

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from engine import benchmark, dataset, frame, store, summary
+from engine import benchmark, dataset, store
 from engine.cluster import executor as executors
 from engine.cluster.dispatch import MOST_DEATHS
 from engine.cluster.executor import ClusterExecutor
 from engine.cluster.options import ClusterOptions
 from engine.errors import BadInput, ClusterError, StoreError
+from engine.figures import frame, summary
 from engine.models import registry
 from engine.plan import Plan
 from engine.store import Run, task_of

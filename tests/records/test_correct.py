@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from engine.imported.waterfall import waterfall
 from engine.records import summary
 from engine.records.rows import rows
 from engine.records.types import ResultFile
-from engine.waterfall import waterfall
 from tests.records import synthetic as made
 from tests.records.synthetic import read
 

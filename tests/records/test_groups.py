@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.audit import audit
-from engine.headlines import headlines
+from engine.imported.headlines import headlines
 from engine.records import ResultFile, comparing, read_bytes, summary
 from engine.records import read as read_paths
 from engine.records.rows import rows

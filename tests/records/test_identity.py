@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.audit import Finding, audit
-from engine.headlines import headlines
+from engine.imported.headlines import headlines
 from engine.records.identity import foreign, speaks_of_eventgpt
 from tests.records import synthetic as made
 from tests.records.synthetic import read

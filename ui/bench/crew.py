@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine import frame, store
+from engine import store
 from engine.errors import StoreError
+from engine.figures import frame
 from engine.progress import Progress, WorkerView
 from ui import cards
 from ui.bench import kept

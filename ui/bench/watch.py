@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from engine import throughput
 from engine.benchmark_job import CHECKING, LEAVING, BenchmarkView
-from engine.metrics import BY_NAME
+from engine.figures import throughput
+from engine.figures.metrics import BY_NAME
 from engine.progress import RATED, Live, Progress
 from engine.types import STAGES
 from ui import cards

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.lens import LENSES
+from engine.figures.lens import LENSES
+from engine.figures.summary import find
 from engine.records import ResultFile, stages
 from engine.records.stages import Bar
 from engine.report.blocks import Table, number
-from engine.summary import find
 from engine.types import STAGES
 from ui import bars, cards
 from ui.imported import files

@@ -12,9 +12,9 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.acceptance import Acceptance, Range
-from engine.headlines import Headline
-from engine.waterfall import Waterfall
+from engine.imported.acceptance import Acceptance, Range
+from engine.imported.headlines import Headline
+from engine.imported.waterfall import Waterfall
 from ui.text import ms
 from ui.theme import PARTS, STAGE_COLOURS
 

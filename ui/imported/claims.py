@@ -1,14 +1,14 @@
 """The three claims of the benchmark's design documents, each beside what the files say.
 
-Boundary: engine.headlines in, charts and tables out.
+Boundary: engine.imported.headlines in, charts and tables out.
 """
 
 from __future__ import annotations
 
 import streamlit as st
 
-from engine.confounds import PER_TOKEN
-from engine.headlines import Evidence, Headline
+from engine.imported.confounds import PER_TOKEN
+from engine.imported.headlines import Evidence, Headline
 from engine.report.blocks import Table
 from ui import cards
 from ui.imported import charts, opened

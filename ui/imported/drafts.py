@@ -1,14 +1,15 @@
 """One file: would one model's answers do as drafts for the other's?
 
-Boundary: engine.acceptance's figures and paintings on the page; the draft length is the visitor's.
+Boundary: engine.imported.acceptance's figures and paintings on the page; the draft length is the
+visitor's.
 """
 
 from __future__ import annotations
 
 import streamlit as st
 
-from engine.acceptance import GAMMA, Acceptance, Range
-from engine.denominators import both_denominators
+from engine.imported.acceptance import GAMMA, Acceptance, Range
+from engine.imported.denominators import both_denominators
 from engine.painting import Painting
 from engine.records import Record, ResultFile, comparing
 from engine.report.blocks import Table, number

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.acceptance import amount
-from engine.reaches import WHOLE
+from engine.imported.acceptance import amount
+from engine.imported.reaches import WHOLE
+from engine.imported.waterfall import Waterfall, waterfall
 from engine.records import ResultFile, milliseconds, stages, summary
 from engine.records.summary import Average, ModelSummary
 from engine.report.blocks import Table, number
-from engine.waterfall import Waterfall, waterfall
 from ui import bars, cards
 from ui.imported import charts, files, records
 from ui.imported.opened import Audited, Opened

@@ -5,8 +5,8 @@ Boundary: a table and sentences; the findings themselves are findings.py's.
 
 from __future__ import annotations
 
-from engine.acceptance import amount
 from engine.audit import SEVERITIES
+from engine.imported.acceptance import amount
 from engine.records import ResultFile
 from engine.records.identity import disputed
 from engine.records.identity import shown as identity_name

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 import streamlit as st
 
 from engine.audit import Finding, audit
-from engine.headlines import Headline, headlines
+from engine.imported.headlines import Headline, headlines
 from engine.records import ResultFile
 from ui.imported.sources import Source, Stamp, VisitSource
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import streamlit as st
 
-from engine import imported_report
+from engine.imported import report as imported_report
 from ui import cards
 from ui.imported.opened import Opened
 from ui.imported.sources import SetSource

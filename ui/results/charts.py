@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.metrics import Metric
+from engine.figures.metrics import Metric
 from engine.report.charts import in_lines
 from engine.types import STAGES
 from ui.bars import names, room

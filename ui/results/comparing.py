@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import streamlit as st
 
-from engine import speedup, throughput
-from engine.lens import LensName
-from engine.metrics import BY_NAME, PAIRED
-from engine.pairs import Comparison
+from engine.figures import speedup, throughput
+from engine.figures.lens import LensName
+from engine.figures.metrics import BY_NAME, PAIRED
+from engine.figures.pairs import Comparison
 from engine.report import charts as report_charts
 from engine.report import devices, document
 from engine.report.comparing import TOLD, paired_table, sentence, split_table, split_words

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine import agreement, frame, lens, metrics, pairs, ranking, speedup, summary
-from engine.agreement import AttributeScore, OverlapScore
-from engine.lens import Lens, LensName
-from engine.metrics import BY_NAME
-from engine.pairs import Comparison
+from engine.figures import agreement, frame, lens, metrics, pairs, ranking, speedup, summary
+from engine.figures.agreement import AttributeScore, OverlapScore
+from engine.figures.lens import Lens, LensName
+from engine.figures.metrics import BY_NAME
+from engine.figures.pairs import Comparison
+from engine.figures.speedup import Split
+from engine.figures.summary import Figure
 from engine.report.findings import Findings, outline
 from engine.report.flow import Passage, passages
-from engine.speedup import Split
 from engine.store import Run
-from engine.summary import Figure
 from ui.results.sources import Rows, Source, Stamp
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ SOURCES, TABLES, COMPUTED = 6, 4, 64  # kept at a time, over all sessions
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """What is looked at.  `table` is engine.frame's; its column "number" is a place in `parts`."""
+    """What is looked at.  `table` is a frame's; its column "number" is a place in `parts`."""
 
     key: Key
     sources: tuple[Source, ...]

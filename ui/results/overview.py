@@ -9,13 +9,13 @@ from typing import cast
 
 import streamlit as st
 
-from engine import throughput
-from engine.lens import LENSES, LensName
-from engine.metrics import BY_NAME, METRICS
+from engine.figures import throughput
+from engine.figures.lens import LENSES, LensName
+from engine.figures.metrics import BY_NAME, METRICS
+from engine.figures.summary import Figure
 from engine.report import document
 from engine.report.blocks import Table, number
 from engine.report.findings import UNVERIFIED, Findings
-from engine.summary import Figure
 from engine.types import STAGES
 from ui import bars, cards
 from ui.results import blocks, charts, opened

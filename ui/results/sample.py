@@ -14,8 +14,8 @@ from typing import Any
 
 import streamlit as st
 
-from engine import overlap
 from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.figures import overlap
 from engine.marks import MAX_NOTE_CHARS, Mark, Thumb
 from engine.models import registry
 from engine.plan import Task

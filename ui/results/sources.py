@@ -66,7 +66,7 @@ class Source(Listed, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A source's rows, read once: a table of engine.frame.one's columns, and its run if it is one.
+    """A source's rows, read once: a table of frame.one()'s columns, and its run if it is one.
 
     Shared by all sessions: nobody may change it.
     """
@@ -124,7 +124,7 @@ class RunSource:
         return stamp_of(self.info.folder)
 
     def read(self) -> Rows:
-        from engine import frame
+        from engine.figures import frame
 
         run = store.read(self.info.folder)
         return Rows(frame.one(run), run, run.problems)

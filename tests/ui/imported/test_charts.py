@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from engine.headlines import headlines
+from engine.imported.headlines import headlines
+from engine.imported.waterfall import Part, Waterfall, waterfall
 from engine.records import comparing
-from engine.waterfall import Part, Waterfall, waterfall
 from tests.records import synthetic as made
 from tests.records.synthetic import read
 from ui.imported import charts

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 
-from engine.metrics import BY_NAME
+from engine.figures.metrics import BY_NAME
 from engine.report.charts import svg
 from engine.types import STAGES
 from tests.ui.test_bars import LONG

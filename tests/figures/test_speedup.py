@@ -1,0 +1,126 @@
+"""The split of a speed-up: exact by hand, exact by chance, and no order in it."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.figures import speedup
+from engine.figures.frame import frame
+from engine.figures.speedup import FACTORS, PER_TOKEN, TOKENS, split_of
+from tests import fabricate
+
+
+def parts(found: speedup.Split) -> dict[str, speedup.Part]:
+    return {part.name: part for part in found.parts}
+
+
+def test_one_factor_that_differs_is_the_whole() -> None:
+    same = (1.0, 2.0, 3.0, 4.0, 10.0, 1.0, 0.5)
+    slow = (*same[:5], 3.0, 0.5)
+    found = split_of("a", "b", 1, same, slow)
+    assert found.ratio == pytest.approx(40.5 / 20.5)
+    by_name = parts(found)
+    assert by_name[PER_TOKEN].factor == pytest.approx(found.ratio)
+    assert by_name[PER_TOKEN].ms == pytest.approx(20.0) and by_name[PER_TOKEN].ratio == 3.0
+    others = [part for part in found.parts if part.name != PER_TOKEN]
+    assert all(part.factor == 1.0 and part.ms == 0.0 for part in others)
+
+
+def test_two_factors_by_hand() -> None:
+    """Tokens 10 -> 20 and 1 -> 3 ms each, nothing else: in ms (10 + 30)/2 and (20 + 40)/2."""
+    found = split_of("a", "b", 1, (0, 0, 0, 0, 10, 1, 0), (0, 0, 0, 0, 20, 3, 0))
+    by_name = parts(found)
+    assert found.ratio == 6.0
+    assert (by_name[TOKENS].ms, by_name[PER_TOKEN].ms) == pytest.approx((20.0, 30.0))
+    assert (by_name[TOKENS].factor, by_name[PER_TOKEN].factor) == pytest.approx((2.0, 3.0))
+
+
+def test_sums_are_split_by_their_differences() -> None:
+    found = split_of("a", "b", 1, (1, 1, 1, 1, 0, 0, 0), (5, 3, 1, 0.5, 0, 0, 0))
+    assert [part.ms for part in found.parts] == pytest.approx([4, 2, 0, -0.5, 0, 0, 0])
+
+
+def test_any_split_adds_and_multiplies_up_exactly() -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(50):
+        first, second = generator.uniform(0.01, 50, (2, 7)).tolist()
+        found = split_of("a", "b", 1, first, second)
+        assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
+        assert sum(part.ms for part in found.parts) == pytest.approx(found.b_ms - found.a_ms)
+        turned = split_of("b", "a", 1, second, first)
+        assert [1 / p.factor for p in turned.parts] == pytest.approx(
+            [p.factor for p in found.parts]
+        )
+
+
+def test_it_is_the_mean_over_all_orders() -> None:
+    first, second = [2.0, 3.0, 5.0], [7.0, 1.0, 4.0]
+
+    def value(x: list[float]) -> float:
+        return x[0] * x[1] + x[2]
+
+    wanted = [0.0] * 3
+    for order in permutations(range(3)):
+        now = list(first)
+        for player in order:
+            before = value(now)
+            now[player] = second[player]
+            wanted[player] += (value(now) - before) / 6
+    assert speedup.shapley(first, second, value) == pytest.approx(wanted)
+
+
+def test_recorded_means_give_the_known_story() -> None:
+    """Means published for 200 samples: total 3.2x, load 30.6x, tokens 2.13x, per token 1.17x."""
+    ours = (26.1, 19.6, 0.0, 0.0, 48.19, 1013.7 / 48.19, 0.5)
+    theirs = (798.6, 69.7, 0.0, 0.0, 102.57, 2528.0 / 102.57, 2.4)
+    found = split_of("EventGPT", "Video-LLaVA", 200, ours, theirs)
+    by_name = parts(found)
+    assert found.ratio == pytest.approx(3.21, abs=0.01)
+    assert by_name["loading"].ratio == pytest.approx(30.6, abs=0.1)
+    assert by_name[TOKENS].ratio == pytest.approx(2.13, abs=0.01)
+    assert by_name[PER_TOKEN].ratio == pytest.approx(1.17, abs=0.01)
+    told = speedup.sentence(found)
+    assert "EventGPT is 3.21x as fast as Video-LLaVA" in told and "loading 30.60x faster" in told
+    assert "time per token 1.17x faster" in told and "less" in told
+    turned = speedup.sentence(split_of("Video-LLaVA", "EventGPT", 200, theirs, ours))
+    assert (
+        "EventGPT is 3.21x as fast as Video-LLaVA" in turned and "loading 30.60x faster" in turned
+    )
+
+
+def test_a_table_is_split_to_its_own_means(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", fabricate.pair(10))])
+    found = speedup.split(table, "ev", "vl")
+    assert found is not None and found.n == 10
+    totals = table.groupby("label")["total_ms"].mean()
+    assert found.a_ms == pytest.approx(totals["ev"]) and found.b_ms == pytest.approx(totals["vl"])
+    assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
+    assert [part.name for part in found.parts] == list(FACTORS)
+    assert parts(found)[TOKENS].a == parts(found)[TOKENS].b == 6.0
+
+
+def test_different_lengths_are_the_tokens_part(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", f"s{i}", gaps=[2.0] * (4 + i)) for i in range(3)]
+    rows += [fabricate.row("vl", f"s{i}", gaps=[2.0] * (14 + i)) for i in range(3)]
+    found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert found is not None
+    assert parts(found)[TOKENS].ms == pytest.approx(20.0)
+    assert parts(found)[TOKENS].factor == pytest.approx(found.ratio)
+
+
+def test_cached_results_have_no_split(tmp_path: Path) -> None:
+    rows = [fabricate.row(model, cached_ms=10.0) for model in ("ev", "vl")]
+    assert speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl") is None
+    with pytest.raises(ValueError, match="positive"):
+        split_of("a", "b", 1, (0,) * 7, (1,) * 7)
+
+
+def test_single_tokens_have_no_time_per_token(tmp_path: Path) -> None:
+    rows = [fabricate.row(model, gaps=[]) for model in ("ev", "vl")]
+    found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert found is not None and parts(found)[PER_TOKEN].ratio is None and found.ratio == 1.0
