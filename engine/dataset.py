@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,22 @@ def find(dataset: Dataset, wanted: str) -> Sample:
     raise DatasetError(
         f"Sample {quoted(wanted)} is not in {dataset.root}: did you mean {near[0]!r}?"
     )
+
+
+def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
+    """The id that each line means, empty lines left out; DatasetError counts those in vain."""
+    known = {sample.id for sample in dataset.samples}
+    ids, absent = list[str](), list[DatasetError]()
+    for name in filter(None, map(str.strip, lines)):
+        try:
+            ids.append(name if name in known else find(dataset, name).id)
+        except DatasetError as error:
+            absent.append(error)
+    if absent:
+        more = len(absent) - 1
+        lines = f"{more:,} more {'line is' if more == 1 else 'lines are'}"
+        raise DatasetError(f"{absent[0]}{f' ({lines} not found either)' if more else ''}")
+    return ids
 
 
 def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:

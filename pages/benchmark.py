@@ -21,6 +21,7 @@ from ui import cards, front, links, runs
 from ui.bench import crew, kept, watch, where
 from ui.bench.choice import Choice, choose, words
 from ui.following import Followed
+from ui.knobs import run_and_cancel
 from ui.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
@@ -43,14 +44,8 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
     """Start and Cancel, and the other runs of this server."""
     live = shown is not None and not shown.ended
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button(
-            "Start",
-            type="primary",
-            key="benchmark_start",
-            shortcut="Ctrl+Enter",
-            disabled=live or choice.plan is None,
-        )
-        st.button("Cancel", key="benchmark_cancel", on_click=RUN.cancel, disabled=not live)
+        start = ("Start", "benchmark_start")
+        pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, RUN.cancel)
         if shown is not None and shown.state in ("cancelled", "failed") and shown.folder:
             st.button(
                 "Resume",

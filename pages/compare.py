@@ -18,7 +18,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunRequest, Sample
 from ui import board, cards, drafting, front, links, runs
-from ui.knobs import Knobs, knobs
+from ui.knobs import Knobs, knobs, run_and_cancel
 from ui.picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
@@ -112,14 +112,7 @@ def buttons(choice: Choice) -> None:
     live = any(not view.ended for view in runs.views())
     ready = choice.sample is not None and bool(choice.models)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button(
-            "Run",
-            type="primary",
-            key="compare_run",
-            shortcut="Ctrl+Enter",
-            disabled=live or not ready,
-        )
-        st.button("Cancel", key="compare_cancel", on_click=runs.cancel, disabled=not live)
+        pressed = run_and_cancel("compare", ("Run", "compare_run"), live, ready, runs.cancel)
         st.toggle(
             "Show the known answer",
             key="compare_truth",

@@ -16,6 +16,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.verify_job import VerifyJob, VerifyView
 from ui import cards, front, links, runs
+from ui.knobs import run_and_cancel
 from ui.text import count, escape
 from ui.verify import job, kept, report
 from ui.verify.board import Board
@@ -35,14 +36,8 @@ def buttons(choice: Choice, shown: VerifyJob | None) -> None:
     live = shown is not None and not shown.ended
     other = job.running()
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button(
-            "Verify",
-            type="primary",
-            key="verify_run",
-            shortcut="Ctrl+Enter",
-            disabled=live or not choice.ready,
-        )
-        st.button("Cancel", key="verify_cancel", on_click=job.cancel, disabled=not live)
+        run = ("Verify", "verify_run")
+        pressed = run_and_cancel("verify", run, live, choice.ready, job.cancel)
         if other is not None and other is not shown:
             st.button("Show the one running", key="verify_other", on_click=job.show, args=(other,))
     if pressed:

@@ -365,6 +365,19 @@ def test_finding_a_sample(tmp_path: Path) -> None:
             dataset.find(found, wanted)
 
 
+def test_finding_what_lines_name(tmp_path: Path) -> None:
+    found = read(tmp_path, [{"id": "aaaa-1111"}, {"id": "bbbb-2222"}])
+    assert dataset.find_all(found, [" bbbb-2222 ", "", "aaaa-1", "bbbb-"]) == [
+        "bbbb-2222",
+        "aaaa-1111",
+        "bbbb-2222",
+    ]
+    with pytest.raises(DatasetError, match=r"'cccc'.*\?$"):
+        dataset.find_all(found, ["cccc", "aaaa-1111"])
+    with pytest.raises(DatasetError, match=r"'cccc'.*\(2 more lines are not found either\)$"):
+        dataset.find_all(found, ["cccc", "dddd", "eeee"])
+
+
 def test_own_files(tmp_path: Path) -> None:
     clip, raw = tmp_path / "0", tmp_path / "1"
     sample = dataset.own([("trip.MP4", clip), ("rec.npy", raw)])

@@ -6,7 +6,7 @@ several pages have alike takes the page's name, with which its keys begin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -161,6 +161,17 @@ def either(label: str, words: Mapping[Value, str], key: str, help_text: str | No
         help=help_text,
     )
     return chosen
+
+
+def run_and_cancel(
+    page: str, run: tuple[str, str], live: bool, ready: bool, cancel: Callable[[], None]
+) -> bool:
+    """The two buttons of a page, its `run` button by label and key; whether that was pressed."""
+    label, key = run
+    disabled = live or not ready
+    pressed = st.button(label, type="primary", key=key, shortcut="Ctrl+Enter", disabled=disabled)
+    st.button("Cancel", key=f"{page}_cancel", on_click=cancel, disabled=not live)
+    return pressed
 
 
 def pipeline_box(page: str) -> DeltaGenerator:

@@ -26,7 +26,7 @@ from engine.cli.common import (
     read_dataset,
     say,
 )
-from engine.errors import BadInput, DatasetError
+from engine.errors import BadInput
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
 from engine.types import FRAME_RULES, DecodeConfig
@@ -145,19 +145,10 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
 
 def _listed(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
     try:
-        wanted = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
+        wanted = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"The ids in {file} cannot be read ({error}): correct the file.") from error
-    wanted = [line for line in wanted if line]
-    ids, absent = list[str](), list[DatasetError]()
-    for name in wanted:
-        try:
-            ids.append(dataset.find(found, name).id)
-        except DatasetError as error:
-            absent.append(error)
-    if absent:
-        more = f" ({len(absent) - 1:,} more ids are not there either)" if len(absent) > 1 else ""
-        raise BadInput(f"{absent[0]}{more}")
+    ids = dataset.find_all(found, wanted)
     if not ids:
         raise BadInput(f"{file} names no sample: put one id on each line.")
     if repeated := len(ids) - len(set(ids)):

@@ -115,7 +115,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id-0\nnothing-like-it\nnor-this\n", "(1 more ids are not there either)"),
+        ("id-0\nnothing-like-it\nnor-this\n", "(1 more line is not found either)"),
         ("\n\n", "names no sample"),
         ("id-9\n", "did you mean"),
     ],

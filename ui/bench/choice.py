@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import streamlit as st
 
 from engine import dataset
 from engine.cluster.options import ClusterOptions
 from engine.dataset import Dataset
-from engine.errors import BadInput, DatasetError
+from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
@@ -135,7 +134,8 @@ def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
     label = f"Samples (of {len(held):,})" if found else "Samples"
     which = either(label, WHICH, "benchmark_which")
     if which == "ids":
-        return partial(_named, found, _typed())
+        lines = _typed()
+        return lambda: tuple(dict.fromkeys(dataset.find_all(found, lines))) if found else ()
     if which == "first" and found is not None:  # a link's number outlives the making of the scenes
         held = held[: _first(max(1, len(held)))]
     ids = tuple(sample.id for sample in held)
@@ -157,29 +157,14 @@ def _first(most: int) -> int:
 
 
 def _typed() -> list[str]:
+    """A line per sample."""
     text = st.text_area(
         "Ids, one on each line",
         key="benchmark_ids",
         bind="query-params",
         help="Whole ids, their beginnings, or clips as sequence/number.",
     )
-    return [line.strip() for line in (text or "").splitlines() if line.strip()]
-
-
-def _named(found: Dataset | None, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The ids that such lines mean."""
-    if found is None:
-        return ()
-    ids, absent = list[str](), list[DatasetError]()
-    for name in wanted:
-        try:
-            ids.append(dataset.find(found, name).id)
-        except DatasetError as error:
-            absent.append(error)
-    if absent:
-        more = f" ({count(len(absent) - 1, 'more line')} fail likewise)" if absent[1:] else ""
-        raise BadInput(f"{absent[0]}{more}")
-    return tuple(dict.fromkeys(ids))
+    return (text or "").splitlines()
 
 
 def _prompt() -> str | None:
