@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MEANING = "a difference in time speaks of model and device together, not of the models alone"
 SHARED = {
-    "device": "Shared device: another worker of the run was at work on it at the same time.",
+    "device": "Shared device: another worker of the run had it at the same time.",
     "cores": "Shared cores: the workers of a machine had more threads than it has cores.",
 }
 NOT_ALONE = "Such times are not those of a device by itself."
