@@ -10,6 +10,7 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -78,4 +79,6 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    # Whoever ends it politely gets what Ctrl-C gets: a sentence, and everything stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main())

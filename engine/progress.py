@@ -19,6 +19,7 @@ from engine.types import STAGES
 
 WINDOW = 200
 FAILURES = 50
+LEAST_S = 0.1  # workers' first results may come at once: a rate of less is one of chance
 RATED = 50  # the rate is that of so many last results: loading a model does not linger in it
 _BATCH = ("batch", "batch_ms", "batch_tokens_per_s", "batch_samples_per_s")
 _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
@@ -241,9 +242,10 @@ class Tracker:
     def _rate(self) -> float | None:
         if self._start is None or not self._here:
             return None
-        if len(self._ends) > 1 and self._ends[-1][0] > self._ends[0][0]:
+        span_s = self._ends[-1][0] - self._ends[0][0] if self._ends else 0.0
+        if span_s >= LEAST_S or (len(self._ends) == RATED and span_s > 0):
             counted = sum(number for _, number in list(self._ends)[1:])
-            return counted / (self._ends[-1][0] - self._ends[0][0])
+            return counted / span_s
         worked = self._worked()
         return self._here / worked if worked > 0 else None
 

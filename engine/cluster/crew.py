@@ -13,6 +13,8 @@ from typing import Any
 
 from engine.progress import RATED, WorkerView
 
+WAITING, ASIDE = "waiting", "can load no model"
+IDLE = (WAITING, ASIDE)
 KEPT = 100  # workers that have ended and are still listed
 
 
@@ -30,6 +32,7 @@ class Member:
     state: str = "waiting for its device"
     since: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
+    aside_at: float | None = None  # since when it can do nothing, though it is there
     done: int = 0
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=RATED))
 
@@ -43,7 +46,8 @@ class Member:
 
     def was_there(self, since: float) -> bool:
         """Whether its process was there at some moment since then."""
-        return bool(self.machine) and (self.ended_at is None or self.ended_at >= since)
+        over = self.ended_at if self.aside_at is None else self.aside_at
+        return bool(self.machine) and (over is None or over >= since)
 
 
 class Crew:
@@ -82,6 +86,11 @@ class Crew:
     def end(self, worker: str, why: str) -> None:
         member = self._members[worker]
         member.ended_at, member.state = time.monotonic(), f"ended: {why}"
+
+    def set_aside(self, worker: str) -> None:
+        """It can load no model: it is there, and has no use for its device."""
+        member = self._members[worker]
+        member.aside_at, member.state = time.monotonic(), ASIDE
 
     def release(self) -> None:
         """The sitting has ended, and with it those that were still there."""
@@ -132,7 +141,8 @@ class Crew:
         """How many there are, by what they do; those that have ended are not counted."""
         waiting, starting = len(self.waiting()), self.starting()
         counts = {
-            "at work": sum(one.at_work for one in self),
+            "at work": sum(one.at_work and one.state not in IDLE for one in self),
+            "idle": sum(one.at_work and one.state in IDLE for one in self),
             "starting": starting - waiting,
             "waiting for a device": waiting,
         }

@@ -1,4 +1,5 @@
-"""Which worker gets which task: by model, then by sequence, with a bounded number in flight.
+"""Which worker gets which task: by model, by pass over the samples, then by sequence, and a bounded
+number at a time.
 
 Clips of a sequence overlap in time, so a sequence stays with the worker that began it, whose caches
 hold its files; towards the end of a model, idle workers help with the longest queue.  A worker that
@@ -38,7 +39,7 @@ class _Hand:
     model: str = ""
     loading: str = ""
     warm_up: deque[Task] = field(default_factory=deque)
-    sequence: str = ""
+    passage: str = ""  # a sequence in one pass over the samples
     given: deque[Task] = field(default_factory=deque)
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -64,9 +65,9 @@ class Dispatcher:
         sequence_of: Callable[[str], str],
         warm_ups: Callable[[str, set[str]], Iterable[Task]],
     ) -> None:
-        self._left = list(models)  # not begun
+        self._models, self._left = frozenset(models), list(models)  # `left`: not begun
         self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
-        self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> sequence -> tasks
+        self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> passage -> tasks
         self._hands: dict[str, _Hand] = {}
         self._lacks: dict[str, set[str]] = {}  # node -> samples that are not there
         self._why: dict[str, str] = {}  # model or sample -> the last reason against it
@@ -104,7 +105,7 @@ class Dispatcher:
 
     def loaded(self, worker: str) -> None:
         if (hand := self._hands.get(worker)) is not None:
-            hand.model, hand.loading, hand.sequence = hand.loading, "", ""
+            hand.model, hand.loading, hand.passage = hand.loading, "", ""
             self._loaded.add(hand.model)
             hand.warm_up = deque(self._warm_ups(hand.model, self._lacks[hand.node]))
 
@@ -113,6 +114,11 @@ class Dispatcher:
         self._why[model] = reason
         if (hand := self._hands.get(worker)) is not None:
             hand.refused[model], hand.loading, hand.model = reason, "", ""
+
+    def useless(self, worker: str) -> bool:
+        """Whether it has refused every model there is."""
+        hand = self._hands.get(worker)
+        return hand is not None and self._models <= hand.refused.keys()
 
     def done(self, worker: str, task: Task) -> None:
         if (hand := self._hands.get(worker)) is not None and task in hand.given:
@@ -189,15 +195,15 @@ class Dispatcher:
         if hand.warm_up:
             return hand.warm_up.popleft()
         queues, lacks = self._queues[hand.model], self._lacks[hand.node]
-        if (task := _pop(queues, hand.sequence, lacks)) is not None:
+        if (task := _pop(queues, hand.passage, lacks)) is not None:
             return task
-        taken = {one.sequence for one in self._hands.values() if one.model == hand.model}
-        for sequence in queues:
-            if sequence not in taken and (task := _pop(queues, sequence, lacks)) is not None:
-                hand.sequence = sequence
+        taken = {one.passage for one in self._hands.values() if one.model == hand.model}
+        for passage in queues:
+            if passage not in taken and (task := _pop(queues, passage, lacks)) is not None:
+                hand.passage = passage
                 return task
-        for sequence in sorted(queues, key=lambda name: -len(queues[name])):
-            if (task := _pop(queues, sequence, lacks, last=True)) is not None:
+        for passage in sorted(queues, key=lambda name: -len(queues[name])):
+            if (task := _pop(queues, passage, lacks, last=True)) is not None:
                 return task
         return None
 
@@ -222,25 +228,29 @@ class Dispatcher:
         if model not in self._queues:
             queues: dict[str, deque[Task]] = {}
             for task in self._tasks_of(model):
-                queues.setdefault(self._sequence_of(task.sample), deque()).append(task)
+                queues.setdefault(self._passage(task), deque()).append(task)
             self._queues[model] = queues
             self._left = [name for name in self._left if name != model]
         return self._queues[model]
 
     def _put_back(self, task: Task) -> None:
         """In front of its sequence, and that in front of all where it was used up."""
-        sequence, queues = self._sequence_of(task.sample), self._queue(task.model)
-        if sequence in queues:
-            queues[sequence].appendleft(task)
+        passage, queues = self._passage(task), self._queue(task.model)
+        if passage in queues:
+            queues[passage].appendleft(task)
         else:
-            self._queues[task.model] = {sequence: deque([task]), **queues}
+            self._queues[task.model] = {passage: deque([task]), **queues}
+
+    def _passage(self, task: Task) -> str:
+        """One sequence in one pass over the samples."""
+        return f"{task.repeat}/{self._sequence_of(task.sample)}"
 
 
 def _pop(
-    queues: dict[str, deque[Task]], sequence: str, lacks: set[str], last: bool = False
+    queues: dict[str, deque[Task]], passage: str, lacks: set[str], last: bool = False
 ) -> Task | None:
-    """The first (or last) task of a sequence whose sample is there; empty queues are dropped."""
-    queue = queues.get(sequence)
+    """The first (or last) task of a passage whose sample is there; empty queues are dropped."""
+    queue = queues.get(passage)
     if not queue:
         return None
     places = range(len(queue) - 1, -1, -1) if last else range(len(queue))
@@ -250,5 +260,5 @@ def _pop(
     task = queue[place]
     del queue[place]
     if not queue:
-        del queues[sequence]
+        del queues[passage]
     return task

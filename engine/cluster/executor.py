@@ -14,7 +14,7 @@ from typing import Any
 from engine.benchmark import Sitting
 from engine.cluster import parcels
 from engine.cluster.agenda import Agenda
-from engine.cluster.crew import Crew
+from engine.cluster.crew import WAITING, Crew
 from engine.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, Stuck
 from engine.cluster.inspection import Finding, Inspector
 from engine.cluster.link import Event, Link, Pool
@@ -142,13 +142,15 @@ class _Work:
     def _begun(self, worker: str, about: dict[str, Any]) -> None:
         """A worker has told what it is; the first one of a node also what the node holds."""
         member = self.crew[worker]
-        member.device, member.state = about["device"], "waiting"
+        member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
         if "holds" in about:
             self.judged[member.node] = self.inspector.look(name, about["holds"], self.versions)
         finding = self.judged[member.node]
         if reason := finding.refused or finding.useless:
             self.last_reason = reason
+            if finding.useless:
+                self.sitting.note("elsewhere", f"{reason[:1].upper()}{reason[1:]}.")
             self.pool.send("refuse", node=member.node, reason=reason)
             return
         self.pool.send("accept", node=member.node)
@@ -158,11 +160,13 @@ class _Work:
         if "holds" in about:
             self._say_what_lacks(name, finding)
         for model, reason in finding.unloadable.items():
-            self.tasks.refused(worker, model, f"{name}: {reason}")
+            self._refused(worker, model, f"{name}: {reason}")
 
     def _say_what_lacks(self, name: str, finding: Finding) -> None:
         if finding.lacks:
-            text = f"{name} lacks files of {len(finding.lacks):,} samples, which run elsewhere."
+            lacking = len(finding.lacks)
+            many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
+            text = f"{name} lacks files of {many} elsewhere."
             self.sitting.note("elsewhere", text)
         for reason in finding.unloadable.values():
             self.sitting.note("elsewhere", f"{name}: {reason}")
@@ -187,16 +191,22 @@ class _Work:
             member.state = f"{order.model} is loaded"
             return
         reason = f"Node {member.node}: {error}"
-        self.tasks.refused(order.worker, order.model, reason)
-        member.state = "waiting"
+        member.state = WAITING
+        self._refused(order.worker, order.model, reason)
         self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
+
+    def _refused(self, worker: str, model: str, reason: str) -> None:
+        """One that can load none of the models has nothing to share a device for."""
+        self.tasks.refused(worker, model, reason)
+        if self.tasks.useless(worker):
+            self.crew.set_aside(worker)
 
     def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
         where = self.crew.where(worker, time.monotonic() - value["busy_s"])
         self.sitting.keep([task], [value["row"]], self.lent.pop(task, 0.0), where)
         if not self.tasks.in_flight(worker):
-            self.crew[worker].state = "waiting"
+            self.crew[worker].state = WAITING
         if task.phase == "measured":
             self.crew.count(worker)
         self._drop_given_up()
@@ -213,7 +223,8 @@ class _Work:
         self.calls = {n: one for n, one in self.calls.items() if one.worker != worker}
         many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
         text = f"Worker {worker} has ended: {reason}; {many}."
-        self.sitting.note("worker ended", text, worker=worker, tasks=[t.sample for t in again])
+        given = [task._asdict() for task in again]
+        self.sitting.note("worker ended", text, worker=worker, tasks=given)
         for task in fatal:
             self.agenda.fail(
                 task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}"
@@ -291,6 +302,7 @@ class _Work:
                 self.told_waiting.add(member.node)
                 text = (
                     f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
-                    f"({member.address}): other work may hold it. It goes on waiting."
+                    f"({member.address}): other work may hold it, or the node is lost. It goes on "
+                    "waiting."
                 )
                 self.sitting.note("waiting", text, node=member.node)

@@ -243,6 +243,8 @@ class Hub:
 
         if actor.slot.node not in {_short(node) for node in _nodes()}:
             return f"node {actor.slot.node} has left the cluster"
+        if isinstance(error, ray.exceptions.ActorUnavailableError):
+            return f"its process on node {actor.slot.node} cannot be reached"
         if isinstance(error, ray.exceptions.RayActorError):
             return f"its process on node {actor.slot.node} has ended ({sentence(error)})"
         return sentence(error)

@@ -32,7 +32,7 @@ def comparing(found: Findings) -> Iterator[Block]:
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    if told := devices.couple(found.devices, a, b):
+    if told := devices.couple(found.table, a, b):
         yield Text(told)
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
     yield paired_table(a, b, some)

@@ -19,6 +19,7 @@ from engine.figures.pairs import Comparison
 from engine.figures.speedup import Split
 from engine.figures.summary import Count, Figure
 from engine.figures.throughput import Throughput
+from engine.report.devices import only_shared, places
 from engine.report.flow import Passage, passages
 from engine.store import Run
 
@@ -66,7 +67,8 @@ def gather(runs: Sequence[Run]) -> Findings:
     """Everything, over all results of the runs."""
     found = outline(runs, frame(runs))
     table = found.table
-    couples = list(combinations(labels(table), 2))
+    known = places(table)
+    couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
     return replace(

@@ -18,19 +18,21 @@ from engine.store import Run
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 5  # reasons why something ran elsewhere
+ON_RAY = "each worker model after model; workers may be at different models at the same time"
 _EVENTS = {
     "resumed": "It was interrupted and resumed {n} times.",
     "paused": "The device was lent to other work {n} times; the next results are kept apart.",
     "halved": "Batches did not fit in memory and were halved {n} times.",
     "torn": "Lines that could not be read were left out {n} times.",
-    "worker ended": "{n} workers ended; what they had not answered ran elsewhere.",
+    "worker ended": "{n} workers ended at work; what they had not answered ran elsewhere.",
 }
 _ONCE = {
     "resumed": "It was interrupted and resumed once.",
     "paused": "The device was lent to other work once; the next result is kept apart.",
     "halved": "A batch did not fit in memory and was halved.",
     "torn": "Lines that could not be read were left out once.",
-    "worker ended": "A worker ended; what it had not answered ran elsewhere.",
+    "worker ended": "A worker ended at work; what it had not answered ran elsewhere.",
 }
 _LOOPBACK = ("127.0.0.1", "::1")
 _CACHE = {
@@ -44,7 +46,8 @@ def origin(found: Findings) -> Iterator[Block]:
     """What ran, on what, with what."""
     for number, run in enumerate(found.runs):
         yield Heading(2, f"Run {run.id}")
-        rows = (*_plan_rows(run), *_ran(found.table[found.table["number"] == number]))
+        some = found.table[found.table["number"] == number]
+        rows = (*_plan_rows(run, _on_ray(some)), *_ran(some))
         yield Table("What was asked, and what decoded.", ("setting", "value"), rows, 2)
         if happened := tuple(_happened(run)):
             yield Bullets(happened)
@@ -55,7 +58,18 @@ def origin(found: Findings) -> Iterator[Block]:
         yield _devices(found)
 
 
-def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
+def _on_ray(table: pd.DataFrame) -> str:
+    """Who answered, where workers of a cluster did; "" where the run's own process did it all."""
+    own = int((table["actor"] == "").sum())
+    theirs = len(table) - own
+    if not theirs:
+        return ""
+    count = table["actor"].nunique() - bool(own)
+    workers = f"Ray, {'1 worker' if count == 1 else f'{count:,} workers'}, for {theirs:,} results"
+    return f"{workers}; the run's own process for {own:,}" if own else workers
+
+
+def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     plan, dataset = run.header.plan, run.header.dataset
     yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
     yield "samples", f"{len(plan.samples):,}"
@@ -64,7 +78,9 @@ def _plan_rows(run: Run) -> Iterator[tuple[str, str]]:
     yield "repeats", f"{plan.repeat:,}"
     yield "warm-up runs per model", f"{plan.warmup:,}"
     yield "samples at once", f"{plan.batch:,}"
-    yield "order", _order(plan)
+    yield "order", ON_RAY if on_ray else _order(plan)
+    if on_ray:
+        yield "answered by, warm-up included", on_ray
     yield "cache", _CACHE[plan.cache]
     yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
     yield "decoding", _decoding(plan)
@@ -106,7 +122,8 @@ def _decoding(plan: Plan) -> str:
 
 def _happened(run: Run) -> Iterator[str]:
     """What the journal says of the run's course, counted."""
-    events = [str(entry.get("event")) for entry in run.journal]
+    idle = [e for e in run.journal if e.get("event") == "worker ended" and not e.get("tasks")]
+    events = [str(entry.get("event")) for entry in run.journal if entry not in idle]
     for event in _EVENTS:
         if n := events.count(event):
             yield _ONCE[event] if n == 1 else _EVENTS[event].format(n=n)
@@ -114,9 +131,19 @@ def _happened(run: Run) -> Iterator[str]:
         forced = entry.get("event") == "resumed" and entry.get("text")
         if entry.get("event") == "given up" or forced:
             yield str(entry.get("text"))
+    yield from _elsewhere(run)
     if run.state != "finished":
         yield "The run is not finished: the figures are of the results so far."
     yield from run.problems
+
+
+def _elsewhere(run: Run) -> Iterator[str]:
+    """What did not run on some node, and why: models may have been answered on other machines."""
+    told = [str(e.get("text")) for e in run.journal if e.get("event") == "elsewhere"]
+    once = list(dict.fromkeys(told))
+    yield from once[:SHOWN]
+    if len(once) > SHOWN:
+        yield f"The journal has {len(once) - SHOWN:,} more such reasons."
 
 
 def _models(found: Findings) -> Table:

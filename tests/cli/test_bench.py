@@ -207,17 +207,7 @@ def test_killed_with_9_it_goes_on_where_it_was(
     folder = tmp_path / "run"
     plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.DEVNULL
-    )
-    try:
-        end = time.monotonic() + 120
-        while _results(folder) < 2:
-            assert child.poll() is None and time.monotonic() < end
-            time.sleep(0.005)
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+    _until_two_results(arguments, folder, signal.SIGKILL)
     kept = [row for _, row in store.read(folder).results()]
     assert 2 <= len(kept) < 40 and store.read(folder).state == "stopped"
     with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
@@ -228,6 +218,33 @@ def test_killed_with_9_it_goes_on_where_it_was(
     assert rows[: len(kept)] == kept
     assert max(Counter(map(store.task_of, rows)).values()) == 1
     assert any(entry["event"] == "torn" for entry in store.read(folder).journal)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
+def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    plan = ["--models", "tiny-llava", "--length", "forced:60", "--repeat", "9"]
+    arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
+    code, err = _until_two_results(arguments, folder, signal.SIGTERM)
+    assert code == 130 and err.strip().endswith(f"bench --resume {folder}")
+    assert store.read(folder).journal[-1]["event"] == "stopped"
+
+
+def _until_two_results(arguments: list[str], folder: Path, last: int) -> tuple[int, str]:
+    """Exit code and standard error of a run that gets this signal after two results."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "engine", *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        end = time.monotonic() + 120
+        while _results(folder) < 2:
+            assert child.poll() is None and time.monotonic() < end
+            time.sleep(0.005)
+    finally:
+        child.send_signal(last)
+        _, err = child.communicate()
+    return child.returncode, err
 
 
 def _results(folder: Path) -> int:

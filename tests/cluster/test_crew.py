@@ -67,6 +67,14 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
     assert found.words() == "1 worker at work, 1 worker starting"
 
 
+def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
+    found = crew({}, {})
+    found.set_aside("1")
+    assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
+    assert found.words() == "1 worker at work, 1 worker idle"
+    assert found.views()[1].state == "can load no model" and not found.views()[1].ended
+
+
 def test_after_a_sitting_nobody_is_at_work() -> None:
     found = crew({}, {})
     for _ in range(3):

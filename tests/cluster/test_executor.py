@@ -220,6 +220,21 @@ def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path:
 
 
 @pytest.mark.slow
+def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path) -> None:
+    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        return {"error": "no memory."} if worker == "x" and method == "load" else value
+
+    run = go(root, tmp_path / "run", HerePool(TWO, refuse), repeat=3)
+    last = whole(run, 12)[-1]
+    assert last["where"]["actor"] == "y" and last["where"]["shares"] == []
+
+
+def test_repeats_are_passes_over_the_samples(root: Path, tmp_path: Path) -> None:
+    order = [(row["repeat"], row["sample"]) for row in rows(go(root, tmp_path / "here", repeat=3))]
+    there = rows(go(root, tmp_path / "run", HerePool({"x": "n1"}), repeat=3))
+    assert [(row["repeat"], row["sample"]) for row in there] == order == sorted(order)
+
+
 def test_a_model_that_no_node_can_load_is_given_up(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "load" and arguments == ["tiny-llava"]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import report, store
-from engine.report import blocks, markdown
+from engine.figures import frame
+from engine.report import blocks, devices, markdown
 from engine.report.document import document
 from engine.report.findings import gather
 from tests import fabricate
@@ -99,18 +101,70 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     rows = fabricate.pair(12)
     apart = on(rows, "ev", shares=["device"]) + on(rows, "vl")
     told = text(tmp_path / "a", apart)
-    couple = "Different devices: ev ran on EPYC, shared device; vl ran on EPYC. So a difference"
+    couple = "Shared differently: ev had a shared device; vl had a device that no other worker had."
     assert told.count(couple) == 1 and told.index(couple) < told.index("as fast as vl · EPYC")
-    assert "Different devices answered: EPYC, shared device; EPYC." in told
+    assert "Some results are of a device that other workers of the run had too, and some" in told
+    assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times are not those of" in told
     summary = report.as_text(gather([store.read(tmp_path / "a" / "r")]).table)
-    assert "Different devices answered: EPYC, shared device; EPYC." in summary
+    assert "Some results are of a device that other workers" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
-    assert "ev ran on EPYC, shared cores; vl ran on EPYC." in "".join(report.write(runs, "html"))
+    assert "ev had shared cores; vl" in "".join(report.write(runs, "html"))
     assert json.loads("".join(report.write(runs, "json")))["devices"] == {
         "ev · EPYC, shared cores": "EPYC, shared cores", "vl · EPYC": "EPYC",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("where", "other", "said"),
+    [
+        ({"shares": ["cores"]}, {}, "ev had shared cores; vl had a device that no other worker"),
+        ({}, {"environment": {"device": "cuda:0", "hardware": "H200"}},
+         "Different devices: ev ran on EPYC; vl ran on H200. So a difference in time speaks of the "
+         "device too"),
+        ({"shares": ["device"]}, {"environment": {"device": "cuda:0", "hardware": "H200"}},
+         "Different devices: ev ran on EPYC, shared device; vl ran on H200."),
+        ({"host": "b"}, {}, "Different machines: ev ran on b 10.0.0.1; vl ran on a 10.0.0.1."),
+        ({}, {}, ""),
+        ({}, {"where": None}, ""),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_two_labels_places(
+    tmp_path: Path, where: dict[str, Any], other: dict[str, Any], said: str
+) -> None:
+    rows = fabricate.pair(2)
+    mixed = on(rows, "ev", **where) + [row | other for row in on(rows, "vl")]
+    table = gather([fabricate.run(tmp_path / "r", mixed)]).table
+    told = devices.couple(table, *frame.labels(table))
+    assert told.startswith(said) or said in told
+    assert bool(told) == bool(said)
+
+
+def test_one_model_on_a_device_shared_and_not_is_no_couple(tmp_path: Path) -> None:
+    rows = fabricate.pair(12)
+    half = on(rows[:6], "ev", shares=["device"]) + on(rows[6:], "ev") + on(rows, "vl")
+    found = gather([fabricate.run(tmp_path / "r", half)])
+    couples = {(one.a, one.b) for one in found.comparisons}
+    assert len(found.counts) == 3 and len(couples) == 2
+    assert all("vl" in b for _, b in couples)
+
+
+def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path) -> None:
+    rows = fabricate.pair(6)
+    run = fabricate.run(tmp_path / "r", on(rows, "ev") + [r for r in rows if r["model"] == "vl"])
+    notes: list[dict[str, Any]] = [
+        {"event": "worker ended", "text": "Had none.", "tasks": []},
+        {"event": "worker ended", "text": "Had one.", "tasks": [{"sample": "s0"}]},
+        *({"event": "elsewhere", "text": f"Node {n % 7} lacks it."} for n in range(9)),
+    ]
+    told = "".join(report.write([replace(run, journal=(*run.journal, *notes))], "md"))
+    assert "| Ray, 1 worker, for 6 results; the run's own process for 6 |" in told
+    assert "each worker model after model" in told and "sequential:" not in told
+    assert "A worker ended at work;" in told and "2 workers ended" not in told
+    assert told.count("lacks it.") == 5 and "The journal has 2 more such reasons." in told
+    alone = text(tmp_path / "alone", rows)
+    assert "sequential: one model after another" in alone and "answered by" not in alone
 
 
 def test_the_device_at_the_end_of_a_long_name_is_not_cut_off(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def workers(found: Progress, over: bool) -> None:
         return
     import pandas as pd
 
+    over = over or all(one.ended for one in found.workers)
     st.subheader(heading(found.workers, over), anchor=False, help=OVER_HELP if over else HELP)
     rows = [row(one, over) for one in sorted(found.workers, key=lambda one: one.ended)]
     what = "device, state and results" if over else "device, state and rate"

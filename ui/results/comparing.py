@@ -69,7 +69,7 @@ def pair(found: Opened) -> tuple[str, str]:
     a = left.selectbox("One", found.labels, 0, key="results_a", bind="query-params")
     b = right.selectbox("The other", found.labels, 1, key="results_b", bind="query-params")
     chosen = a or found.labels[0], b or found.labels[1]
-    if told := devices.couple(opened.findings(found).devices, *chosen):
+    if told := devices.couple(found.table, *chosen):
         cards.notice(told, "results_devices")
     return chosen
 
