@@ -21,6 +21,8 @@ from engine.figures.frame import measured
 if TYPE_CHECKING:
     import pandas as pd
 
+    from engine.figures.pairs import Comparison
+
 LOAD, PREPROCESS, VISION, PREFILL = "loading", "preprocessing", "vision", "prefill"
 TOKENS, PER_TOKEN, REST = "number of tokens", "time per token", "unaccounted"
 FACTORS = (LOAD, PREPROCESS, VISION, PREFILL, TOKENS, PER_TOKEN, REST)
@@ -142,19 +144,44 @@ def shapley(
     ]
 
 
-def sentence(found: Split) -> str:
-    """The split in words, every figure computed: "3.2x = loading 30x faster, ..."."""
+def borne_out(found: Split, total: Comparison) -> bool:
+    """Whether the paired comparison of the same two labels' total times concluded what the means
+    show; where it came to no conclusion, or to another, they are figures of these samples alone."""
+    agrees = {
+        "less": found.ratio > 1,
+        "more": found.ratio < 1,
+        "equal": round(found.ratio, 2) == 1,
+    }
+    return agrees.get(total.verdict, False)
+
+
+def sentence(found: Split, decided: bool) -> str:
+    """The split in words, every figure computed: "3.2x = loading 30x faster, ...".
+
+    `decided`: borne_out() of the paired comparison; else the sentence begins with that.
+    """
     fast, slow, ratio = found.a, found.b, found.ratio
-    parts = list(found.parts)
+    parts, means = list(found.parts), (found.a_ms, found.b_ms)
     if ratio < 1:
-        fast, slow, ratio = slow, fast, 1 / ratio
+        fast, slow, ratio, means = slow, fast, 1 / ratio, means[::-1]
         parts = [_turned(part) for part in parts]
-    told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
+    some = "one sample" if found.n == 1 else f"{found.n:,} samples"
+    if decided:
+        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {some}{_made_of(parts)}"
+    these = f"{'this' if found.n == 1 else 'these'} {some}"
     return (
-        f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {found.n:,} samples: "
-        f"{'; '.join(word for word in told if word)}. The factors in brackets multiply up to the "
-        f"whole."
+        f"No conclusion about mean total time: in {these} alone, {fast} took {means[0]:,.1f} ms "
+        f"and {slow} {means[1]:,.1f} ms, {ratio:.2f}x as long{_made_of(parts)}"
     )
+
+
+def _made_of(parts: Sequence[Part]) -> str:
+    """The end of the sentence: the factors that matter, the largest first."""
+    told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
+    if not any(told):
+        return "."
+    listed = "; ".join(word for word in told if word)
+    return f": {listed}. The factors in brackets multiply up to the whole."
 
 
 def _turned(part: Part) -> Part:

@@ -45,7 +45,8 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
         )
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
-        yield from _made_of(split)
+        totals = [one for one in some if one.metric == "total"]
+        yield from _made_of(split, any(speedup.borne_out(split, one) for one in totals))
 
 
 def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
@@ -108,8 +109,8 @@ def _row(one: Comparison) -> tuple[str, ...]:
     )
 
 
-def _made_of(split: Split) -> Iterator[Block]:
-    yield Text(speedup.sentence(split))
+def _made_of(split: Split, decided: bool) -> Iterator[Block]:
+    yield Text(speedup.sentence(split, decided))
     yield Picture(split_words(split), lambda: charts.waterfall(split))
     yield split_table(split)
 

@@ -3,21 +3,24 @@
 Boundary: rows in, pieces of text out, one result at a time, so that a long run needs no memory.
 Format: "Trace Event Format" of Chromium's catapult project; complete events (ph "X"), times in
 microseconds.  Every result has a clock of its own; they are laid end to end in the order in which
-they ran, a process per model, and the gaps between them mean nothing.
+they ran, a process per model, and the gaps between them mean nothing.  Workers of a cluster ran at
+the same time: each has a thread of its own, laid end to end from where its run begins, and what
+lies above or below it on another thread need not have run at the same moment.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from engine.figures.places import backend_of
+from engine.figures.places import backend_of, device_of, place_of
 from engine.store import Run, task_of
 from engine.types import STAGES
 
 GAP_MS = 1.0
-_THREAD = 1
+_THREAD = 1  # of the run's own process; workers have those after it
 
 
 def pieces(runs: Sequence[Run]) -> Iterator[str]:
@@ -32,49 +35,96 @@ def pieces(runs: Sequence[Run]) -> Iterator[str]:
 
 def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     """All events of all results in order."""
-    processes: dict[tuple[int, str], int] = {}
-    offset = ended = 0.0
-    last: tuple[int, str] | None = None  # the batch that is laid already
+    threads = _Threads()
+    start = 0.0
     for number, run in enumerate(runs):
+        clocks: dict[str, _Clock] = {}
         for _, row in run.results():
             if task_of(row) is None:
                 continue
-            key = (number, row["model"])
-            if key not in processes:
-                processes[key] = len(processes) + 1
-                yield from _names(processes[key], f"{row['model']} ({run.id})")
-            place = _Place(processes[key], offset)
-            if batch := row.get("batch_id"):
-                if (number, batch) != last:
-                    yield from place.batch(row)
-                    last, ended = (number, batch), offset + row["batch_ms"]
-                    offset = ended + GAP_MS
-                yield _Place(processes[key], ended).member(row)
-                continue
+            process, thread, named = threads.find(number, run, row)
+            yield from named
+            clock = clocks.setdefault(_worker(row), _Clock(start))
+            yield from clock.lay(row, process, thread)
+        start = max([start, *(clock.now_ms for clock in clocks.values())])
+
+
+def _worker(row: Mapping[str, Any]) -> str:
+    """What answered, as its thread is named; "" for the run's own process."""
+    where = place_of(row)
+    if not where:
+        return ""
+    host = where.get("host") or where.get("address") or where.get("node") or "an unknown host"
+    device = where.get("device") or where.get("type") or "an unknown device"
+    return f"worker {where.get('actor') or 'without a name'} on {host}, {device}"
+
+
+class _Threads:
+    """A process per run and model, in it a thread per worker; each is named where it begins."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], tuple[int, dict[str, int]]] = {}
+
+    def find(
+        self, number: int, run: Run, row: Mapping[str, Any]
+    ) -> tuple[int, int, list[dict[str, Any]]]:
+        """The row's process and thread, and the events that name what is new of them."""
+        model, worker = row["model"], _worker(row)
+        fresh = (number, model) not in self._known
+        if fresh:
+            self._known[number, model] = len(self._known) + 1, {}
+        process, threads = self._known[number, model]
+        named = []
+        if worker not in threads:
+            others = sum(name != "" for name in threads)
+            threads[worker] = _THREAD + 1 + others if worker else _THREAD
+            named = [_name("thread_name", process, threads[worker], worker or "stages and tokens")]
+        if fresh:
+            named.insert(0, _name("process_name", process, threads[worker], f"{model} ({run.id})"))
+        return process, threads[worker], named
+
+
+def _name(kind: str, process: int, thread: int, text: str) -> dict[str, Any]:
+    return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": text}}
+
+
+@dataclass
+class _Clock:
+    """How far one worker's results, or those of the run's own process, are laid already."""
+
+    now_ms: float
+    batch: str | None = None  # the one that is laid
+    batch_end_ms: float = 0.0
+
+    def lay(self, row: Mapping[str, Any], process: int, thread: int) -> Iterator[dict[str, Any]]:
+        place = _Place(process, thread, self.now_ms)
+        batch = row.get("batch_id")
+        if not batch:
             yield from place.result(row)
-            offset += (row.get("total_ms") or 0.0) + GAP_MS
+            self.now_ms += (row.get("total_ms") or 0.0) + GAP_MS
+            return
+        if batch != self.batch:
+            yield from place.batch(row)
+            self.batch, self.batch_end_ms = batch, self.now_ms + row["batch_ms"]
+            self.now_ms = self.batch_end_ms + GAP_MS
+        yield _Place(process, thread, self.batch_end_ms).member(row)
 
 
-def _names(process: int, name: str) -> Iterator[dict[str, Any]]:
-    for kind, text in (("process_name", name), ("thread_name", "stages and tokens")):
-        yield {
-            "name": kind,
-            "ph": "M",
-            "pid": process,
-            "tid": _THREAD,
-            "args": {"name": text},
-        }
+def _answered_by(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What decoded, and a worker's type of device with what others used of it at the time."""
+    device = {"device": device_of(row)} if place_of(row) else {}
+    return {"backend": backend_of(row)} | device
 
 
 class _Place:
     """Where on the trace one result lies."""
 
-    def __init__(self, process: int, offset_ms: float) -> None:
-        self.process, self.offset_ms = process, offset_ms
+    def __init__(self, process: int, thread: int, offset_ms: float) -> None:
+        self.process, self.thread, self.offset_ms = process, thread, offset_ms
 
     def result(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         args = {key: row.get(key) for key in ("repeat", "phase", "cold", "new_tokens", "stop")}
-        args["backend"] = backend_of(row)
+        args |= _answered_by(row)
         if row.get("error"):
             told = f"{row['sample']}: no answer"
             yield self._moment(told, args | {"error": row["error"]})
@@ -93,7 +143,7 @@ class _Place:
         """The stages of a batch, of which a row of any of its samples tells."""
         total = row["batch_ms"]
         args = {key: row.get(key) for key in ("repeat", "phase", "cold", "batch", "batch_tokens")}
-        args["backend"] = backend_of(row)
+        args |= _answered_by(row)
         yield self._event(f"batch of {row['batch']}", 0.0, total, args)
         spans: list[tuple[str, Any]] = [(s, row["batch_stages"].get(s)) for s in STAGES]
         spans += [("prefill", row.get("batch_prefill")), ("token steps", row.get("batch_steps"))]
@@ -121,7 +171,7 @@ class _Place:
             "ts": first / 1000,
             "dur": (last - first) / 1000,
             "pid": self.process,
-            "tid": _THREAD,
+            "tid": self.thread,
             "args": args,
         }
 
@@ -132,7 +182,7 @@ class _Place:
             "s": "t",
             "ts": self._ns(0.0) / 1000,
             "pid": self.process,
-            "tid": _THREAD,
+            "tid": self.thread,
             "args": args,
         }
 

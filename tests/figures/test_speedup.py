@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.figures import speedup
+from engine.figures import pairs, speedup
 from engine.figures.frame import frame
 from engine.figures.speedup import FACTORS, PER_TOKEN, TOKENS, split_of
 from tests import fabricate
@@ -84,13 +85,68 @@ def test_recorded_means_give_the_known_story() -> None:
     assert by_name["loading"].ratio == pytest.approx(30.6, abs=0.1)
     assert by_name[TOKENS].ratio == pytest.approx(2.13, abs=0.01)
     assert by_name[PER_TOKEN].ratio == pytest.approx(1.17, abs=0.01)
-    told = speedup.sentence(found)
+    told = speedup.sentence(found, True)
     assert "EventGPT is 3.21x as fast as Video-LLaVA" in told and "loading 30.60x faster" in told
     assert "time per token 1.17x faster" in told and "less" in told
-    turned = speedup.sentence(split_of("Video-LLaVA", "EventGPT", 200, theirs, ours))
+    turned = speedup.sentence(split_of("Video-LLaVA", "EventGPT", 200, theirs, ours), True)
     assert (
         "EventGPT is 3.21x as fast as Video-LLaVA" in turned and "loading 30.60x faster" in turned
     )
+
+
+LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0.0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0.0)  # 10, 12 ms
+
+
+def test_what_was_not_decided_is_said_first() -> None:
+    whole = (
+        "No conclusion about mean total time: in these 3 samples alone, a took 10.0 ms and b "
+        "12.0 ms, 1.20x as long: time per token 1.33x faster (x1.20). The factors in brackets "
+        "multiply up to the whole."
+    )
+    assert speedup.sentence(split_of("a", "b", 3, LESS, MORE), False) == whole
+    assert speedup.sentence(split_of("b", "a", 3, MORE, LESS), False) == whole
+    one = speedup.sentence(split_of("a", "b", 1, LESS, MORE), False)
+    assert "in this one sample alone, a took" in one
+    decided = speedup.sentence(split_of("a", "b", 3, LESS, MORE), True)
+    assert decided.startswith("a is 1.20x as fast as b in the mean of 3 samples: time per token")
+    assert "onclusion" not in decided
+
+
+def test_equal_means_have_no_factors_to_name() -> None:
+    same = split_of("a", "b", 3, LESS, LESS)
+    assert speedup.sentence(same, True) == "a is 1.00x as fast as b in the mean of 3 samples."
+    assert speedup.sentence(same, False).endswith("10.0 ms, 1.00x as long.")
+
+
+def times(ev: list[float], vl: list[float]) -> list[dict[str, Any]]:
+    """A sample per pair of prefill times, each of a sequence of its own."""
+    both = (("ev", ev), ("vl", vl))
+    return [fabricate.row(m, f"s{i}", prefill=ms) for m, some in both for i, ms in enumerate(some)]
+
+
+@pytest.mark.parametrize(
+    ("ev", "vl", "verdict", "borne"),
+    [
+        ([8.0] * 12, [16.0 + i for i in range(12)], "less", True),
+        ([16.0 + i for i in range(12)], [8.0] * 12, "more", True),
+        ([8.0] * 12, [8.0] * 12, "equal", True),
+        ([8.0] * 3, [16.0] * 3, "unknown", False),
+        ([8.0 + i % 4 for i in range(12)], [8.0 + (i + 2) % 5 for i in range(12)], "undecided",
+         False),
+        # ev is faster on nearly all, and one outlier turns the mean round.
+        ([8.0] * 11 + [900.0], [16.0] * 12, "less", False),
+        ([8.0] * 12, [8.0] * 11 + [900.0], "equal", False),
+    ],
+)  # fmt: skip
+def test_means_are_a_conclusion_only_where_the_pairs_bear_them_out(
+    tmp_path: Path, ev: list[float], vl: list[float], verdict: str, borne: bool
+) -> None:
+    table = frame([fabricate.run(tmp_path / "r", times(ev, vl))])
+    for a, b in (("ev", "vl"), ("vl", "ev")):
+        found, total = speedup.split(table, a, b), pairs.compare(table, a, b, "total")
+        assert found is not None and speedup.borne_out(found, total) is borne
+        if a == "ev":
+            assert total.verdict == verdict
 
 
 def test_a_table_is_split_to_its_own_means(tmp_path: Path) -> None:

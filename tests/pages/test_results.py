@@ -132,6 +132,7 @@ def test_a_comparison_in_words_its_waterfall_and_a_scatter(app: Open, make: Make
         "x as fast as vl in the mean of 8 samples" in texts(at)
         and len(at.get("vega_lite_chart")) == 2
     )
+    assert "No conclusion about" not in texts(at)
     assert "0 lie above the line" in texts(at)
     at.toggle(key="results_every").set_value(True).run()
     assert "decode: token steps (ms)" in html(at)
@@ -143,6 +144,8 @@ def test_too_few_sequences_give_no_conclusion(app: Open, make: Make) -> None:
     make("one", fabricate.pair(3))
     at = app(PAGE, runs="one", view="Comparison")
     assert "no conclusion" in texts(at)
+    assert "No conclusion about mean total time: in these 3 samples alone, ev took" in texts(at)
+    assert "as fast as" not in texts(at)
 
 
 def test_one_model_cannot_be_compared(app: Open, make: Make) -> None:

@@ -27,12 +27,15 @@ def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
     assert "ev is 1.9" in told and "as fast as vl in the mean of 12 samples" in told
     assert "total: ev has 0.5" in told and ": less." in told
     assert "over 12 samples of 12 sequences" in told
+    assert "No conclusion about mean total time" not in told
 
 
 def test_no_conclusion_without_sequences_enough(tmp_path: Path) -> None:
     told = text(tmp_path, fabricate.pair(3))
     assert "total: no conclusion" in told and "needs at least 6" in told
     assert ": less." not in told and ": more." not in told
+    assert "No conclusion about mean total time: in these 3 samples alone, ev took" in told
+    assert "as fast as" not in told
 
 
 def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) -> None:
@@ -42,6 +45,26 @@ def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) 
         rows.append(fabricate.row("vl", f"s{index}", prefill=20.0 + ((index + 3) % 5)))
     told = text(tmp_path, rows)
     assert "undecided; about" in told and "more samples would decide it" in told
+    assert "No conclusion about mean total time" in told and "as fast as" not in told
+
+
+def test_a_couple_is_told_by_its_own_comparison_of_total_time(tmp_path: Path) -> None:
+    """im answered too few of the samples for a conclusion; that of ev and vl stays."""
+    rows = [*fabricate.pair(12), *(fabricate.row("im", f"s{i}", prefill=50.0) for i in range(3))]
+    told = text(tmp_path, rows)
+    assert told.count("as fast as") == 1 and "as fast as vl in the mean of 12 samples" in told
+    assert told.count("No conclusion about mean total time: in these 3 samples alone") == 2
+
+
+def test_another_metric_decides_nothing_about_total_time(tmp_path: Path) -> None:
+    """ev's prefill is shorter in each sample, its steps now shorter and now longer."""
+    rows = []
+    for index in range(12):
+        rows.append(fabricate.row("ev", f"s{index}", prefill=8.0, gaps=[6.0]))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=12.0, gaps=[1.0 + 7 * (index % 2)]))
+    told = text(tmp_path, rows)
+    assert "TTFT: ev has 0.8" in told and ": less." in told and "total: ev has" in told
+    assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
 def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:

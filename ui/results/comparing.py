@@ -48,8 +48,8 @@ def show(found: Opened) -> None:
         _throughput(found, (a, b))
     if not {a, b} <= set(seen.table["label"]) and grouped:
         return
-    _told(found, name, a, b)
-    _made_of(found, name, a, b)
+    total = _told(found, name, a, b)
+    _made_of(found, name, total)
     _scatter(found, name, a, b)
     _all(found, name, a, b)
 
@@ -74,13 +74,14 @@ def pair(found: Opened) -> tuple[str, str]:
     return chosen
 
 
-def _told(found: Opened, name: LensName, a: str, b: str) -> None:
-    """The main metrics in sentences."""
+def _told(found: Opened, name: LensName, a: str, b: str) -> Comparison:
+    """The main metrics in sentences; the comparison of total time, which is one of them."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
     told = _compared(found, name, a, b, TOLD)
     with st.container(border=True, key="results_told"):
         for one in told:
             st.text(sentence(one))
+    return next(one for one in told if one.metric == "total")
 
 
 PAIRED_HELP = (
@@ -102,13 +103,14 @@ def _compared(
     return told
 
 
-def _made_of(found: Opened, name: LensName, a: str, b: str) -> None:
+def _made_of(found: Opened, name: LensName, total: Comparison) -> None:
+    """The split of the two that `total` compares, no firmer than it."""
     st.subheader("What the difference in total time is made of", anchor=False)
-    split = opened.split(found, name, a, b)
+    split = opened.split(found, name, total.a, total.b)
     if split is None:
         st.caption("No sample of both was measured whole, with no stage from the cache.")
         return
-    st.text(speedup.sentence(split))
+    st.text(speedup.sentence(split, speedup.borne_out(split, total)))
     # The engine types its charts more narrowly than Streamlit's parameter.
     chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
     chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)
