@@ -183,13 +183,15 @@ class Both(benchmark.Alone):
 
 HIDE = """
 import os, pathlib, sys
-hidden, is_file = os.environ["HIDDEN"].split(os.pathsep), pathlib.Path.is_file
+hidden = os.environ["HIDDEN"].split(os.pathsep)
+is_file, is_dir = pathlib.Path.is_file, pathlib.Path.is_dir
 def gone(path):
     return any(str(path).startswith(one) for one in hidden)
 def refuse(event, arguments):
     if event == "open" and gone(arguments[0]):
         raise FileNotFoundError(arguments[0])
 pathlib.Path.is_file = lambda path: not gone(path) and is_file(path)
+pathlib.Path.is_dir = lambda path: not gone(path) and is_dir(path)
 sys.addaudithook(refuse)
 """
 
@@ -218,6 +220,18 @@ def test_a_node_that_lacks_samples_and_cannot_load_a_model(
         by_node.setdefault(row["where"]["node"], set()).add((row["model"], row["sample"]))
     assert len(by_node) == 2
     assert min(by_node.values(), key=len) <= {("tiny-llava", "id-0"), ("tiny-llava", "id-1")}
+
+
+def test_a_node_without_the_dataset_is_left_out(
+    cluster: Cluster, root: Path, tmp_path: Path
+) -> None:
+    cluster.add(**hiding(tmp_path / "hide", root))
+    found = ready(root, tmp_path / "run", 8, models=MODELS[:1], repeat=4)
+    run = on_ray(found, cluster.address)
+    done = whole(run, 16)
+    assert run.state == "finished" and not any(row["error"] for row in done)
+    assert len({row["where"]["node"] for row in done}) == 1
+    assert f"The dataset {root} is not on Node " in notes(run)
 
 
 def test_a_node_that_joins_later_takes_its_share(
