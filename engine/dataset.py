@@ -106,8 +106,8 @@ def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
             absent.append(error)
     if absent:
         more = len(absent) - 1
-        lines = f"{more:,} more {'line is' if more == 1 else 'lines are'}"
-        raise DatasetError(f"{absent[0]}{f' ({lines} not found either)' if more else ''}")
+        others = f"{more:,} more {'line is' if more == 1 else 'lines are'} not found either"
+        raise DatasetError(f"{absent[0]}{f' ({others})' if more else ''}")
     return ids
 
 

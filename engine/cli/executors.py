@@ -43,8 +43,9 @@ def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | Non
     from engine.cluster.executor import ClusterExecutor
 
     cpus, gpus = (1, None) if options.per_worker is None else per_worker(options.per_worker)
-    set_ = settings.load().ray_address or LOCAL
-    address = set_ if options.address is None else options.address
+    address = options.address
+    if address is None:
+        address = settings.load().ray_address or LOCAL
     wanted = ClusterOptions(address, options.workers, cpus, gpus)
     wanted.refuse(options.order or "", options.batch or 1)
     say(f"Connecting to Ray at {address} ..." if address != LOCAL else "Starting Ray ...")

@@ -35,7 +35,8 @@ from engine.filelock import FileLock
 
 LOOK_S = 1.0  # nodes that came or left
 RESTARTS = 3  # of a device's actor without a single answer in between
-END_S = 5.0  # for Ray to stop
+# For Ray to stop: one of this machine's own may be slow, one elsewhere may have lost its head.
+END_OWN_S, END_S = 15.0, 5.0
 HERE, BEGIN = -1, 0  # the numbers of a worker's first calls; the driver's begin at 1
 
 
@@ -89,6 +90,7 @@ class Hub:
     def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
         self._say, self._queue = say, queue.SimpleQueue[tuple[Any, ...]]()
         self._head, self._temp = head, start["temp"]
+        self._end_s = END_OWN_S if start["address"] == LOCAL else END_S
         self._cpus, self._gpus = int(start["cpus"]), _gpus(start["gpus"])
         self._actors: dict[str, Actor] = {}
         self._accepted: set[str] = set()
@@ -133,7 +135,7 @@ class Hub:
         for line in sys.stdin:
             self._queue.put(("order", json.loads(line)))
         self._queue.put(("end",))
-        time.sleep(END_S)  # Ray may wait for a head that is lost
+        time.sleep(self._end_s)
         shutil.rmtree(self._temp, ignore_errors=True)
         os._exit(1)
 

@@ -64,14 +64,14 @@ def _gpus_fit(gpus: float) -> bool:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of HOST:PORT, or BadInput."""
+    """The parts of HOST:PORT, where an IPv6 host stands in brackets, or BadInput."""
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 1 <= int(port) <= 65535:
         raise BadInput(
             f"The Ray address is {address!r}: write HOST:PORT as in 192.168.0.5:6379, auto or "
             "local."
         )
-    return host, int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def per_worker(text: str) -> tuple[int, float | None]:

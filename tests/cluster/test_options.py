@@ -32,6 +32,7 @@ def test_what_cannot_be_used_is_one_sentence(more: dict[str, object], words: str
 
 def test_addresses() -> None:
     assert host_and_port("192.168.0.5:6379") == ("192.168.0.5", 6379)
+    assert host_and_port("[fd00::5]:6379") == ("fd00::5", 6379)
     assert ClusterOptions("auto").address == "auto" and ClusterOptions().address == "local"
 
 
