@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from engine import quoting
 from engine.errors import BadInput
 from engine.figures import stats
 from engine.imported import acceptance
@@ -58,9 +59,13 @@ class DraftRequest:
         refuse_sampling(self.decode)
         for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):
             if not 1 <= value <= most:
-                raise BadInput(f"{name} is {value:,}: choose a value from 1 to {most:,}.")
+                raise BadInput(
+                    f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
+                )
         if self.pixels not in PIXELS:
-            raise BadInput(f"pixels is {self.pixels!r}: choose {' or '.join(PIXELS)}.")
+            raise BadInput(
+                f"pixels is {quoting.quoted(self.pixels)}: choose {' or '.join(PIXELS)}."
+            )
         self._check_samples()
 
     def _check_samples(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading files that somebody named: regular files alone, and no more bytes than a stated limit.
+"""Files that somebody named: regular files alone, and no more bytes than a stated limit.
 
 A named pipe would wait for ever, /dev/zero would fill the memory, and a symbolic link may lead to
 a file of somebody else.  So a file is opened without waiting, looked at through its descriptor,
@@ -23,6 +23,7 @@ from engine.quoting import cut, shown
 
 T = TypeVar("T")
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _SAFE = (
     getattr(os, "O_NONBLOCK", 0)  # a named pipe without a writer does not block
     | getattr(os, "O_CLOEXEC", 0)
@@ -51,9 +52,9 @@ def open_descriptor(
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             kind = _KINDS.get(stat.S_IFMT(found.st_mode), "of another kind")
-            raise OSError(errno.EINVAL, f"it is {kind}, not a regular file")
+            raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
         if not links and not _NO_LINK and path.is_symlink():
-            raise OSError(errno.ELOOP, "it is a symbolic link")
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
         if root is not None:
             _check_inside(path, root, found)
     except (OSError, RuntimeError):
@@ -74,7 +75,8 @@ def read_limited(path: Path, limit: int, *, links: bool = True, root: Path | Non
             data = stream.read(limit + 1)
             if len(data) <= limit:
                 return data
-    raise OSError(errno.EFBIG, f"it has more than the {limit:,} bytes that are allowed")
+    told = f"it has more than the {limit:,} bytes that are allowed"
+    raise OSError(errno.EFBIG, told, str(path))
 
 
 def read_bytes(
@@ -148,14 +150,29 @@ def reason(fault: BaseException) -> str:
     return cut(" ".join(text.split())) or type(fault).__name__
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """All or nothing: a reader never sees half of it.  OSError where that is impossible.
+
+    The new content is written beside the old one, into a file that this call makes itself: what
+    lies there under that name, a link for example, is replaced and not written through.
+    """
+    part = path.with_name(f".{path.name[:100]}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(_opened(part, _MAKE | _SAFE | _NO_LINK), "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)
+
+
 def _opened(path: Path, flags: int) -> int:
     try:
         return os.open(path, flags, 0o666)
     except OSError as fault:
         if fault.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "it is a symbolic link") from fault
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from fault
         if fault.errno in (errno.ENXIO, errno.ENODEV):
-            raise OSError(fault.errno, "it is not a regular file") from fault
+            raise OSError(fault.errno, "it is not a regular file", str(path)) from fault
         raise
 
 
@@ -163,4 +180,4 @@ def _check_inside(path: Path, root: Path, found: os.stat_result) -> None:
     """OSError unless the path, links followed, lies below root and is the file that was opened."""
     real, base = path.resolve(strict=True), root.resolve(strict=True)
     if not real.is_relative_to(base) or not os.path.samestat(real.stat(), found):
-        raise OSError(errno.EPERM, "it leads out of its folder")
+        raise OSError(errno.EPERM, "it leads out of its folder", str(path))

@@ -6,8 +6,10 @@ Boundary: text only; imports nothing of the project, so that every module may us
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Iterable
 
 MAX_CHARS = 80
+MAX_NAMES = 20
 _MAX_BITS = 256  # of a whole number that is written out; Python refuses to print very long ones
 
 
@@ -30,6 +32,20 @@ class _Short(reprlib.Repr):
 def quoted(value: object) -> str:
     """repr(value) in at most 80 characters; a very long number is named, not written out."""
     return cut(_Short().repr(value))
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first 20 names, and how many more there are."""
+    every = [cut(name) for name in names]
+    rest = f" and {len(every) - MAX_NAMES:,} more" if len(every) > MAX_NAMES else ""
+    return ", ".join(every[:MAX_NAMES]) + rest
+
+
+def number(value: float) -> str:
+    """A number with separators in at most 80 characters; a very long one is named only."""
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return "a very long number"
+    return cut(f"{value:,}")
 
 
 def cut(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from engine.errors import BadInput
 from engine.prompts import check_question
+from engine.quoting import number, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,12 +133,12 @@ class DecodeConfig:
 
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
 
 
 def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+        raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from engine import dataset, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput
+from engine.quoting import quoted
 from engine.types import BACKENDS, PIXELS, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
@@ -50,7 +51,7 @@ def names(text: str) -> list[str]:
     """The names of --models in their order, each once."""
     found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
-        raise BadInput(f"--models is {text!r}: name at least one model.")
+        raise BadInput(f"--models is {quoted(text)}: name at least one model.")
     return found
 
 
