@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from engine.verify.verdict import Outcome
+
 MOST = 10**12  # of milliseconds, tokens or bytes: more is no measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
@@ -168,6 +170,57 @@ class Annotation(Key):
 
     thumb: Literal["up", "down", ""]
     note: str
+
+
+class Verdict(Struct):
+    """One check of a certificate."""
+
+    check: str
+    title: str
+    model: str
+    sample: str
+    outcome: Outcome
+    sentence: str
+    figure: float | None
+    bound: float | None
+    unit: str
+    evidence: dict[str, Any]
+
+
+class VerifiedModel(Struct):
+    """A model of a certificate: what it was, where it ran, and whether it was verified."""
+
+    name: Name
+    digest: str
+    dtype: str
+    environment: Texts
+    backend: str
+    verified: bool
+
+
+class VerifiedRequest(Struct):
+    """What a verification was asked."""
+
+    dataset: str
+    samples: list[str]
+    prompt: str
+    max_new_tokens: Count
+    runs: Count
+    backend: str
+    pixels: str
+
+
+class Certificate(Struct):
+    """A file of the certificates folder."""
+
+    format: int
+    made: str
+    engine: str
+    libraries: Texts
+    request: VerifiedRequest
+    models: list[VerifiedModel]
+    verdicts: list[Verdict]
+    hash: Name
 
 
 def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:

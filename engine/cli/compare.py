@@ -25,6 +25,7 @@ from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
+from engine.quoting import cut
 from engine.run_job import RunJob
 from engine.types import STAGES, DecodeConfig, RunRequest
 
@@ -79,11 +80,11 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
     """One model's row and exit code; a failure is its own and costs no other run."""
-    say(f"{request.model}: loading the model, then answering ...")
+    say(f"{cut(request.model)}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
     if job.result is None:
-        say(f"{request.model}: {job.error}")
+        say(f"{cut(request.model)}: {job.error}")
         mendable = isinstance(job.failure, StageScopeError)
         return rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
     for note in job.result.notes:
