@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -156,13 +157,17 @@ def write_whole(path: Path, data: bytes) -> None:
     The new content is written beside the old one, into a file that this call makes itself: what
     lies there under that name, a link for example, is replaced and not written through.
     """
-    part = path.with_name(f".{path.name[:100]}.part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(_opened(part, _MAKE | _SAFE | _NO_LINK), "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    descriptor = os.open(part, _MAKE | _SAFE | _NO_LINK, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _opened(path: Path, flags: int) -> int:
