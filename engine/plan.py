@@ -12,7 +12,16 @@ from typing import Any, Literal, NamedTuple
 
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
-from engine.types import FRAME_RULES, PIXELS, CachePolicy, DecodeConfig, Mode, Pixels
+from engine.types import (
+    EXTENTS,
+    FRAME_RULES,
+    PIXELS,
+    CachePolicy,
+    DecodeConfig,
+    Extent,
+    Mode,
+    Pixels,
+)
 
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -52,6 +61,7 @@ class Plan:
     stop_after: int = STOP_AFTER
     pixels: Pixels = "exact"
     batch: int = 1
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:
@@ -67,6 +77,7 @@ class Plan:
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
         _among("pixels", self.pixels, PIXELS)
+        _among("extent", self.extent, EXTENTS)
         _within("batch", self.batch, 1, MAX_BATCH)
         self._check_batch()
         if self.planned > MAX_RESULTS:
@@ -129,7 +140,7 @@ class Plan:
 def from_json(value: Mapping[str, Any]) -> Plan:
     """The plan that as_json() wrote, or StoreError for anything else."""
     try:
-        fields = dict(value)
+        fields = {"extent": "stream", **value}  # what ran before there was a choice
         fields["decode"] = DecodeConfig(**fields["decode"])
         fields["models"] = tuple(map(str, fields["models"]))
         fields["samples"] = tuple(map(str, fields["samples"]))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import BACKENDS, PIXELS, Backend, Pixels, Sample
+from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 PASSED = ("passed", "tie")
@@ -123,6 +123,7 @@ class VerifyRequest:
     runs: int = 5
     backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
     pixels: Pixels = "exact"
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -132,6 +133,8 @@ class VerifyRequest:
             raise BadInput(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
         if self.pixels not in PIXELS:
             raise BadInput(f"pixels is {self.pixels!r}: choose one of {', '.join(PIXELS)}.")
+        if self.extent not in EXTENTS:
+            raise BadInput(f"extent is {self.extent!r}: choose one of {', '.join(EXTENTS)}.")
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:
