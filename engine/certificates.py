@@ -88,6 +88,7 @@ def make(
             "runs": request.runs,
             "backend": request.backend,
             "pixels": request.pixels,
+            "extent": request.extent,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],

@@ -15,7 +15,16 @@ from msgspec import MsgspecError, convert
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
 from engine.quoting import cut, number, quoted
-from engine.types import FRAME_RULES, PIXELS, CachePolicy, DecodeConfig, Mode, Pixels
+from engine.types import (
+    EXTENTS,
+    FRAME_RULES,
+    PIXELS,
+    CachePolicy,
+    DecodeConfig,
+    Extent,
+    Mode,
+    Pixels,
+)
 
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -55,6 +64,7 @@ class Plan:
     stop_after: int = STOP_AFTER
     pixels: Pixels = "exact"
     batch: int = 1
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:
@@ -72,6 +82,7 @@ class Plan:
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
         _among("pixels", self.pixels, PIXELS)
+        _among("extent", self.extent, EXTENTS)
         _within("batch", self.batch, 1, MAX_BATCH)
         self._check_batch()
         if self.planned > MAX_RESULTS:
@@ -141,7 +152,7 @@ def from_json(value: Mapping[str, Any]) -> Plan:
         _refuse_unknown(value, Plan)
         if isinstance(decode := value.get("decode"), dict):
             _refuse_unknown(decode, DecodeConfig)
-        return convert(value, Plan)
+        return convert({"extent": "stream", **value}, Plan)  # runs before there was a choice
     except (BadInput, MsgspecError) as error:
         raise StoreError(
             f"The plan in run.json cannot be used ({cut(str(error).rstrip('.'))}): restore the "

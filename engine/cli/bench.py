@@ -19,6 +19,7 @@ from engine.cli import executors
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
+    add_extent,
     add_json,
     add_pixels,
     names,
@@ -38,7 +39,7 @@ EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
             "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
-            "stop_after", "out")  # fmt: skip
+            "extent", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -59,6 +60,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
     add_pixels(sub)
+    add_extent(sub)
     sub.add_argument(
         "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
     )
@@ -112,6 +114,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
         "frames": options.frames,
         "mode": options.mode,
         "pixels": options.pixels,
+        "extent": options.extent,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }

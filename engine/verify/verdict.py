@@ -13,7 +13,7 @@ from typing import Any, Literal
 from engine import quoting
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import BACKENDS, PIXELS, Backend, Pixels, Sample
+from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 PASSED = ("passed", "tie")
@@ -124,6 +124,7 @@ class VerifyRequest:
     runs: int = 5
     backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
     pixels: Pixels = "exact"
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -136,6 +137,10 @@ class VerifyRequest:
         if self.pixels not in PIXELS:
             raise BadInput(
                 f"pixels is {quoting.quoted(self.pixels)}: choose one of {', '.join(PIXELS)}."
+            )
+        if self.extent not in EXTENTS:
+            raise BadInput(
+                f"extent is {quoting.quoted(self.extent)}: choose one of {', '.join(EXTENTS)}."
             )
         if not self.models:
             raise BadInput("No model is named: name at least one.")
