@@ -10,6 +10,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -61,10 +62,14 @@ def _print_anywhere() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+_LONG_WORD = re.compile(r"(\S{80})\S+")  # of a value that a message repeats
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence; the usage is long and has a flag of its own."""
 
     def error(self, message: str) -> NoReturn:
+        message = _LONG_WORD.sub(r"\1...", message)
         self.exit(2, f"{message[:1].upper()}{message[1:]}: see {self.prog} --help.\n")
 
 

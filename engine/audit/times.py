@@ -21,8 +21,8 @@ OWN_SLACK_MS = 0.5
 def warm_up(file: ResultFile) -> Iterator[Found]:
     """The first record is a warm-up and stands in the mean."""
     records = [r for r in file.records if not (file.own and r.marks & {"cached"})]
-    for path, stages in correct.cold_stages(records, file.group).items():
-        record = next(one for one in records if one.path == path)
+    for place, stages in correct.cold_stages(records, file.group).items():
+        record = next(one for one in records if (one.model, one.path) == place)
         if "cold" in record.marks or plausible.doubts_times(file, record.model):
             continue  # our own rows say so and stay out of means
         for key, usual in stages.items():

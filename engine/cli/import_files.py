@@ -16,6 +16,7 @@ from engine.errors import BadInput
 from engine.imported.acceptance import GAMMA, amount
 from engine.imported.headlines import headlines
 from engine.records import parsing, reader, summary
+from engine.records.cells import quoted
 from engine.records.types import ResultFile, milliseconds
 
 STEP = 10  # files between two lines of progress
@@ -55,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """What would only fail after all the work fails before it."""
     if not 1 <= options.gamma <= 64:
-        raise BadInput(f"--gamma is {options.gamma}: choose a draft length from 1 to 64.")
+        raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
         from engine.records import sets
 

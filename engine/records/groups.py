@@ -149,7 +149,7 @@ def _nothing(_value: Any, _reading: Reading) -> None:
 
 def _keys(value: Any) -> str:
     if isinstance(value, dict):
-        names = [shown(brief(key, 40)) for key in list(value)[:SHOWN_KEYS]]
+        names = [_quoted(key) for key in list(value)[:SHOWN_KEYS]]
         more = len(value) - SHOWN_KEYS
         rest = f" and {more:,} more" if more > 0 else ""
         told = f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
@@ -161,6 +161,11 @@ def _keys(value: Any) -> str:
     return kinds.get(type(value), "a single number")
 
 
+def _quoted(key: object) -> str:
+    """A key in quotes: keys are words, and a message has words of its own."""
+    return f"'{shown(brief(key, 40))}'"
+
+
 def _row_keys(value: dict[str, Any]) -> str:
     """The keys of the first row, where rows stand there: they tell the models' names."""
     for name in ("results", "samples"):
@@ -168,7 +173,7 @@ def _row_keys(value: dict[str, Any]) -> str:
         row = next((item for item in rows if isinstance(item, dict)), {}) if isinstance(
             rows, list) else {}  # fmt: skip
         if row:
-            names = [shown(brief(key, 40)) for key in list(row)[:SHOWN_ROW_KEYS]]
+            names = [_quoted(key) for key in list(row)[:SHOWN_ROW_KEYS]]
             return f"; rows with {', '.join(names)}{', ...' * (len(row) > SHOWN_ROW_KEYS)}"
     return ""
 

@@ -184,12 +184,12 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
         (b"null", "nothing but null"),
         (b"false", "a single true or false"),
         (b'"x"', "text"),
-        (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys dataset, percentiles"),
-        (b'{"results": []}', "unknown: keys results"),
-        (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys results, samples"),
-        (b'{"results": [null, 5, "x"]}', "unknown: keys results"),
+        (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys 'dataset', 'percentiles'"),
+        (b'{"results": []}', "unknown: keys 'results'"),
+        (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys 'results', 'samples'"),
+        (b'{"results": [null, 5, "x"]}', "unknown: keys 'results'"),
         (b'{"eventgpt": 5, "videollava": []}', "unknown"),
-        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys a, b, c and 2 more)"),
+        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys 'a', 'b', 'c' and 2 more)"),
     ],
 )
 def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
