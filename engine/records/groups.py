@@ -78,7 +78,10 @@ def _bare(value: list[Any]) -> tuple[Group, Reader] | None:
     rows = [item for item in value[:50] if isinstance(item, dict)]
     if any(_FLAT.fullmatch(key) for row in rows[:1] for key in row):
         return timed.FLAT, timed.flat_rows
-    found = _paired({key for row in rows for key in row}, rows)
+    keys = {key for row in rows for key in row}
+    if paired.is_metrics(keys):
+        return paired.METRICS, paired.metric_rows
+    found = _paired(keys, rows)
     if found and found[0] is paired.PAIRS:
         return found
     return None if value else (NO_ROWS, _nothing)
@@ -102,6 +105,8 @@ def _by_rows(value: dict[str, Any]) -> tuple[Group, Reader] | None:
                 return _staged(nested, name)
             if "egpt_prefill_time" in keys:
                 return timed.PARALLEL, timed.stage_rows
+            if paired.is_metrics(keys):
+                return paired.METRICS, paired.metric_rows
             found = _paired(keys, rows)
             if found:
                 return found
