@@ -11,7 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.audit import accepted, comparisons, counts, ends, models, ratios, times, units
+from engine.audit import (
+    accepted,
+    comparisons,
+    counts,
+    ends,
+    models,
+    omissions,
+    ratios,
+    times,
+    units,
+)
 from engine.audit.finding import SEVERITIES, Finding, Rule, Severity
 from engine.records import own
 from engine.records.types import ResultFile
@@ -29,7 +39,7 @@ RULES: tuple[Rule, ...] = (
     Rule("one_image", "EventGPT saw one event image of several.", "error", models.one_image),
     Rule("doubled_context", "Visual tokens are counted twice.", "error", models.doubled_context),
     Rule("totals", "Totals are not the sum of their stages.", "error", times.totals),
-    Rule("left_out", "A stated total leaves stages out.", "error", times.left_out),
+    Rule("left_out", "A stated total leaves stages out.", "error", omissions.left_out),
     Rule("summaries", "The summary contradicts its rows.", "error", times.summaries),
     Rule("speedup", "A speed-up divides by the wrong time.", "error", ratios.speedups),
     Rule("cost_ratio", "A cost ratio is of whole answers.", "error", ratios.cost_ratios),

@@ -117,6 +117,11 @@ def _in_range(ids: list[int]) -> bool:
     return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
 
 
+def is_number(value: object) -> bool:
+    """True and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def question_of(item: Mapping[str, Any]) -> str:
     """What was asked, where a row keeps it."""
     found = (item.get(key) for key in ("question", "query"))
