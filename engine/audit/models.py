@@ -82,7 +82,7 @@ def doubled_context(file: ResultFile) -> Iterator[Found]:
         if found:
             tokens = found[0].context or 0.0
             yield Found(
-                f"{name_of(file, model)}: the context of {tokens:,.0f} counts 2,048 visual tokens "
+                f"{name_of(file, model)}: the context of {tokens:,.0f} holds 2,048 visual tokens "
                 f"twice in {share(len(found), len(file.of(model)), 'record')}; "
                 f"{tokens - 2048:,.0f} were read.",
                 found,
