@@ -128,3 +128,41 @@ def test_the_flat_form_of_h_leaves_the_draft_out() -> None:
         "EventGPT (egpt): complete_time leaves draft_time out in all 5 records; the first states "
         "90 ms, its stages make 490 ms."
     )
+
+
+def rated(key: str, tokens: float, *stages: int) -> Any:
+    """Group D with a rate or a time per token of these stages."""
+    value = made.five(4)
+    for row in value["results"]:
+        inner = row["videollava"]
+        spent = sum(inner[f"stage{stage}_time"] for stage in stages)
+        count = len(inner["output_tokens"]) - 1 + tokens
+        inner[key] = count / spent if "sec" in key or "tps" in key else spent / count
+    return value
+
+
+@pytest.mark.parametrize("key", ["tokens_per_sec", "tps", "avg_token_time", "time_per_token"])
+def test_a_rate_without_the_decoding(key: str) -> None:
+    for stages in ((5,), (4, 5), (1, 2, 3, 4, 5)):
+        for tokens in (0, 1):
+            assert not found(rated(key, tokens, *stages), "per_token")
+    (one,) = found(rated(key, 1, 4), "per_token")
+    assert f"all 4 records have a {key} that is not of the decoding" in one.message
+    assert "the time of stage4_time alone" in one.message
+    (one,) = found(rated(key, 1, 5, 5, 5), "per_token")
+    assert "none of its times" in one.message
+
+
+def test_a_speed_up_that_nothing_measured_gives() -> None:
+    (one,) = found(made.metrics(), "impossible")
+    assert one.figures["stated"] == 8.0 and one.figures["implied_ms"] == pytest.approx(162.5)
+    assert one.message == (
+        "The stated speedup of 8.00 puts an answer at 162.5 ms on average, where Video-LLaVA (vl) "
+        "alone takes 1,300 ms: its prefill takes 300 ms and EventGPT (egpt) 490 ms, so the "
+        "speed-up leaves measured stages out."
+    )
+    value = made.metrics()
+    for row in value["results"]:
+        row["speedup"] = 1.3 / 0.49  # EventGPT alone against the target alone
+    assert not found(value, "impossible")
+    assert not found(made.five(), "impossible") and not found(made.speculation(), "impossible")

@@ -17,7 +17,8 @@ from tests.records import synthetic as made
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "data" / "recorded"
 STATED = re.compile(
-    r"(?:\bstate[sd]?\b|\bsays\b|\bcounts\b|(?:speed-up|acceptance|total|ratio|context) of(?! the rows))"
+    r"(?:\bstate[sd]?\b|\bsays\b|\bcounts\b|"
+    r"(?:speed-?up|acceptance|total|ratio|context) of(?! the rows))"
     r"[^0-9;.]{0,40}?(-?\d[\d,]*(?:\.\d+)?)(%| ms)?"
 )
 
