@@ -292,3 +292,14 @@ def test_a_message_repeats_a_part_of_a_long_value(
         main(["import", str(folder), "--gamma", "9" * 5000])
     err = capsys.readouterr().err
     assert refused.value.code == 2 and "9" * 70 in err and len(err) < 300
+
+
+def test_counts_that_cannot_be_corrected_are_not_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    value = made.speculation()
+    for row in value["results"]:
+        row["sd_output_text"] = " ".join(["word"] * 90)
+    (tmp_path / "a.json").write_bytes(made.to_bytes(value))
+    assert main(["import", str(tmp_path / "a.json")]) == 0
+    assert "corrected mean not known, median not known" in capsys.readouterr().out

@@ -100,11 +100,16 @@ def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
         told, mended = model.tokens_recorded, model.tokens_corrected
         if told.n:
             lines.append(
-                f"    tokens  mean {told.mean:.1f}, median {told.median:.1f}; "
-                f"corrected mean {mended.mean:.1f}, median {mended.median:.1f}"
+                f"    tokens  mean {_count(told.mean)}, median {_count(told.median)}; "
+                f"corrected mean {_count(mended.mean)}, median {_count(mended.median)}"
             )
     lines += [f"  {one.severity}: {one.message}" for one in findings]
     return "\n".join(lines)
+
+
+def _count(value: float | None) -> str:
+    """Tokens; where no count could be corrected there is no mean of them."""
+    return "not known" if value is None else f"{value:.1f}"
 
 
 def _stage(key: str, stage: summary.Stage) -> str:

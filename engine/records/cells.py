@@ -142,6 +142,16 @@ def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -
     return found
 
 
+def settings(value: object) -> dict[str, object]:
+    """A file's settings, flat.  A number that no setting can be stands as its text."""
+    return {key: inner if _is_setting(inner) else quoted(inner)
+            for key, inner in flat(value).items()}  # fmt: skip
+
+
+def _is_setting(value: object) -> bool:
+    return not isinstance(value, (int, float)) or abs(value) < MOST
+
+
 def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:
     """What a record calls its sample, else its place in the list."""
     for key in (*more, "id", "sample_id", "sample_idx", "sample"):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.records import correct, identity, paired, timed, unread
-from engine.records.cells import Cells, brief, flat
+from engine.records.cells import Cells, brief, settings
 from engine.records.parsing import RecordsError, parse, shown
 from engine.records.reading import Reading
 from engine.records.types import Group, ResultFile
@@ -185,7 +185,7 @@ def _row_keys(value: dict[str, Any]) -> str:
 
 def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
     document = value if isinstance(value, dict) else {}
-    config = flat(document.get("config"))
+    config = settings(document.get("config"))
     failures = reading.cells.failures(document.get("errors"))
     identities = identity.identities(reading.models, reading.claimed, reading.records, config)
     failed = not reading.records

@@ -335,3 +335,13 @@ def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
         assert one.encode("utf-8")
     whole = read_bytes("a.json", json.dumps(value).replace("HERE", "\\ud83d\\ude00").encode())
     assert whole.records[0].question == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("odd", [10**400, -(10**400), float("inf"), float("nan"), 1e300])
+def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
+    value = made.five()
+    value["config"]["max_new_tokens"] = odd
+    file = read(value)
+    assert isinstance(file.config["max_new_tokens"], str)
+    assert len(str(file.config["max_new_tokens"])) < 50
+    audit(file)
