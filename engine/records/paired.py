@@ -48,7 +48,7 @@ TARGET_TIMES = frozenset(
 # a row's key -> the model's and what its record calls it
 METRIC_KEYS = {
     **{key: ("egpt", key) for key in (*FLAT_TIMES, "prefill_length", "draft_tokens")},
-    "egpt_complete_time": ("egpt", "complete_time"),
+    "egpt_complete_time": ("egpt", "egpt_complete_time"),
     "egpt_total_time": ("egpt", "total_time"),
     **{key: ("vl", key.removeprefix("vl_")) for key in TARGET_TIMES},
     "vl_prefill_length": ("vl", "prefill_length"),

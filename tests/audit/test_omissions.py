@@ -125,8 +125,8 @@ def test_the_model_of_a_summary_in_the_key() -> None:
 def test_the_flat_form_of_h_leaves_the_draft_out() -> None:
     (one,) = found(made.metrics())
     assert one.message == (
-        "EventGPT (egpt): complete_time leaves draft_time out in all 5 records; the first states "
-        "90 ms, its stages make 490 ms."
+        "EventGPT (egpt): egpt_complete_time leaves draft_time out in all 5 records; the first "
+        "states 90 ms, its stages make 490 ms."
     )
 
 

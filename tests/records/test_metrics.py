@@ -76,3 +76,14 @@ def test_odd_values_cost_only_themselves(odd: Any) -> None:
         file = read(value)
         assert file.status == "ok" and len(file.of("vl")) == 5, key
         audit(file)
+
+
+def test_an_assumed_acceptance_is_said_to_be_one() -> None:
+    (found,) = [one for one in audit(read(made.metrics())) if one.rule == "estimate"]
+    assert found.message == (
+        "The stated acceptance of 40.0% is the same number in all 5 rows: it was assumed and not "
+        "measured."
+    )
+    value = made.metrics()
+    value["results"][1]["estimated_acceptance_rate"] = 0.5
+    assert not [one for one in audit(read(value)) if one.rule == "estimate"]
