@@ -158,7 +158,8 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
             "Milliseconds that EventGPT saves per sample in each part (negative: loses), corrected "
             "values. Answers of different length are not equal work: fewer tokens is what it does "
             "not say, time per token what it says faster. A stage that one model has not apart "
-            "is compared together with the one that holds it; what no stage covers is unaccounted."
+            "is compared together with the one that holds it, or marked as timed for one model "
+            "alone; unaccounted is the total less the stages."
         ),
         *_table(("file", "from", "to", "parts"), rows),
         *_definitions(falls),

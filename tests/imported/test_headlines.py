@@ -129,12 +129,24 @@ def test_vision_inside_of_decoding_is_not_divided() -> None:
     assert found["vision + decode"] == pytest.approx(1600 - 805)
 
 
-def test_a_stage_of_one_model_alone_is_unaccounted() -> None:
+def test_a_stage_of_one_model_alone_is_a_part_of_its_own() -> None:
+    """Unaccounted stays the total less the stages: 200 ms of the other model, none of EventGPT."""
     value = made.flat()
     for row in value:
         del row["llava_stage1_time"]
     found = parts(value)
-    assert "load" not in found and found["unaccounted"] == pytest.approx(180.0)
+    assert "load" not in found and found["unaccounted"] == pytest.approx(200.0)
+    assert found["load, timed for one model alone"] == pytest.approx(-20.0)
+
+
+def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
+    value = made.five()
+    for row in value["results"]:
+        row["eventgpt"]["output_tokens"] = [5]
+        row["eventgpt"]["num_output_tokens"] = 1
+        row["eventgpt"]["output_text"] = "Road"
+    found = parts(value)
+    assert "unaccounted" not in found and found["decode"] == pytest.approx(750 - 440)
 
 
 def test_what_no_stage_covers_is_a_part_however_small() -> None:
