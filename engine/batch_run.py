@@ -200,7 +200,12 @@ class _Batch(pipeline.Staged):
         except CacheError as error:
             member.notes.append(f"{error} The features were computed.")
             return None
-        return stored.rows.to(self.adapter.device) if stored else None
+        if stored is None:
+            return None
+        if not self.adapter.takes(_prepared(member), stored.rows):
+            member.notes.append(pipeline.NO_FEATURES)
+            return None
+        return stored.rows.to(self.adapter.device)
 
     # stage 4
     def decode(self) -> None:

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 COMPILED_BEFORE = (
     "The compiled decode step was made ready in {:.1f} s, before this run's clock started."
 )
+NO_FEATURES = (
+    "An entry of the feature cache has another shape than this model's features. The features "
+    "were computed."
+)
 COMPILED_WITHIN = (
     "The compiled decode step was made ready in {:.1f} s, between stages 3 and 4 of this run."
 )
@@ -241,6 +245,9 @@ class _Run(Staged):
             self.notes.append(f"{error} The features were computed.")
             return None
         if stored is None:
+            return None
+        if not self.adapter.takes(prepared, stored.rows):
+            self.notes.append(NO_FEATURES)
             return None
         rows = stored.rows.to(self.adapter.device)
         ms = self.timeline.now() - start

@@ -223,6 +223,20 @@ class Certificate(Struct):
     hash: Name
 
 
+class KeptFile(Struct):
+    """A file of an imported set: what it was called, and its name in the set's folder."""
+
+    file: str
+    kept: Annotated[str, Meta(pattern=r"\A[0-9]{3,5}\.json\Z")]
+
+
+class KeptSet(Struct):
+    """set.json: the list of an imported set."""
+
+    files: list[KeptFile]
+    imported: str = ""
+
+
 def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:
     """One JSON object as it stands, of this form; one of JSON_FAULTS for anything else."""
     value = msgspec.json.decode(line)

@@ -230,6 +230,12 @@ class Adapter(ABC):
             quantization=self.info.quantization,
         )
 
+    def takes(self, prepared: Prepared, rows: torch.Tensor) -> bool:
+        """Whether rows from the cache have the shape [V, hidden] that this prompt has room for."""
+        words = int((prepared.input_ids != self.visual_id).sum())
+        shape = (prepared.context_tokens - words, int(self.text_config.hidden_size))
+        return tuple(rows.shape) == shape and rows.is_floating_point()
+
     def text(self, ids: Sequence[int]) -> str:
         """New token ids as text, special tokens left out."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
