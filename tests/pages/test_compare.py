@@ -435,8 +435,11 @@ def test_a_drafted_answer_to_an_untrained_question_too(app: Open) -> None:
     assert f"tiny-llava: {OFF_SCRIPT}" in texts(at)
 
 
-def test_the_extent_of_event_pictures_reaches_run_and_page(app: Open, tmp_path: Path) -> None:
+def test_the_extent_of_event_pictures_reaches_run_and_page(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A record with raw events alone: the page draws what the model is shown."""
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
     (tmp_path / "event_npy").mkdir()
     places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
     table = dict(zip("xy", places.astype(np.uint16), strict=True))
