@@ -19,8 +19,8 @@ from typing import Any
 
 from engine.dataset_record import Record
 from engine.errors import BadInput, DatasetError
-from engine.media.files import by_number
-from engine.media.roots import IMAGE_SUFFIXES, Root, quoted
+from engine.media.files import by_number, quoted
+from engine.media.roots import IMAGE_SUFFIXES, Root
 from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"

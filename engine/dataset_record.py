@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import MediaError
-from engine.media.files import by_number
-from engine.media.roots import Root, quoted
+from engine.media.files import by_number, quoted
+from engine.media.roots import Root
 from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")

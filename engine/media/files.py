@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import reprlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import BinaryIO
 from engine.errors import MediaError
 
 MAX_BYTES = 1 << 30
+MAX_SHOWN = 80  # characters of a value or a name in a message
 PIECE = 1 << 20
 
 
@@ -36,7 +38,41 @@ Data = bytes | Large
 
 def label(path: Path) -> str:
     """The file and its folder, as in "seq/000000.npy": enough to find it, short enough to show."""
-    return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
+    return shown(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
+
+
+def shown(name: str) -> str:
+    """A file's name as messages show it: its end where it is long, escaped where it must be."""
+    text = name if len(name) <= MAX_SHOWN else f"...{name[3 - MAX_SHOWN :]}"
+    return text if text.isprintable() else quoted(text)
+
+
+def quoted(value: object) -> str:
+    """The value as an error message shows it: escaped, at most 80 characters.
+
+    Its cost does not depend on how long, deep or entangled the value is.
+    """
+    text = repr(value[:MAX_SHOWN]) if isinstance(value, str) else _BRIEF.repr(value)
+    whole = not isinstance(value, str) or len(value) <= MAX_SHOWN
+    return text if whole and len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+
+
+class _Brief(reprlib.Repr):
+    """repr of a few levels and elements; whole numbers too long to print by their size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxother = 4, 2 * MAX_SHOWN
+        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 8
+
+    def repr_str(self, x: str, level: int) -> str:
+        return repr(x[:MAX_SHOWN])
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if x.bit_length() <= 256 else f"<{x.bit_length():,} bits>"
+
+
+_BRIEF = _Brief()
 
 
 def by_number(path: Path) -> tuple[float, str]:
@@ -47,7 +83,9 @@ def by_number(path: Path) -> tuple[float, str]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file; MediaError if it is missing, unreadable, empty or above 1 GiB."""
-    return b"".join(pieces(large(path)))
+    found = large(path)
+    with opened(found) as file, _readable(label(path)):
+        return file.read(len(found))
 
 
 def large(path: Path) -> Large:
@@ -73,7 +111,7 @@ def opened(data: Data) -> Iterator[BinaryIO]:
     name = label(data.path)
     with ExitStack() as stack:
         with _readable(name):
-            file = stack.enter_context(data.path.open("rb"))
+            file = stack.enter_context(open(data.path, "rb", opener=_open))
             _check_unchanged(file, data, name)
         yield file
         _check_unchanged(file, data, name)
@@ -95,6 +133,11 @@ def _readable(name: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise MediaError(f"{name} could not be read ({error}): check the file.") from error
+
+
+def _open(path: str, flags: int) -> int:
+    """Without waiting for whoever writes a pipe that has taken the file's place."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_unchanged(file: BinaryIO, data: Large, name: str) -> None:

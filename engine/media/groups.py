@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import MediaError
 from engine.media.containers import container
-from engine.media.decoding import some
+from engine.media.decoding import MAX_FRAMES, some
 from engine.media.files import Data
 from engine.media.h264 import Picture, Reader, Unsure
 from engine.types import Image
@@ -98,7 +98,9 @@ def read(clip: InputContainer) -> Table:
     if context.name != "h264":
         raise Unsure(f"codec {context.name}")
     reader, table = Reader(context.extradata or b""), Table()
-    for packet in clip.demux(stream):
+    for number, packet in enumerate(clip.demux(stream)):
+        if number > MAX_FRAMES:
+            raise Unsure("too many packets")
         if packet.size:
             _check_packet(packet)
             table.add(packet, reader.picture(bytes(packet)))

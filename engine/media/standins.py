@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 PLAIN_NUMBER = re.compile(r"b1|[iu][1248]|f[248]")
+MAX_AXES = 32  # as NumPy 1.x: a product of more sizes is only ever an attack
 
 
 class RefusedError(ValueError):
@@ -83,8 +84,8 @@ class Array:
         raw, shape = _raw(self.data), self.shape
         if not isinstance(self.dtype, Dtype) or not isinstance(shape, tuple):
             raise RefusedError("an array that was never filled")
-        if not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise RefusedError("an array whose shape is not made of whole numbers")
+        if len(shape) > MAX_AXES or not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise RefusedError("an array whose shape is not made of a few whole numbers")
         dtype, size = self.dtype.numpy(), math.prod(shape)
         if size * dtype.itemsize != len(raw):
             raise RefusedError(f"an array that claims {size:,} values in {len(raw):,} bytes")

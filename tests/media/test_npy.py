@@ -145,7 +145,7 @@ def test_sizes_that_do_not_match_the_bytes() -> None:
     for size in (b"M\xe7\x03\x85", b"M\xe9\x03\x85", b"J\xff\xff\xff\x7f\x85"):
         with pytest.raises(MediaError, match=r"claims [0-9,]+ values in 2,000 bytes"):
             npy.columns(data.replace(claim, size), "a.npy")
-    with pytest.raises(MediaError, match="shape is not made of whole numbers"):
+    with pytest.raises(MediaError, match="shape is not made of a few whole numbers"):
         npy.columns(data.replace(claim, b"J\xff\xff\xff\xff\x85"), "a.npy")
 
 
@@ -198,7 +198,7 @@ def test_shared_tuples_are_never_hashed() -> None:
     [
         b"",
         b"\x93NUMPY",
-        b"PK\x03\x04" + b"\0" * 40,
+        b"\0" * 40,
         boxed(PLAIN)[:-40],
         boxed(PLAIN)[:60],
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b" " * 100,
