@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.media.sources import Found
 
 # Raised whenever the same files come out as other pictures: old cached features are then left.
-READER = "1"
+READER = "2"
 PREVIEW_WIDTH = 320
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
 from engine.media import boxes, kinds
-from engine.media.files import Data, opened, quoted
+from engine.media.files import Data, opened, reason
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -29,7 +29,9 @@ MIN_BYTES = 1_000  # of all kinds but GIF, where a picture may take fewer
 MAX_PIXELS = 8192 * 4320  # 8K; eight frames of it, as RGB, take 850 MB
 READERS = {
     kinds.MP4: "mp4",
+    kinds.MOV: "mp4",
     kinds.MATROSKA: "matroska",
+    kinds.WEBM: "matroska",
     kinds.MPEGTS: "mpegts",
     kinds.AVI: "avi",
     kinds.GIF: "gif",
@@ -86,9 +88,8 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
                 clip.streams.video[0].codec_context.options = {"max_pixels": str(MAX_PIXELS)}
                 yield clip
     except (av.error.FFmpegError, OSError, ValueError) as error:
-        reason = quoted(getattr(error, "strerror", None) or str(error))[1:-1]
         raise MediaError(
-            f"{name} could not be decoded ({reason}): encode it again or pick another clip."
+            f"{name} could not be decoded ({reason(error)}): encode it again or pick another clip."
         ) from error
 
 

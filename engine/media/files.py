@@ -19,6 +19,7 @@ from engine.errors import MediaError
 
 MAX_BYTES = 1 << 30
 MAX_SHOWN = 80  # characters of a value or a name in a message
+MAX_PLACE = 240
 PIECE = 1 << 20
 
 
@@ -41,10 +42,20 @@ def label(path: Path) -> str:
     return shown(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
 
 
-def shown(name: str) -> str:
-    """A file's name as messages show it: its end where it is long, escaped where it must be."""
-    text = name if len(name) <= MAX_SHOWN else f"...{name[3 - MAX_SHOWN :]}"
+def shown(name: str, most: int = MAX_SHOWN) -> str:
+    """A name as messages show it: its end where it is long, escaped where it must be."""
+    text = name if len(name) <= most else f"...{name[3 - most :]}"
     return text if text.isprintable() else quoted(text)
+
+
+def place(path: Path) -> str:
+    """A whole path, which a user has to find, as messages show it."""
+    return shown(str(path), MAX_PLACE)
+
+
+def reason(error: Exception) -> str:
+    """What the system or a library says is wrong, without paths and no longer than a value."""
+    return shown(getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
 def quoted(value: object) -> str:
@@ -132,7 +143,7 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise MediaError(f"{name} could not be read ({error}): check the file.") from error
+        raise MediaError(f"{name} could not be read ({reason(error)}): check the file.") from error
 
 
 def _open(path: str, flags: int) -> int:

@@ -19,7 +19,7 @@ from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
 from engine.media import kinds, picture_parts
-from engine.media.files import content, label, quoted
+from engine.media.files import content, label, reason
 from engine.media.picture_parts import Parts
 from engine.types import Image
 
@@ -91,6 +91,4 @@ def _pixels(picture: Pillow.Image, orientation: int) -> Image:
 
 def _reason(error: Exception) -> str:
     """Pillow's own words, without the object address it puts into some of them."""
-    if isinstance(error, UnidentifiedImageError):
-        return "its content is damaged"
-    return quoted(str(error) or type(error).__name__)[1:-1]
+    return "its content is damaged" if isinstance(error, UnidentifiedImageError) else reason(error)

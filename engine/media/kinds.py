@@ -26,6 +26,7 @@ class Kind:
     name: str
     field: str
     advice: str = ""
+    short: str = ""
 
     def refusal(self, file: str, wanted: str) -> str:
         """The sentence that refuses a file of this kind where another is wanted."""
@@ -34,13 +35,15 @@ class Kind:
 
 PNG = Kind("a PNG picture", "images")
 JPEG = Kind("a JPEG picture", "images")
-GIF = Kind("a GIF", "clip", _TO_PNG)
+GIF = Kind("a GIF", "clip", _TO_PNG, "GIF")
 STILL_GIF = Kind("a GIF picture", "images")
 NPY = Kind("a .npy file", "events")
-MP4 = Kind("an MP4 or MOV clip", "clip")
-MATROSKA = Kind("a Matroska or WebM clip", "clip")
-MPEGTS = Kind("an MPEG transport stream", "clip")
-AVI = Kind("an AVI clip", "clip")
+MP4 = Kind("an MP4 clip", "clip", short="MP4")
+MOV = Kind("a MOV clip", "clip", short="MOV")
+MATROSKA = Kind("a Matroska clip", "clip", short="Matroska")
+WEBM = Kind("a WebM clip", "clip", short="WebM")
+MPEGTS = Kind("an MPEG transport stream", "clip", short="MPEG-TS")
+AVI = Kind("an AVI clip", "clip", short="AVI")
 
 # (place, bytes there, kind): the first that agrees decides.
 _MAGIC = (
@@ -52,6 +55,7 @@ _MAGIC = (
     (0, b"\x1a\x45\xdf\xa3", MATROSKA),  # EBML's own id, RFC 8794 11.2.1
     *((4, b"ftyp" + brand, Kind("a HEIF or AVIF picture", "", _TO_PNG))
       for brand in (b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis")),
+    (4, b"ftypqt  ", MOV),
     *((4, box, MP4) for box in (b"ftyp", b"moov", b"mdat", b"moof", b"styp", b"wide", b"pnot")),
     (8, b"AVI ", AVI),
     (8, b"WEBP", Kind("a WebP picture", "", _TO_PNG)),
@@ -77,6 +81,7 @@ _MAGIC = (
     (0, b"% ", Kind("a Prophesee recording (.raw or .dat)", "", _TO_NPY)),
 )  # fmt: skip
 _BMP = 6
+_DOCTYPE = 64  # bytes of an EBML header, which names the type of document
 _BINARY = getattr(os, "O_BINARY", 0)
 _EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
@@ -87,9 +92,9 @@ _ENDINGS = {
     ".npy": NPY,
     ".mp4": MP4,
     ".m4v": MP4,
-    ".mov": MP4,
+    ".mov": MOV,
     ".mkv": MATROSKA,
-    ".webm": MATROSKA,
+    ".webm": WEBM,
     ".ts": MPEGTS,
     ".avi": AVI,
     ".bin": Kind("an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY),
@@ -116,7 +121,7 @@ def by_content(head: bytes) -> Kind | None:
         return MPEGTS
     for at, magic, kind in _MAGIC:
         if head.startswith(magic, at) and (at != _BMP or head.startswith(b"BM")):
-            return kind
+            return WEBM if kind is MATROSKA and b"webm" in head[:_DOCTYPE] else kind
     return None
 
 
@@ -133,10 +138,10 @@ def of_file(path: Path, name: str) -> Kind | None:
         regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         head = file.read(HEAD) if regular else b""
         kind = of(head, name)
-        return STILL_GIF if kind is GIF and head and not _moves(head + file.read()) else kind
+        return STILL_GIF if kind is GIF and head and not moves(head + file.read()) else kind
 
 
-def _moves(data: bytes) -> bool:
+def moves(data: bytes) -> bool:
     """Whether a GIF has two pictures (GIF89a specification, 1990: blocks behind the header)."""
     at, pictures = 13 + _table(data, 10), 0
     while at < len(data) and pictures < 2:

@@ -53,17 +53,8 @@ def _dict(data: bytes, start: int) -> dict[str, Column]:
         raise ValueError("an object that is no dict")
     if len(value) > MAX_FIELDS:
         raise ValueError(f"a dict of {len(value):,} keys")
-    found: dict[str, Column] = {}
-    left = len(data)
-    for key, item in value.items():
-        column = _column(item)
-        if isinstance(column, np.ndarray):
-            left -= column.nbytes
-        if left < 0:  # One array under many keys: text is decoded anew for each.
-            raise ValueError("arrays of more bytes than the file has")
-        if column is not None:
-            found[key] = column
-    return found
+    arrays = {key: _column(item) for key, item in value.items()}
+    return {key: item for key, item in arrays.items() if item is not None}
 
 
 def _column(value: object) -> Column | None:

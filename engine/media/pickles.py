@@ -21,7 +21,7 @@ import pickletools
 from collections.abc import Callable
 from typing import Any
 
-from engine.media.files import quoted
+from engine.media.files import reason
 from engine.media.standins import BUILDERS, Array, Dtype, Name, RefusedError
 
 MAX_STEPS = 1_000_000
@@ -103,16 +103,20 @@ class _Machine:
         if not isinstance(arguments, tuple):
             raise RefusedError("a call without arguments")
         value = function.build(arguments)
-        self.budget -= len(value) if isinstance(value, bytes) else 0
-        if self.budget < 0:
-            raise RefusedError("calls that make more bytes than the file has")
+        self.spend(len(value) if isinstance(value, bytes) else 0)
         self.push(value)
+
+    def spend(self, made: int) -> None:
+        """Count bytes that were made of text: a whole file has each text once."""
+        self.budget -= made
+        if self.budget < 0:
+            raise RefusedError("text that makes more bytes than the file has")
 
     def build(self, _: object) -> None:
         state, target = self.pop(), self.top()
         if not isinstance(target, Array | Dtype):
             raise RefusedError("a state for something that has none")
-        target.set(state)
+        self.spend(target.set(state))
 
     def put(self, index: int | None) -> None:
         self.memo[len(self.memo) if index is None else index] = self.top()
@@ -189,7 +193,7 @@ def load(data: bytes, start: int = 0) -> object:
     except RefusedError:
         raise
     except (ValueError, OverflowError) as error:
-        raise RefusedError(f"a damaged pickle ({quoted(str(error))})") from error
+        raise RefusedError(f"a damaged pickle ({reason(error)})") from error
     return machine.pop()
 
 

@@ -41,13 +41,14 @@ class Dtype:
     code: str
     order: str = "="
 
-    def set(self, state: object) -> None:
+    def set(self, state: object) -> int:
         """Take NumPy's (version, order, subdtype, names, fields, size, alignment, flags, ...)."""
         match state:
             case (int(), str(order), None, None, None, *_) if order in ("<", ">", "=", "|"):
                 self.order = order
             case _:
                 raise RefusedError("an array of records inside a pickle")
+        return 0
 
     def numpy(self) -> np.dtype[Any]:
         if not PLAIN_NUMBER.fullmatch(self.code):
@@ -64,13 +65,16 @@ class Array:
     fortran: bool = False
     data: object = b""
 
-    def set(self, state: object) -> None:
-        """Take NumPy's (version, shape, dtype, is_fortran, data)."""
+    def set(self, state: object) -> int:
+        """Take NumPy's (version, shape, dtype, is_fortran, data); the bytes made of text."""
         match state:
             case (int(), tuple(shape), Dtype() as dtype, bool(fortran), data):
-                self.shape, self.dtype, self.fortran, self.data = shape, dtype, fortran, data
+                self.shape, self.dtype, self.fortran = shape, dtype, fortran
             case _:
                 raise RefusedError("an array whose parts are not those of an array")
+        # Python 2 wrote bytes as text of code points 0 to 255.
+        self.data = data.encode("latin-1") if isinstance(data, str) else data
+        return len(data) if isinstance(data, str) else 0
 
     def item(self) -> object:
         """The one object of a 0-d object array, which is how np.save writes a dict."""
@@ -93,12 +97,10 @@ class Array:
         return flat.reshape(shape, order="F" if self.fortran else "C")
 
 
-def _raw(data: object) -> bytes:
-    if isinstance(data, str):  # Python 2 wrote bytes as text of code points 0 to 255.
-        return data.encode("latin-1")
+def _raw(data: object) -> bytes | bytearray:
     if not isinstance(data, bytes | bytearray):
         raise RefusedError("an array of Python objects")
-    return bytes(data)
+    return data
 
 
 def _reconstruct(arguments: tuple[object, ...]) -> Array:
@@ -125,7 +127,8 @@ def _dtype(arguments: tuple[object, ...]) -> Dtype:
 def _scalar(arguments: tuple[object, ...]) -> object:
     match arguments:
         case (Dtype() as dtype, data):
-            return Array((), dtype, False, data).numpy().item()
+            raw = data.encode("latin-1") if isinstance(data, str) else data
+            return Array((), dtype, False, raw).numpy().item()
     raise RefusedError("a number of an unknown type")
 
 
