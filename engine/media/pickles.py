@@ -192,7 +192,8 @@ def load(data: bytes, start: int = 0) -> object:
             machine.step(operation.name, operand)
     except RefusedError:
         raise
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, DeprecationWarning) as error:
+        # The warning is of an odd escape in a text, where warnings are errors.
         raise RefusedError(f"a damaged pickle ({reason(error)})") from error
     return machine.pop()
 

@@ -166,6 +166,7 @@ HOSTILE = {
     "names that are numbers": b"\x80\x04K\x01K\x02\x93.",
     "no end": b"}",
     "an unknown operation": b"\xff.",
+    "an odd escape in a text": b"S'\\j'\n.",
     "a text without its end": b"X\xff\xff\xff\x7fabc.",
     "an array never filled": b"cnumpy.core.multiarray\n_reconstruct\n"
     b"(cnumpy\nndarray\n(K\x00tC\x01btR.",
