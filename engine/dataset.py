@@ -27,7 +27,7 @@ from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-MAX_JSON_BYTES = 256 << 20
+MAX_JSON_BYTES = 64 << 20
 MAX_RECORDS = 500_000
 OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
 _UNUSED = "The clip is shown and the pictures beside it are not: drop one or the other."

@@ -22,6 +22,7 @@ from engine.media.roots import Root
 from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
+MAX_PICTURES = 10_000
 _CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
 _MARKER = re.compile(r"\A\s*<event>\s*")
 _FRAMES = "Its record names neither an MP4 nor a frame folder: pick another sample for {} models."
@@ -119,6 +120,11 @@ class Record:
         if not isinstance(values, list):
             self._note("events", f"{key} is {quoted(values)} instead of a list: correct it.")
             return ()
+        if len(values) > MAX_PICTURES:
+            self._note(
+                "events", f"{key} names {len(values):,} pictures: name at most {MAX_PICTURES:,}."
+            )
+            return ()
         paths = []
         for value in values:
             path = self._file("events", key, value)
@@ -169,14 +175,18 @@ class Record:
         if not isinstance(turns, list | None):
             self.problems.append(f"conversations is {quoted(turns)} instead of a list: correct it.")
             turns = None
+        odd = []
         for turn in reversed(turns or []):
             match turn:
                 case {"from": "human" | "gpt" as who, "value": str(value)}:
                     first[who] = clean(value)
                 case _:
-                    self.problems.append(
-                        f"The turn {quoted(turn)} has no text: correct the record."
-                    )
+                    odd.append(turn)
+        if odd:
+            more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
+            self.problems.append(
+                f"The turn {quoted(odd[-1])}{more} has no text: correct the record."
+            )
         return _MARKER.sub("", first["human"]), first["gpt"]
 
     def _truth(self) -> dict[str, str]:

@@ -476,6 +476,16 @@ def test_values_in_messages_are_short_and_cost_nothing() -> None:
         assert len(quoted(value)) <= 80 and quoted(value).isprintable()
 
 
+def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
+    fields = {"conversations": [5] * 1000, "event_image": ["a.png"] * 20_000}
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a", **fields}]))
+    problems = dataset.read(tmp_path).samples[0].problems
+    assert problems == (
+        "event_image names 20,000 pictures: name at most 10,000.",
+        "The turn 5 and 999 more has no text: correct the record.",
+    )
+
+
 def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
     assert len(dataset.read(tmp_path).samples) == 2

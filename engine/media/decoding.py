@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 THREADS = 0  # as many as there are cores
 MAX_FRAMES = 1_000_000
+# A few kilobytes can describe hours of large still pictures.  Of a healthy clip there are at most
+# some hundred pixels a byte; a short one of a still scene may have more.
+MAX_DECODED = 5_000_000_000  # pixels, or as many as the file has bytes for
+PIXELS_PER_BYTE = 8_000
 # What a decoder repairs depends on what it decoded before: an error instead of a repair.
 _STRICT = {"err_detect": "explode"}
 
@@ -37,6 +41,7 @@ def everything(
         _use(clip, threads)
         for count, frame in enumerate(clip.decode(clip.streams.video[0]), start=1):
             check_count(count, name)
+            _check_work(count * frame.width * frame.height, data, name)
             damaged += bool(frame.is_corrupt)
             if count - 1 in chosen:
                 kept[count - 1] = pixels(frame)
@@ -83,6 +88,14 @@ def check_count(count: int, name: str) -> None:
     """MediaError for the packets or frames of a clip that no one can have meant."""
     if count > MAX_FRAMES:
         raise MediaError(f"{name} has over {MAX_FRAMES:,} frames: cut it shorter.")
+
+
+def _check_work(decoded: int, data: Data, name: str) -> None:
+    if decoded > max(MAX_DECODED, PIXELS_PER_BYTE * len(data)):
+        raise MediaError(
+            f"{name} has over {decoded:,} pixels in {len(data):,} bytes: cut it shorter or make it "
+            "smaller."
+        )
 
 
 def _use(clip: InputContainer, threads: int | None) -> None:

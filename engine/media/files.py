@@ -122,7 +122,7 @@ def opened(data: Data) -> Iterator[BinaryIO]:
     name = label(data.path)
     with ExitStack() as stack:
         with _readable(name):
-            file = stack.enter_context(open(data.path, "rb", opener=_open))
+            file = stack.enter_context(open(data.path, "rb", opener=unblocked))
             _check_unchanged(file, data, name)
         yield file
         _check_unchanged(file, data, name)
@@ -146,7 +146,7 @@ def _readable(name: str) -> Iterator[None]:
         raise MediaError(f"{name} could not be read ({reason(error)}): check the file.") from error
 
 
-def _open(path: str, flags: int) -> int:
+def unblocked(path: str, flags: int) -> int:
     """Without waiting for whoever writes a pipe that has taken the file's place."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 

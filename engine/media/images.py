@@ -24,6 +24,7 @@ from engine.media.picture_parts import Parts
 from engine.types import Image
 
 MAX_PIXELS = 50_000_000
+MAX_BYTES = 320 << 20  # of a file; 50 million pixels of 16 bits and three colours take 300 MB
 MAX_SIDE = 65_535  # a thinner picture becomes huge when its short side is resized for a model
 _EIGHT_BITS = (np.arange(65_536) / 257).round().astype(np.uint8)
 _TURNS = {
@@ -47,6 +48,10 @@ def decode(data: bytes, name: str) -> Image:
     kind = kinds.by_content(data[: kinds.HEAD])
     if kind is not None and kind not in (kinds.PNG, kinds.JPEG):
         raise MediaError(kind.refusal(name, "a PNG or JPEG picture"))
+    if len(data) > MAX_BYTES:
+        raise MediaError(
+            f"{name} has {len(data):,} bytes: give a picture of at most {MAX_BYTES:,}."
+        )
     try:
         if kind is None:
             raise ValueError("its content is of another kind")

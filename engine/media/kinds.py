@@ -12,6 +12,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.media.files import unblocked
+
 HEAD = 1024  # bytes of a file that decide its kind
 TS_PACKET = 188  # bytes of a transport stream's packet, which begins with "G": ISO/IEC 13818-1
 _TO_MP4 = "convert it with `ffmpeg -i FILE clip.mp4`"
@@ -82,7 +84,7 @@ _MAGIC = (
 )  # fmt: skip
 _BMP = 6
 _DOCTYPE = 64  # bytes of an EBML header, which names the type of document
-_BINARY = getattr(os, "O_BINARY", 0)
+_MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
 _EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
     ".png": PNG,
@@ -131,14 +133,13 @@ def of_file(path: Path, name: str) -> Kind | None:
     By its name alone where the file cannot be read: who loads it says why.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+        with open(path, "rb", opener=unblocked) as file:
+            head = file.read(HEAD) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+            kind = of(head, name)
+            still = kind is GIF and head and not moves(head + file.read(_MAX_GIF))
+            return STILL_GIF if still else kind
     except (OSError, ValueError):
         return of(b"", name)
-    with os.fdopen(descriptor, "rb") as file:
-        regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        head = file.read(HEAD) if regular else b""
-        kind = of(head, name)
-        return STILL_GIF if kind is GIF and head and not moves(head + file.read()) else kind
 
 
 def moves(data: bytes) -> bool:

@@ -88,6 +88,23 @@ def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
         video.decode(data, "a", video.middle)
 
 
+@pytest.mark.parametrize(("kind", "codec"), [("mp4", "libx264"), ("gif", "gif")])
+def test_a_small_file_of_very_many_pixels(
+    kind: str, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.media import decoding, groups
+
+    data = clips.encoded(kind, codec)
+    for module in (decoding, groups):
+        monkeypatch.setattr(module, "MAX_DECODED", 10_000)
+    everything = clips.decoded(data)
+    found = video.decode(data, "a", video.middle)  # not more than the file has bytes for
+    np.testing.assert_array_equal(found.images[0], everything[30])
+    monkeypatch.setattr(decoding, "PIXELS_PER_BYTE", 1)
+    with pytest.raises(MediaError, match=r"a has over [0-9,]+ pixels in [0-9,]+ bytes: cut it"):
+        video.decode(data, "a", video.middle)
+
+
 def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     from engine.media import decoding, groups
 

@@ -82,6 +82,14 @@ def test_pictures_that_would_fill_the_memory(side: int) -> None:
         images.decode(data, "a")
 
 
+def test_a_picture_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded(Pillow.fromarray(noise()))
+    monkeypatch.setattr(images, "MAX_BYTES", len(data))
+    images.decode(data, "a")
+    with pytest.raises(MediaError, match="a has .* bytes: give a picture of at most"):
+        images.decode(data + b"x", "a")
+
+
 @pytest.mark.parametrize("content", [None, b""])
 def test_missing_and_empty_files(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "a.png"
