@@ -86,7 +86,7 @@ def test_a_picture_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encoded(Pillow.fromarray(noise()))
     monkeypatch.setattr(images, "MAX_BYTES", len(data))
     images.decode(data, "a")
-    with pytest.raises(MediaError, match="a has .* bytes: give a picture of at most"):
+    with pytest.raises(MediaError, match=r"a has .* bytes: give a picture of at most"):
         images.decode(data + b"x", "a")
 
 
