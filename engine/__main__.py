@@ -10,6 +10,7 @@ import argparse
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from typing import NoReturn
 
 from engine.cli.common import say
 from engine.errors import StageScopeError
+from engine.quoting import quoted
 
 # Each command's module in engine/cli/, in the order of the help; imported when it is called.
 COMMANDS = {
@@ -61,11 +63,16 @@ def _print_anywhere() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+MAX_MESSAGE = 500
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.){78,})'")  # a value that argparse repeats whole
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one sentence; the usage is long and has a flag of its own."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{message[:1].upper()}{message[1:]}: see {self.prog} --help.\n")
+        told = _QUOTED.sub(lambda found: quoted(found[1]), message)
+        self.exit(2, f"{told[:1].upper()}{told[1:MAX_MESSAGE]}: see {self.prog} --help.\n")
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:

@@ -153,7 +153,7 @@ class Asker:
     def _request(self, task: Task) -> RunRequest:
         plan, sample = self.plan, self.samples[task.sample]
         how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
-        return RunRequest(sample, task.model, self._prompt(task), *how)
+        return RunRequest(sample, task.model, self._prompt(task), *how, extent=plan.extent)
 
     def failed(self, task: Task, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""

@@ -25,6 +25,7 @@ from engine.pipeline import Nobody, Watcher
 from engine.timing import Timeline
 from engine.types import (
     Batch,
+    Extent,
     Generation,
     Media,
     Prepared,
@@ -93,6 +94,7 @@ class _Member:
     notes: list[str]
     tensors: list[TensorSpec] = field(default_factory=list)
     shown: str = ""
+    extent: Extent | None = None
     prepared: Prepared | None = None
     rows: torch.Tensor | None = None
     answer: Answer = field(default_factory=Answer)
@@ -158,12 +160,11 @@ class _Batch(pipeline.Staged):
     def _load(self, member: _Member) -> Media:
         with self._stage("load"):
             request = member.request
-            found = media.load(request.sample, self.adapter.kind, request.frames)
+            kind = self.adapter.kind
+            found = media.load(request.sample, kind, request.frames, request.extent)
         member.notes += found.notes
-        member.shown = f"{found.source} ({found.rule})" if found.rule else found.source
-        for image in found.images[:1]:
-            shape = (len(found.images), *image.shape)
-            member.tensors.append(TensorSpec("images", shape, "uint8", image.size * shape[0]))
+        member.shown, member.extent = found.shown, found.extent
+        member.tensors += pipeline.picture_specs(found.images)
         return found
 
     def _preprocess(self, member: _Member, found: Media) -> None:
@@ -286,6 +287,7 @@ class _Batch(pipeline.Staged):
             notes=(*member.notes, *notes),
             environment=environment,
             batch=batch,
+            extent=member.extent,
         )
 
 

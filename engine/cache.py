@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -26,9 +27,13 @@ import torch
 from diskcache.core import MODE_BINARY, MODE_RAW
 from safetensors import SafetensorError
 
+from engine import cache_database
 from engine.errors import CacheError
+from engine.plain_files import read_limited, reason
+from engine.quoting import shown
 from engine.types import FeatureSpec
 
+MAX_VALUE = 2**28  # bytes of one entry; those of 8 frames of a 7B model are about 2**25
 CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
 # What diskcache and sqlite raise over a folder that is absent, full, locked or damaged: a changed
@@ -67,7 +72,7 @@ class BytesOnly(diskcache.Disk):
             return value
         if mode != MODE_BINARY or filename is None or not _VALUE_FILE.fullmatch(filename):
             raise CacheError("the feature cache holds a value that StageScope did not write")
-        return (Path(self._directory) / filename).read_bytes()
+        return read_limited(Path(self._directory) / filename, MAX_VALUE, links=False)
 
     def remove(self, file_path: str) -> None:
         """A name that diskcache would not have made stays: it may lead out of the folder."""
@@ -107,8 +112,7 @@ class CacheState:
 
 def key(spec: FeatureSpec) -> str:
     """Hex text that changes with every field of the spec."""
-    text = json.dumps(asdict(spec), sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()
+    return hashlib.blake2b(_text_of(spec).encode(), digest_size=20).hexdigest()
 
 
 class FeatureCache:
@@ -140,7 +144,7 @@ class FeatureCache:
 
     def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
         """Keeps rows [V, hidden] with the time their computation took."""
-        note = {"spec": json.dumps(asdict(spec), sort_keys=True)}
+        note = {"spec": _text_of(spec)}
         note |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
         data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, note)
         with self._guard("write"):
@@ -191,6 +195,7 @@ class FeatureCache:
     def _open(self) -> diskcache.Cache:
         if self._cache is None:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            cache_database.check(self.folder)
             self._cache = diskcache.Cache(
                 str(self.folder), timeout=2, disk=BytesOnly, size_limit=self.limit_mb * 2**20
             )
@@ -203,14 +208,14 @@ class FeatureCache:
         except OSError as error:
             self._cache = None
             raise CacheError(
-                f"The feature cache {self.folder} cannot {verb} ({error.strerror}): make room or "
-                "set STAGESCOPE_CACHE_DIR to another folder."
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): make "
+                "room or set STAGESCOPE_CACHE_DIR to another folder."
             ) from error
         except TROUBLE as error:
             self._cache = None
             raise CacheError(
-                f"The feature cache {self.folder} cannot {verb} ({error}): delete this folder to "
-                "start a new one, or wait if another program uses it."
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
+                "this folder to start a new one, or wait if another program uses it."
             ) from error
 
 
@@ -227,8 +232,11 @@ def _unpack(value: bytes, spec: FeatureSpec) -> Stored | None:
         rows = safetensors.torch.load(data)["rows"]
         note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
         encode_ms, cold = float(note["encode_ms"]), note["cold"] == "1"
-    except (SafetensorError, KeyError, ValueError):
+    except (SafetensorError, KeyError, ValueError, RecursionError):
         return None
-    if json.loads(note["spec"]) != asdict(spec):
-        return None
-    return Stored(rows, encode_ms, cold)
+    usable = note["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf and rows.ndim == 2
+    return Stored(rows, encode_ms, cold) if usable else None
+
+
+def _text_of(spec: FeatureSpec) -> str:
+    return json.dumps(asdict(spec), sort_keys=True)

@@ -16,6 +16,7 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
@@ -23,10 +24,14 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
+from engine.plain_files import JSON_FAULTS, read_limited, reason, write_whole
+from engine.quoting import quoted, shown
+from engine.schemas import Certificate, checked
 from engine.types import Pixels, Ran, RunResult
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 FORMAT = 2  # 1 did not name the backend
+MAX_BYTES = 2**25  # of one file
 SHOWN = 12  # characters of a hash that name it
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
@@ -83,6 +88,7 @@ def make(
             "runs": request.runs,
             "backend": request.backend,
             "pixels": request.pixels,
+            "extent": request.extent,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
@@ -139,67 +145,87 @@ def content_hash(content: Mapping[str, Any]) -> str:
 def keep(certificate: Mapping[str, Any]) -> Path:
     """Writes the certificate under its hash; BadInput where that is impossible."""
     path = folder() / f"{certificate['hash']}.json"
-    part = path.with_suffix(".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(certificate, indent=1, allow_nan=False), encoding="utf-8")
-        part.replace(path)
+        write_whole(path, json.dumps(certificate, indent=1, allow_nan=False).encode())
     except OSError as error:
         raise BadInput(
-            f"The certificate cannot be kept in {path.parent} ({error.strerror}): make room or "
-            "set STAGESCOPE_RUNS_DIR to another folder."
+            f"The certificate cannot be kept in {shown(path.parent)} ({reason(error)}): make room "
+            "or set STAGESCOPE_RUNS_DIR to another folder."
         ) from error
     return path
 
 
+@dataclass(frozen=True)
+class Unused:
+    """A file of the certificates folder that is none that can be used, and why."""
+
+    name: str
+    reason: str
+
+
 def read(path: Path) -> dict[str, Any] | None:
     """A certificate, or None if the file is not one or its content is not what was hashed."""
+    found = _looked_at(path)
+    return None if isinstance(found, Unused) else found
+
+
+def _looked_at(path: Path) -> dict[str, Any] | Unused:
     try:
         state = path.stat()
-    except OSError:
-        return None
+    except OSError as error:
+        return Unused(path.name, reason(error))
     return _read(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, changed: int, size: int) -> dict[str, Any] | None:
+def _read(path: Path, changed: int, size: int) -> dict[str, Any] | Unused:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        whole = found["hash"] == content_hash(found) and _has_the_form(found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return found if whole else None
+        found = checked(read_limited(path, MAX_BYTES), Certificate)
+        if found["hash"] != content_hash(found):
+            return Unused(path.name, "its content is not what its hash was made of")
+        wrong = _contradiction(found)
+    except (OSError, ValueError, *JSON_FAULTS) as error:
+        return Unused(path.name, reason(error))
+    return Unused(path.name, wrong) if wrong else found
 
 
-def _has_the_form(found: Mapping[str, Any]) -> bool:
-    """Whether all that is looked at here is there; KeyError and the like where it is not.
+def _contradiction(found: Mapping[str, Any]) -> str:
+    """Why a certificate of the right form is not believed, or ""; ValueError for an odd date.
 
     A model that is called verified must be so by its own verdicts: the hash finds accidents, it is
     no signature.
     """
+    if found["format"] != FORMAT:
+        return f"it has format {quoted(found['format'])} and this program reads {FORMAT}"
     datetime.fromisoformat(found["made"])
     names = [model["name"] for model in found["models"]]
     if len(set(names)) < len(names):
-        return False
-    texts = [found["made"], found["engine"], found["request"]["prompt"]]
+        return "it names a model twice"
     for model in found["models"]:
-        texts += [model["name"], model["digest"], model["dtype"], model["backend"]]
-        texts += model["environment"].values()
         rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
         good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
         if model["verified"] is not good:
-            return False
-    texts += [row["check"] for row in found["verdicts"]]
-    return found["format"] == FORMAT and all(isinstance(text, str) for text in texts)
+            return "it says of a model what its own checks do not show"
+    return ""
 
 
 def kept() -> list[dict[str, Any]]:
     """All certificates, the newest first."""
+    found = [one for one in _all() if not isinstance(one, Unused)]
+    return sorted(found, key=lambda one: str(one["made"]), reverse=True)
+
+
+def unused() -> list[Unused]:
+    """The files of the folder that are no certificates that can be used, by name."""
+    return sorted((one for one in _all() if isinstance(one, Unused)), key=lambda one: one.name)
+
+
+def _all() -> list[dict[str, Any] | Unused]:
     try:
-        found = [read(path) for path in folder().glob("*.json")]
+        return [_looked_at(path) for path in folder().glob("*.json")]
     except OSError:
         return []
-    return sorted(filter(None, found), key=lambda one: str(one["made"]), reverse=True)
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:

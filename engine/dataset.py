@@ -20,9 +20,10 @@ from typing import Any
 from engine.dataset_record import Record
 from engine.errors import BadInput, DatasetError
 from engine.media import kinds
-from engine.media.files import by_number, place, quoted, reason, shown
+from engine.media.files import by_number, place, reason
 from engine.media.roots import Root
 from engine.plain_files import read_bytes
+from engine.quoting import quoted, shown
 from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import MediaError
-from engine.media.files import by_number, quoted
+from engine.media.files import by_number
 from engine.media.kinds import CLIP_SUFFIXES
 from engine.media.roots import Root
+from engine.quoting import quoted
 from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine import settings
 from engine.errors import SettingsError
+from engine.quoting import quoted
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,7 @@ def choose(name: str | None = None) -> torch.device:
     try:
         device = torch.device(wanted)
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         raise _absent(wanted) from error
     if device.type not in ("cpu", here.type if here else "cpu"):
         raise _absent(wanted)
@@ -46,7 +47,7 @@ def check() -> None:
 
 def _absent(wanted: str) -> SettingsError:
     return SettingsError(
-        f"STAGESCOPE_DEVICE is {wanted!r}, which this machine does not have: use auto or cpu."
+        f"STAGESCOPE_DEVICE is {quoted(wanted)}, which this machine does not have: use auto or cpu."
     )
 
 

@@ -33,6 +33,7 @@ class Ready:
     embeds: torch.Tensor
     question: tuple[int, ...]
     ms: float
+    shown: str
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,13 @@ class _Trial:
         config = self.request.decode
         timeline = Timeline(adapter.device)
         with timeline.span("stages 1 to 3"):
-            shown = media.load(self.sample, adapter.kind, self.request.frames)
-            prepared = adapter.preprocess(shown, self.request.prompt, self.request.pixels)
+            asked = self.request
+            shown = media.load(self.sample, adapter.kind, asked.frames, asked.extent)
+            prepared = adapter.preprocess(shown, asked.prompt, asked.pixels)
             adapter.check_context(prepared, config.max_new_tokens)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
         question = tuple(adapter.question_ids(prepared)[0].tolist())
-        return Ready(adapter, embeds, question, timeline.spans[0].ms)
+        return Ready(adapter, embeds, question, timeline.spans[0].ms, shown.shown)
 
     def _pair(self, turned: bool) -> tuple[Timed, Timed]:
         """Alone and drafted, in alternating order, as a machine that slows down slows both."""
@@ -171,7 +173,14 @@ class _Trial:
             draft_ids=own[0].ids if own else None,
             draft_ms=statistics.median(o.timing.steps_ms for o in own) if own else None,
             difference=self._difference(ids, other.ids) if other else None,
+            shown=self.target.shown,
+            off_script=self._off_script(),
         )
+
+    def _off_script(self) -> tuple[str, ...]:
+        """The models that were not trained on the question."""
+        models = [adapter.info for adapter in (self.adapter, self.draft_adapter) if adapter]
+        return tuple(info.name for info in models if info.off_script(self.request.prompt))
 
     def _difference(self, ids: Sequence[int], other: Sequence[int]) -> Difference:
         """Where two answers part; one that only ends sooner parts where it ends, at no tie."""

@@ -18,12 +18,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from engine import quoting
 from engine.errors import BadInput
 from engine.figures import stats
 from engine.imported import acceptance
 from engine.imported.acceptance import Acceptance, Pair
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import PIXELS, DecodeConfig, Pixels, Sample
+from engine.types import EXTENTS, PIXELS, DecodeConfig, Extent, Pixels, Sample
 
 LOOKUP = "lookup"  # in place of a draft model: prompt lookup
 MAX_GAMMA, MAX_RUNS = 16, 100
@@ -52,15 +53,24 @@ class DraftRequest:
     runs: int = FEWEST
     frames: str = "arange"
     pixels: Pixels = "exact"
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
         refuse_sampling(self.decode)
         for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):
             if not 1 <= value <= most:
-                raise BadInput(f"{name} is {value:,}: choose a value from 1 to {most:,}.")
+                raise BadInput(
+                    f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
+                )
         if self.pixels not in PIXELS:
-            raise BadInput(f"pixels is {self.pixels!r}: choose {' or '.join(PIXELS)}.")
+            raise BadInput(
+                f"pixels is {quoting.quoted(self.pixels)}: choose {' or '.join(PIXELS)}."
+            )
+        if self.extent not in EXTENTS:
+            raise BadInput(
+                f"extent is {quoting.quoted(self.extent)}: choose {' or '.join(EXTENTS)}."
+            )
         self._check_samples()
 
     def _check_samples(self) -> None:
@@ -127,7 +137,8 @@ class Tried:
     """One sample: the target's answer alone and drafted, in alternated pairs of timed runs.
 
     `prepare_ms`: stages 1 to 3 of target and draft.  `draft_ids`, `draft_ms`: the draft model's
-    own whole answer and its token steps; None for lookup.
+    own whole answer and its token steps; None for lookup.  `shown`: what the target was shown;
+    `off_script`: the models that were not trained on the question.
     """
 
     sample: str
@@ -141,6 +152,8 @@ class Tried:
     draft_ids: tuple[int, ...] | None = None
     draft_ms: float | None = None
     difference: Difference | None = None
+    shown: str = ""
+    off_script: tuple[str, ...] = ()
 
     def ratios(self) -> list[float]:
         """Token steps alone / drafted, pair by pair; none for an answer of one token."""
@@ -183,6 +196,7 @@ class DraftReport:
     predicted: Acceptance | None
     own_prediction: float | None
     pass_cost: float | None
+    off_script: tuple[str, ...] = ()  # models that were not trained on the question
 
     @property
     def equal(self) -> bool:
@@ -213,6 +227,7 @@ def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] =
         predicted=_predicted(request, tried),
         own_prediction=_own_prediction(tried, tokens, len(cycles)),
         pass_cost=_pass_cost(tried, len(cycles)),
+        off_script=tuple(dict.fromkeys(name for one in tried for name in one.off_script)),
     )
 
 

@@ -12,6 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from engine.plain_files import open_descriptor
+
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -29,8 +31,8 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self, patience_s: float = PATIENCE_S) -> bool:
-        """Whether the lock could be had; OSError if its file cannot be made."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        """Whether the lock could be had; OSError if its file cannot be made, or is a link."""
+        descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT, links=False)
         end = time.monotonic() + patience_s
         while not _take(descriptor):
             if time.monotonic() > end:
@@ -50,7 +52,7 @@ class FileLock:
 def held(path: Path) -> bool:
     """Whether some process holds the lock now."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = open_descriptor(path, os.O_RDWR, links=False)
         try:
             if not _take(descriptor):
                 return True

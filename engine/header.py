@@ -1,11 +1,11 @@
 """run.json: what a run was asked, of what, with what; every figure of the run depends on it.
 
-Boundary: the header's types and its file's form.  A file of another version is refused.
+Boundary: the header's types and its file's form.  A file of another version is refused, and so is
+one that holds other types or a plan that could not have been made.
 """
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,10 +13,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from msgspec import MsgspecError, Struct, convert
+
 from engine.errors import StoreError
+from engine.plain_files import read_json, reason
 from engine.plan import Plan, from_json
+from engine.quoting import quoted, shown
 
 FORMAT, VERSION, HEADER = "stagescope-run", 1, "run.json"
+MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
 
 
 @dataclass(frozen=True)
@@ -53,19 +58,27 @@ class Header:
     created: str = field(default_factory=lambda: now())
 
 
+class _Stored(Struct):
+    """What run.json holds; further keys are those of a later version and are left alone."""
+
+    plan: dict[str, Any]
+    dataset: DatasetIdentity
+    models: tuple[ModelIdentity, ...]
+    environment: dict[str, str]
+    code: str
+    id: str
+    created: str
+
+
 def read(folder: Path) -> Header:
     """run.json, or StoreError if it is not one of this version."""
-    try:
-        value = json.loads((folder / HEADER).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise StoreError(f"{folder} holds no {HEADER}: give the folder of a run.") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise StoreError(f"{folder / HEADER} cannot be read ({error}).") from error
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise StoreError(f"{folder / HEADER} is not a run of StageScope: give the folder of one.")
-    if value.get("version") != VERSION:
+    what = "The header of the run"
+    value = read_json(folder / HEADER, MAX_BYTES, what, dict, links=False, error=StoreError)
+    if value.get("format") != FORMAT:
+        raise StoreError(f"{_shown(folder)} is not a run of StageScope: give the folder of one.")
+    if type(version := value.get("version")) is not int or version != VERSION:
         raise StoreError(
-            f"{folder} is a run of version {value.get('version')!r} and this program reads version "
+            f"{shown(folder)} is a run of version {quoted(version)} and this program reads version "
             f"{VERSION}: use the program that wrote it."
         )
     return _parsed(folder, value)
@@ -79,17 +92,25 @@ def as_json(header: Header) -> dict[str, Any]:
 
 def _parsed(folder: Path, value: Mapping[str, Any]) -> Header:
     try:
-        return Header(
-            plan=from_json(value["plan"]),
-            dataset=DatasetIdentity(**value["dataset"]),
-            models=tuple(ModelIdentity(**model) for model in value["models"]),
-            environment={str(key): str(text) for key, text in value["environment"].items()},
-            code=str(value["code"]),
-            id=str(value["id"]),
-            created=str(value["created"]),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{folder / HEADER} is not whole ({error!r}).") from error
+        found = convert(value, _Stored)
+    except MsgspecError as error:
+        raise StoreError(
+            f"{_shown(folder)} cannot be used ({reason(error)}): restore it from a "
+            "copy, or start a new run."
+        ) from error
+    return Header(
+        plan=from_json(found.plan),
+        dataset=found.dataset,
+        models=found.models,
+        environment=found.environment,
+        code=found.code,
+        id=found.id,
+        created=found.created,
+    )
+
+
+def _shown(folder: Path) -> str:
+    return shown(folder / HEADER)
 
 
 def new_id() -> str:

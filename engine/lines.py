@@ -1,9 +1,9 @@
 """JSON lines: one object per line, appended whole and read back past what a crash tore.
 
-Boundary: bytes and objects; what the objects mean is the store's.  A line is written by as few
+Boundary: bytes and objects; what the objects hold is in schemas.py.  A line is written by as few
 system calls as the system allows and is with the system when append() returns: a killed process
 loses nothing that was appended.  It is forced to the disk at most once in SYNC_S seconds, which a
-power failure may cost.
+power failure may cost.  Symbolic links are neither read nor written through.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from engine import plain_files, schemas
 
 SYNC_S = 1.0
+MAX_LINE = 64 * 2**20  # bytes; a result of 4,096 tokens has about 200,000
+MAX_SKIPPED = 2**30  # bytes of longer lines that a reader passes over before it stops
+REASONS = 3  # faults of a file that are told in words
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class Appender:
     """A file of lines, open for appending at its end.  Not for two writers at once."""
 
     def __init__(self, path: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        self._descriptor = os.open(path, flags, 0o666)
+        self._descriptor = plain_files.open_descriptor(path, _APPEND, links=False)
         self._synced = time.monotonic()
 
     def cut_torn_line(self) -> int:
@@ -43,8 +50,12 @@ class Appender:
             os.write(self._descriptor, b"\n")
 
     def append(self, value: dict[str, Any]) -> None:
-        """One more line; OSError if the disk refuses it, and then nothing of it stays."""
-        data = json.dumps(value, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        """One more line; OSError if the disk refuses it, and then nothing of it stays.
+
+        Half of a surrogate pair is no text and is written as a question mark.
+        """
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+        data = text.encode(errors="replace") + b"\n"
         before = os.fstat(self._descriptor).st_size
         try:
             while data:
@@ -82,52 +93,100 @@ def _end_of_lines(descriptor: int, size: int) -> int:
 
 @dataclass
 class Damage:
-    """What a reader had to leave out."""
+    """What a reader had to leave out of a file of `total` whole lines."""
 
     torn: bool = False  # the last line has no end
-    broken: list[int] = field(default_factory=list)  # numbers of lines that are no JSON object
+    total: int = 0
+    broken: list[int] = field(default_factory=list)  # numbers of lines that cannot be used
+    reasons: list[str] = field(default_factory=list)  # why, of the first REASONS of them
+
+    def add(self, number: int, reason: str) -> None:
+        """One more line that cannot be used."""
+        self.broken.append(number)
+        if len(self.reasons) < REASONS:
+            self.reasons.append(f"line {number:,}: {reason}")
+
+    def clear(self) -> None:
+        """Before the file is read again."""
+        self.torn, self.total = False, 0
+        self.broken.clear()
+        self.reasons.clear()
+
+    def told(self, name: str) -> str:
+        """What could not be read of the file of this name, without a full stop; "" if nothing."""
+        if not self.broken:
+            return ""
+        words = "; ".join(self.reasons)
+        more = len(self.broken) - len(self.reasons)
+        rest = f"; and {more:,} more" if more else ""
+        lines = "line" if self.total == 1 else "lines"
+        return (
+            f"{len(self.broken):,} of {self.total:,} {lines} of {name} cannot be read ({words}"
+            f"{rest})"
+        )
 
 
-def read(path: Path, damage: Damage | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(byte offset, object) of every whole line, in order; none for a file that is not there."""
+def read(
+    path: Path, damage: Damage | None = None, form: type[Struct] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(byte offset, object) of every whole line of this form, in order.
+
+    None for a file that is not there; OSError for what is no regular file.
+    """
     noted = damage if damage is not None else Damage()
-    offset = 0
     try:
-        stream = path.open("rb")
+        stream = plain_files.open_regular(path, links=False)
     except FileNotFoundError:
         return
     with stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                noted.torn = True
-                return
-            value = _object(line)
-            if value is None:
-                noted.broken.append(number)
+        for offset, line in _whole_lines(stream, noted):
+            noted.total += 1
+            try:
+                value = schemas.checked(line, form)
+            except plain_files.JSON_FAULTS as fault:
+                noted.add(noted.total, plain_files.reason(fault))
             else:
                 yield offset, value
-            offset += len(line)
 
 
-def at(path: Path, offset: int) -> dict[str, Any] | None:
-    """The object of the line that begins at this byte, or None if none does."""
-    with path.open("rb") as stream:
+def _whole_lines(stream: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    """Each line with its end, and where it begins; longer ones than MAX_LINE are left out."""
+    offset = skipped = 0
+    while line := stream.readline(MAX_LINE):
+        length = len(line)
+        while not line.endswith(b"\n") and len(line) == MAX_LINE and skipped <= MAX_SKIPPED:
+            line = stream.readline(MAX_LINE)
+            length += len(line)
+            skipped += len(line)
+        if not line.endswith(b"\n"):
+            damage.torn = True
+            return
+        if length <= MAX_LINE:
+            yield offset, line
+        else:
+            damage.total += 1
+            damage.add(damage.total, f"it has {length:,} bytes and may have {MAX_LINE:,}")
+        offset += length
+
+
+def at(path: Path, offset: int, form: type[Struct] | None = None) -> dict[str, Any] | None:
+    """The object of the line that begins at this byte, or None if none of this form does."""
+    with plain_files.open_regular(path, links=False) as stream:
         stream.seek(offset)
-        return _object(stream.readline())
+        try:
+            return schemas.checked(stream.readline(MAX_LINE), form)
+        except plain_files.JSON_FAULTS:
+            return None
 
 
 def count(path: Path) -> int:
     """How many whole lines there are."""
     total = 0
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+    try:
+        stream = plain_files.open_regular(path, links=False)
+    except FileNotFoundError:
+        return total
+    with stream:
         while piece := stream.read(2**20):
             total += piece.count(b"\n")
     return total
-
-
-def _object(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -13,8 +13,11 @@ from typing import Literal
 from engine import lines
 from engine.errors import BadInput, StoreError
 from engine.header import now
-from engine.lines import Appender
+from engine.lines import Appender, Damage
+from engine.plain_files import reason
 from engine.plan import Task
+from engine.quoting import shown
+from engine.schemas import Annotation
 from engine.store import task_of
 
 MARKS = "marks.jsonl"
@@ -30,15 +33,31 @@ class Mark:
     note: str = ""
 
 
-def read(folder: Path) -> dict[Task, Mark]:
-    """The marks of a run, by the key of the answer they are about."""
+def read(folder: Path, damage: Damage | None = None) -> dict[Task, Mark]:
+    """The marks of a run, by the key of the answer they are about; StoreError."""
     found: dict[Task, Mark] = {}
-    for _, line in lines.read(folder / MARKS):
-        task = task_of(line)
-        thumb, note = line.get("thumb"), line.get("note")
-        if task is not None and thumb in ("up", "down", "") and isinstance(note, str):
-            found[task] = Mark(thumb, note)
+    try:
+        for _, line in lines.read(folder / MARKS, damage, Annotation):
+            task = task_of(line)
+            if task is not None:
+                found[task] = Mark(line["thumb"], line["note"][:MAX_NOTE_CHARS])
+    except OSError as error:
+        raise StoreError(
+            f"The notes in {shown(folder / MARKS)} cannot be read ({reason(error)}): move this "
+            "file away, or restore it from a copy."
+        ) from error
     return {task: mark for task, mark in found.items() if mark != Mark()}
+
+
+def problem(folder: Path) -> str:
+    """What of a run's notes cannot be read, as a sentence, or nothing."""
+    damage = Damage()
+    try:
+        read(folder, damage)
+    except StoreError as error:
+        return str(error)
+    words = damage.told(MARKS)
+    return f"{words}: they are left out." if words else ""
 
 
 def put(folder: Path, task: Task, mark: Mark) -> None:
@@ -56,5 +75,6 @@ def put(folder: Path, task: Task, mark: Mark) -> None:
             appender.close()
     except OSError as error:
         raise StoreError(
-            f"The note cannot be kept in {folder} ({error.strerror}): make room and try again."
+            f"The note cannot be kept in {shown(folder)} ({reason(error)}): make room and try "
+            "again."
         ) from error

@@ -7,9 +7,11 @@ state beside the adapter's count of runs; whoever calls it owns the device for t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -23,7 +25,9 @@ from engine.reuse import Reuse
 from engine.timing import Timeline, VisionProbe, profiler_range
 from engine.types import (
     Doing,
+    Extent,
     Generation,
+    Image,
     Media,
     Prepared,
     Ran,
@@ -132,6 +136,14 @@ def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
     return ("Fast pixels do not know this image processor: its own are used.",)
 
 
+def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
+    """Stage 1's pictures [N, H, W, 3]; one entry for each size there is."""
+    counts = Counter(image.shape for image in images)
+    return [
+        TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
+    ]
+
+
 class Staged:
     """What goes through the stages, one run or a batch of them: each is announced, timed, and not
     begun once somebody has cancelled."""
@@ -172,6 +184,7 @@ class _Run(Staged):
         self.cold = adapter.runs == 0
         self.context = 0
         self.shown = ""
+        self.extent: Extent | None = None
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
@@ -180,12 +193,12 @@ class _Run(Staged):
     # stage 1
     def load(self) -> Media:
         with self._stage("load"):
-            found = media.load(self.request.sample, self.adapter.kind, self.request.frames)
+            request = self.request
+            kind = self.adapter.kind
+            found = media.load(request.sample, kind, request.frames, request.extent)
         self.notes += found.notes
-        self.shown = f"{found.source} ({found.rule})" if found.rule else found.source
-        for image in found.images[:1]:
-            shape = (len(found.images), *image.shape)
-            self.tensors.append(TensorSpec("images", shape, "uint8", image.size * shape[0]))
+        self.shown, self.extent = found.shown, found.extent
+        self.tensors += picture_specs(found.images)
         return found
 
     # stage 2
@@ -347,6 +360,7 @@ class _Run(Staged):
             notes=(*self.notes, *self.reuse.notes),
             environment=device.environment(self.adapter.device),
             prefix=self.reuse.use,
+            extent=self.extent,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

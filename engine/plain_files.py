@@ -1,54 +1,188 @@
-"""Reads of small files that stay small: regular files only, up to a stated size.
+"""Files that somebody named: regular files alone, and no more bytes than a stated limit.
 
-Boundary: bytes of one file.  What the bytes mean is the caller's business.
+A named pipe would wait for ever, /dev/zero would fill the memory, and a symbolic link may lead to
+a file of somebody else.  So a file is opened without waiting, looked at through its descriptor,
+and read up to its limit.  `open_regular` and `read_limited` raise OSError, whose `strerror` says
+what is wrong; `read_bytes`, `read_text` and `read_json` raise one sentence.
+
+Boundary: bytes, text and plain JSON values; what they mean is the caller's.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import stat
 from pathlib import Path
+from typing import BinaryIO, TypeVar
 
-from engine.errors import BadInput
+import msgspec
 
-_PIECE = 2**20
+from engine.errors import BadInput, StageScopeError
+from engine.quoting import cut, shown
+
+T = TypeVar("T")
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_SAFE = (
+    getattr(os, "O_NONBLOCK", 0)  # a named pipe without a writer does not block
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOCTTY", 0)
+)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFDIR: "a folder",
+}
 
 
-def read_bytes(path: Path, limit: int, what: str) -> bytes:
-    """The whole content of a regular file of at most `limit` bytes, or BadInput.
+def open_descriptor(
+    path: Path, flags: int = _READ, *, links: bool = True, root: Path | None = None
+) -> int:
+    """A descriptor of a regular file, or OSError.
 
-    `what` names the file's role in the sentence.  Links are followed; a pipe is never waited for.
-    FileNotFoundError is left to the caller, as an absent file may be in order.
+    `links` False refuses a symbolic link.  `root`: the file must lie below this folder, links
+    followed.  The checks look at what was opened, so that a swap in between is noticed.
     """
+    descriptor = _opened(path, flags | _SAFE | (0 if links else _NO_LINK))
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _binary())
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as error:
-        raise BadInput(f"{what} {path} cannot be read ({_reason(error)}).") from error
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise BadInput(f"{what} {path} is not a regular file: replace it with one.")
-        return _read(descriptor, path, limit, what)
-    except OSError as error:
-        raise BadInput(f"{what} {path} cannot be read ({_reason(error)}).") from error
-    finally:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            kind = _KINDS.get(stat.S_IFMT(found.st_mode), "of another kind")
+            raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+        if not links and not _NO_LINK and path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
+        if root is not None:
+            _check_inside(path, root, found)
+    except (OSError, RuntimeError):
         os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _read(descriptor: int, path: Path, limit: int, what: str) -> bytes:
-    pieces, left = list[bytes](), limit + 1
-    while left > 0 and (piece := os.read(descriptor, min(left, _PIECE))):
-        pieces.append(piece)
-        left -= len(piece)
-    if left <= 0:
-        raise BadInput(f"{what} {path} is larger than {limit:,} bytes: shorten or replace it.")
-    return b"".join(pieces)
+def open_regular(path: Path, *, links: bool = True, root: Path | None = None) -> BinaryIO:
+    """The regular file, open for reading; OSError as for `open_descriptor`."""
+    return os.fdopen(open_descriptor(path, links=links, root=root), "rb")
 
 
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+def read_limited(path: Path, limit: int, *, links: bool = True, root: Path | None = None) -> bytes:
+    """All bytes of a regular file; OSError where it has more than `limit` of them."""
+    with open_regular(path, links=links, root=root) as stream:
+        if os.fstat(stream.fileno()).st_size <= limit:
+            data = stream.read(limit + 1)
+            if len(data) <= limit:
+                return data
+    told = f"it has more than the {limit:,} bytes that are allowed"
+    raise OSError(errno.EFBIG, told, str(path))
 
 
-def _binary() -> int:
-    return getattr(os, "O_BINARY", 0)
+def read_bytes(
+    path: Path,
+    limit: int,
+    what: str,
+    *,
+    links: bool = True,
+    root: Path | None = None,
+    error: type[StageScopeError] = BadInput,
+) -> bytes:
+    """All bytes of a regular file, at most `limit`, or one sentence that calls it `what`."""
+    try:
+        return read_limited(path, limit, links=links, root=root)
+    except (OSError, ValueError) as fault:
+        raise error(
+            f"{what} {shown(path)} cannot be read ({reason(fault)}): "
+            f"name a regular file that this program may read."
+        ) from fault
+
+
+def read_text(
+    path: Path,
+    limit: int,
+    what: str,
+    *,
+    links: bool = True,
+    root: Path | None = None,
+    error: type[StageScopeError] = BadInput,
+) -> str:
+    """The UTF-8 text of such a file."""
+    data = read_bytes(path, limit, what, links=links, root=root, error=error)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise error(f"{what} {shown(path)} is not UTF-8 text: save it as UTF-8.") from fault
+
+
+def read_json(
+    path: Path,
+    limit: int,
+    what: str,
+    form: type[T],
+    *,
+    links: bool = True,
+    root: Path | None = None,
+    error: type[StageScopeError] = BadInput,
+) -> T:
+    """The JSON value of such a file, checked against a type that msgspec knows."""
+    data = read_bytes(path, limit, what, links=links, root=root, error=error)
+    try:
+        return msgspec.json.decode(data, type=form)
+    except JSON_FAULTS as fault:
+        raise error(
+            f"{what} {shown(path)} cannot be used ({reason(fault)}): "
+            f"restore it from a copy or make it again."
+        ) from fault
+
+
+# What msgspec.json.decode raises over bytes that are no JSON, no UTF-8, or nested too deeply.
+JSON_FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def reason(fault: BaseException) -> str:
+    """What an exception says, in at most 80 characters of one line."""
+    if isinstance(fault, RecursionError):
+        return "it is nested too deeply"
+    if isinstance(fault, UnicodeDecodeError):
+        return f"byte {fault.start:,} is not UTF-8"
+    text = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
+    return cut(" ".join(text.split())) or type(fault).__name__
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """All or nothing: a reader never sees half of it.  OSError where that is impossible.
+
+    The new content is written beside the old one, into a file that this call makes itself: what
+    lies there under that name, a link for example, is replaced and not written through.
+    """
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    descriptor = os.open(part, _MAKE | _SAFE | _NO_LINK, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, flags, 0o666)
+    except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link", str(path)) from fault
+        if fault.errno in (errno.ENXIO, errno.ENODEV):
+            raise OSError(fault.errno, "it is not a regular file", str(path)) from fault
+        raise
+
+
+def _check_inside(path: Path, root: Path, found: os.stat_result) -> None:
+    """OSError unless the path, links followed, lies below root and is the file that was opened."""
+    real, base = path.resolve(strict=True), root.resolve(strict=True)
+    if not real.is_relative_to(base) or not os.path.samestat(real.stat(), found):
+        raise OSError(errno.EPERM, "it leads out of its folder", str(path))

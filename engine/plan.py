@@ -6,13 +6,25 @@ Boundary: names and numbers, checked; it knows no model, no file and no clock.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import chain
 from typing import Any, Literal, NamedTuple
 
+from msgspec import MsgspecError, convert
+
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
-from engine.types import FRAME_RULES, PIXELS, CachePolicy, DecodeConfig, Mode, Pixels
+from engine.quoting import cut, number, quoted
+from engine.types import (
+    EXTENTS,
+    FRAME_RULES,
+    PIXELS,
+    CachePolicy,
+    DecodeConfig,
+    Extent,
+    Mode,
+    Pixels,
+)
 
 Order = Literal["sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -52,11 +64,14 @@ class Plan:
     stop_after: int = STOP_AFTER
     pixels: Pixels = "exact"
     batch: int = 1
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:
             what = "models" if not self.models else "samples"
             raise BadInput(f"A run needs {what}, and none are named: name at least one.")
+        for name in (*self.models, *self.samples):
+            _check_text(name)
         if self.prompt is not None:
             object.__setattr__(self, "prompt", check_question(self.prompt))
         _within("repeat", self.repeat, 1, MAX_REPEAT)
@@ -67,6 +82,7 @@ class Plan:
         _among("mode", self.mode, ("decoupled", "hooked"))
         _among("frames", self.frames, FRAME_RULES)
         _among("pixels", self.pixels, PIXELS)
+        _among("extent", self.extent, EXTENTS)
         _within("batch", self.batch, 1, MAX_BATCH)
         self._check_batch()
         if self.planned > MAX_RESULTS:
@@ -127,22 +143,45 @@ class Plan:
 
 
 def from_json(value: Mapping[str, Any]) -> Plan:
-    """The plan that as_json() wrote, or StoreError for anything else."""
+    """The plan that as_json() wrote, or StoreError for anything else.
+
+    A setting that is absent has its default.  One that is unknown is refused: the run was asked
+    for something that this program cannot tell.
+    """
     try:
-        fields = dict(value)
-        fields["decode"] = DecodeConfig(**fields["decode"])
-        fields["models"] = tuple(map(str, fields["models"]))
-        fields["samples"] = tuple(map(str, fields["samples"]))
-        return Plan(**fields)
-    except (BadInput, KeyError, TypeError, ValueError) as error:
-        raise StoreError(f"The plan in run.json cannot be used ({error}).") from error
+        _refuse_unknown(value, Plan)
+        if isinstance(decode := value.get("decode"), dict):
+            _refuse_unknown(decode, DecodeConfig)
+        return convert({"extent": "stream", **value}, Plan)  # runs before there was a choice
+    except (BadInput, MsgspecError) as error:
+        raise StoreError(
+            f"The plan in run.json cannot be used ({cut(str(error).rstrip('.'))}): restore the "
+            "file, or start a new run."
+        ) from error
+
+
+def _refuse_unknown(value: Mapping[str, Any], kind: type[Plan] | type[DecodeConfig]) -> None:
+    known = {one.name for one in fields(kind)}
+    if unknown := [name for name in value if name not in known]:
+        raise BadInput(f"{quoted(unknown[0])} is no setting of a run that is known here")
+
+
+def _check_text(name: str) -> None:
+    """Results are kept as UTF-8 text under this name."""
+    if not name.isascii():
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise BadInput(
+                f"The name {quoted(name)} holds half of a surrogate pair: correct the record."
+            ) from error
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
 
 
 def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+        raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")

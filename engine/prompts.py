@@ -16,6 +16,8 @@ COMMON_QUESTIONS = (
     "Describe in detail what happened in the scene.",
 )
 MAX_QUESTION_CHARS = 4000
+# For an answer to a question that a model of few questions does not know.
+OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
 # Tokens that stand for pictures or for the ends of a text in one of the families.
 MARKERS = (
     "<image>",
@@ -48,6 +50,12 @@ def check_question(question: str) -> str:
         ) from error
     refuse_markers(text)
     return text
+
+
+def plain_question(question: str) -> str:
+    """The question without punctuation and extra white space, for comparing questions."""
+    kept = (c if c.isalnum() else "" if c in "'\u2019" else " " for c in question)
+    return " ".join("".join(kept).split())
 
 
 def refuse_markers(question: str, more: tuple[str, ...] = ()) -> None:

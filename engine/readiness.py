@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import dataset, lines, provenance, settings, store
+from engine import dataset, provenance, settings, store
 from engine.errors import BadInput, ModelUnavailable, StoreError
 from engine.header import Header
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.plan import Plan
 from engine.progress import Tracker
+from engine.quoting import quoted
 from engine.store import Writer
 from engine.types import Sample
 
@@ -97,9 +98,10 @@ def settled(writer: Writer) -> bool:
 def _tracked(writer: Writer) -> Tracker:
     again = writer.header.plan
     tracker = Tracker(again.planned, again.models, again.batch)
-    for _, row in lines.read(writer.folder / store.RESULTS):
-        if store.task_of(row) is not None:
-            tracker.earlier(row)
+    for _, row in store.read(writer.folder).results():
+        tracker.earlier(row)
+    if writer.problem:
+        tracker.note(writer.problem)
     return tracker
 
 
@@ -110,7 +112,7 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
     if absent:
         raise BadInput(
             f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
-            f"is {absent[0]!r}: give the dataset that holds them."
+            f"is {quoted(absent[0])}: give the dataset that holds them."
         )
     return {sample: known[sample] for sample in plan.samples}
 

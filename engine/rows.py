@@ -70,6 +70,8 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "verified": certificates.of(result),
         "batch": 1,
         "error": None,
+        "extent": {"asked": request.extent, "ran": result.extent},
+        "off_script": result.off_script,
     }
 
 

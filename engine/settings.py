@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import SettingsError
+from engine.plain_files import read_text, reason
+from engine.quoting import quoted, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+MAX_TOML = 2**20  # bytes of a settings file or of models.toml
 PROJECT = Path(__file__).resolve().parent.parent
 VARIABLES = {
     "cache_dir": "STAGESCOPE_CACHE_DIR",
@@ -73,20 +77,20 @@ class Settings:
 def load() -> Settings:
     """The settings now in force, or SettingsError with the value that cannot be used."""
     table, cores = _file(), os.cpu_count() or 1
-    named_cache = _get(table, "cache_dir", None)
-    cache_dir = expand(str(named_cache)) if named_cache else _home("XDG_CACHE_HOME", ".cache")
+    named_cache = _text(table, "cache_dir", "")
+    cache_dir = expand(named_cache) if named_cache else _home("XDG_CACHE_HOME", ".cache")
     # What one wants to keep is no cache; but who names a folder wants everything in it.
     default_runs = cache_dir / "runs" if named_cache else _home("XDG_DATA_HOME", ".local/share")
     return Settings(
         cache_dir=cache_dir,
-        runs_dir=expand(str(_get(table, "runs_dir", default_runs))),
+        runs_dir=expand(_text(table, "runs_dir", str(default_runs))),
         datasets=_paths(_get(table, "datasets", "")),
-        models_file=expand(str(_get(table, "models_file", PROJECT / "models.toml"))),
-        device=str(_get(table, "device", "auto")),
+        models_file=expand(_text(table, "models_file", str(PROJECT / "models.toml"))),
+        device=_text(table, "device", "auto"),
         threads=_whole("threads", _get(table, "threads", max(1, cores - 1)), cores),
         cache_limit_mb=_whole("cache_limit_mb", _get(table, "cache_limit_mb", 8192), 10**9),
         prefix_limit_mb=_whole("prefix_limit_mb", _get(table, "prefix_limit_mb", 2048), 10**9),
-        ray_address=str(_get(table, "ray_address", "")).strip(),
+        ray_address=_text(table, "ray_address", "").strip(),
     )
 
 
@@ -96,19 +100,21 @@ def expand(text: str, base: Path | None = None) -> Path:
         path = ((base or Path.cwd()) / Path(text).expanduser()).absolute()
         path.exists()  # raises for what no file system takes as a name
     except (OSError, ValueError, RuntimeError) as error:
-        shown = text if len(text) < 80 else f"{text[:80]}..."
-        raise SettingsError(f"{shown!r} is not a usable path ({error}): correct it.") from error
+        raise SettingsError(
+            f"{quoted(text)} is not a usable path ({reason(error)}): correct it."
+        ) from error
     return path
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict, or SettingsError that names the file."""
+    text = read_text(path, MAX_TOML, "The settings file", error=SettingsError)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read ({error.strerror}): check the path.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise SettingsError(f"{path} is not valid TOML ({error}): correct it.") from error
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
+        raise SettingsError(
+            f"{shown(path)} is not valid TOML ({reason(error)}): correct it."
+        ) from error
 
 
 def _file() -> dict[str, Any]:
@@ -120,7 +126,9 @@ def _file() -> dict[str, Any]:
     unknown = sorted(set(table) - set(VARIABLES))
     if unknown:
         known = ", ".join(VARIABLES)
-        raise SettingsError(f"{path} holds the unknown setting {unknown[0]!r}: known are {known}.")
+        raise SettingsError(
+            f"{shown(path)} holds the unknown setting {quoted(unknown[0])}: known are {known}."
+        )
     return table
 
 
@@ -131,18 +139,28 @@ def _get(table: dict[str, Any], name: str, default: Any) -> Any:
 def _paths(value: Any) -> tuple[Path, ...]:
     parts = value.split(os.pathsep) if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-        raise SettingsError(f"datasets is {value!r}: give a list of folders.")
+        raise SettingsError(f"datasets is {quoted(value)}: give a list of folders.")
     return tuple(expand(part) for part in parts if part)
 
 
 def _whole(name: str, value: Any, most: int) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        number = 0
+    """A whole number, or a text of at most 20 digits that is one: 1.5 is not rounded."""
+    number = 0
+    if isinstance(value, str) and len(value) <= 20:
+        with suppress(ValueError):
+            number = int(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
     if not 1 <= number <= most:
-        raise SettingsError(f"{name} is {value!r}: give a whole number from 1 to {most:,}.")
+        raise SettingsError(f"{name} is {quoted(value)}: give a whole number from 1 to {most:,}.")
     return number
+
+
+def _text(table: dict[str, Any], name: str, default: str) -> str:
+    value = _get(table, name, default)
+    if not isinstance(value, str):
+        raise SettingsError(f"{name} is {quoted(value)}: write it as a text in quotes.")
+    return value
 
 
 def _home(variable: str, default: str) -> Path:

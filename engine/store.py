@@ -15,20 +15,21 @@ is computed from it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from engine import header as headers
-from engine import lines
+from engine import lines, plain_files
 from engine.errors import StoreError
 from engine.filelock import FileLock, held
 from engine.header import HEADER, Header, now
 from engine.lines import Appender, Damage
 from engine.plan import Task
+from engine.quoting import quoted, shown
+from engine.schemas import Event, Row
 
 RESULTS, JOURNAL = "results.jsonl", "journal.jsonl"
 SUMMARY, LOCK = "summary.json", "run.lock"
@@ -44,6 +45,7 @@ class Run:
     state: RunState
     journal: tuple[Mapping[str, Any], ...] = ()
     damage: Damage = field(default_factory=Damage)
+    journal_damage: Damage = field(default_factory=Damage)
 
     @property
     def id(self) -> str:
@@ -51,14 +53,14 @@ class Run:
 
     def results(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """(offset, row) of each readable result in order; `damage` then says what was left out."""
-        self.damage.torn, self.damage.broken[:] = False, []
-        with _guard(self.folder, "read"):
-            yield from lines.read(self.folder / RESULTS, self.damage)
+        self.damage.clear()
+        with _guard(self.folder, "be read"):
+            yield from lines.read(self.folder / RESULTS, self.damage, Row)
 
     def row(self, offset: int) -> dict[str, Any]:
         """One whole result again, token ids and times included; StoreError if none begins there."""
-        with _guard(self.folder, "read"):
-            found = lines.at(self.folder / RESULTS, offset)
+        with _guard(self.folder, "be read"):
+            found = lines.at(self.folder / RESULTS, offset, Row)
         if found is None:
             raise StoreError(f"{self.folder} has no result at byte {offset:,}: open the run again.")
         return found
@@ -69,11 +71,8 @@ class Run:
         found = []
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl was torn and is left out.")
-        if broken := self.damage.broken:
-            found.append(
-                f"{len(broken):,} lines of results.jsonl cannot be read and are left out, the "
-                f"first is line {broken[0]:,}."
-            )
+        told = (self.damage.told(RESULTS), self.journal_damage.told(JOURNAL))
+        found += [f"{words}: they are left out." for words in told if words]
         return tuple(found)
 
 
@@ -94,11 +93,15 @@ class RunInfo:
 
 
 class Writer:
-    """The one process that appends to a run.  `done` holds the tasks that have a row."""
+    """The one process that appends to a run.  `done` holds the tasks that have a row.
+
+    `problem` says what of an earlier sitting cannot be read and is done again, or nothing.
+    """
 
     def __init__(self, folder: Path, header: Header, lock: FileLock) -> None:
         self.folder, self.header = folder, header
         self.done: set[Task] = set()
+        self.problem = ""
         self._lock = lock
         self._results = Appender(folder / RESULTS)
         self._journal = Appender(folder / JOURNAL)
@@ -139,13 +142,13 @@ class Writer:
             dropped = self._results.cut_torn_line()
             self._journal.cut_torn_line()
             damage = Damage()
-            found = (task_of(row) for _, row in lines.read(self.folder / RESULTS, damage))
+            found = (task_of(row) for _, row in lines.read(self.folder / RESULTS, damage, Row))
             self.done = {task for task in found if task is not None}
         if dropped:
             self.note("torn", f"The torn last line of results.jsonl ({dropped:,} bytes) dropped.")
-        if damage.broken:
-            count, first = len(damage.broken), damage.broken[0]
-            self.note("torn", f"{count:,} lines cannot be read, the first is line {first:,}.")
+        if words := damage.told(RESULTS):
+            self.problem = f"{words}: what they were about is run again."
+            self.note("torn", self.problem)
 
 
 def create(header: Header, folder: Path) -> Writer:
@@ -186,8 +189,9 @@ def read(folder: Path) -> Run:
     """A run as it stands; it may be at work in another process."""
     header = headers.read(folder)
     with _guard(folder, "be read"):
-        journal = tuple(entry for _, entry in lines.read(folder / JOURNAL))
-    return Run(folder, header, _state(folder), journal)
+        damage = Damage()
+        journal = tuple(entry for _, entry in lines.read(folder / JOURNAL, damage, Event))
+    return Run(folder, header, _state(folder), journal, journal_damage=damage)
 
 
 def listing(base: Path) -> tuple[RunInfo, ...]:
@@ -202,10 +206,16 @@ def listing(base: Path) -> tuple[RunInfo, ...]:
 
 def find(text: str, base: Path) -> Path:
     """The folder of a run: a path, or the name of one below `base`; StoreError if there is none."""
-    for folder in (Path(text).expanduser(), base / Path(text).name):
-        if (folder / HEADER).is_file():
+    folders = [base / Path(text).name]
+    with suppress(RuntimeError):  # the home of an unknown user
+        folders.insert(0, Path(text).expanduser())
+    for folder in folders:
+        with suppress(OSError, ValueError):  # too long, a null byte, or a folder nobody may enter
+            (folder / HEADER).lstat()
             return folder
-    raise StoreError(f"{text!r} is no run: give its folder, or the name of one in {base}.")
+    raise StoreError(
+        f"{quoted(text)} is no run: give its folder, or the name of one in {shown(base)}."
+    )
 
 
 def task_of(row: Mapping[str, Any]) -> Task | None:
@@ -255,13 +265,7 @@ def _info(folder: Path) -> RunInfo:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    """All or nothing: a reader never sees half of it."""
-    part = path.with_suffix(".part")
-    with part.open("w", encoding="utf-8") as stream:
-        stream.write(json.dumps(value, indent=1, allow_nan=False))
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    plain_files.write_whole(path, json.dumps(value, indent=1, allow_nan=False).encode())
 
 
 @contextmanager
@@ -269,7 +273,8 @@ def _guard(folder: Path, verb: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        name = f"{Path(error.filename).name[:40]}: " if isinstance(error.filename, str) else ""
         raise StoreError(
-            f"The run folder {folder} cannot {verb} ({error.strerror}): make room or mend the "
-            "folder; what it holds is kept, and --resume goes on from there."
+            f"The run folder {shown(folder)} cannot {verb} ({name}{plain_files.reason(error)}): "
+            "make room or mend the folder; what it holds is kept, and --resume goes on from there."
         ) from error

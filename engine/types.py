@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from engine.errors import BadInput
-from engine.prompts import check_question
+from engine.prompts import check_question, plain_question
+from engine.quoting import number, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,7 @@ Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
 Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
 Pixels = Literal["exact", "fast"]
+Extent = Literal["slice", "stream"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
 Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
@@ -35,6 +37,9 @@ STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
 BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
 FRAME_RULES = ("arange", "spread", "linspace")
 PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
+# How large pictures of raw events are: each as its own slice, or all as the whole stream.
+EXTENTS: tuple[Extent, ...] = ("slice", "stream")
+EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
 
@@ -86,8 +91,9 @@ class Sample:
 class Media:
     """Stage 1's result: the pictures one model is shown.
 
-    `digest` is made of the file's content, the frame rule and the reader's version, never of a
-    name: equal content under another name has the same digest.
+    `digest` is made of the file's content, the rule and the reader's version, never of a name:
+    equal content under another name has the same digest.  `rule` is the frame rule, or the extent
+    of pictures that were drawn from raw events; "" for pictures that are shown as they are.
     """
 
     kind: MediaKind
@@ -96,6 +102,17 @@ class Media:
     source: str
     rule: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The source and the rule in words."""
+        rule = EXTENT_WORDS.get(self.rule, self.rule)
+        return f"{self.source} ({rule})" if rule else self.source
+
+    @property
+    def extent(self) -> Extent | None:
+        """How large event pictures were drawn; None where none were drawn."""
+        return next((extent for extent in EXTENTS if extent == self.rule), None)
 
 
 @dataclass(frozen=True)
@@ -132,12 +149,12 @@ class DecodeConfig:
 
 def _check(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
 
 
 def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise BadInput(f"{name} is {value!r}: choose one of {', '.join(allowed)}.")
+        raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,7 @@ class RunRequest:
     mode: Mode = "decoupled"
     pixels: Pixels = "exact"
     prefix: bool = False  # go on from a prompt's beginning that was read before; never measured
+    extent: Extent = "slice"  # how large pictures are drawn from raw events
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -161,6 +179,7 @@ class RunRequest:
             ("cache", self.cache, ("use", "refresh", "off")),
             ("mode", self.mode, ("decoupled", "hooked")),
             ("pixels", self.pixels, PIXELS),
+            ("extent", self.extent, EXTENTS),
         ):
             _among(name, value, allowed)
         self._check_prefix()
@@ -275,7 +294,7 @@ class ModelInfo:
     `headers` is the digest of the weights' names, shapes and sizes, `digest` that of every byte
     ("" if nobody has read them yet).  None stands for what is not known before the model is
     loaded; `missing` holds names of weights (a model that lacks one is never run), `extra` those
-    that it has no place for.
+    that it has no place for.  `questions` is None for a checkpoint that declares no list of them.
     """
 
     name: str
@@ -297,11 +316,16 @@ class ModelInfo:
     context_limit: int | None = None
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
+    questions: frozenset[str] | None = None  # plain_question() of all it was trained on
 
     @property
     def precision(self) -> str:
         """What computes: "float16", or "float16 4bit" for a quantized model."""
         return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
+
+    def off_script(self, question: str) -> bool | None:
+        """Whether the checkpoint declares its questions and this is none; None: it does not."""
+        return None if self.questions is None else plain_question(question) not in self.questions
 
 
 @dataclass(frozen=True)
@@ -353,9 +377,15 @@ class RunResult:
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: PrefixUse | None = None
     batch: Batch | None = None
+    extent: Extent | None = None  # of the event pictures; None where none were drawn
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)
+
+    @property
+    def off_script(self) -> bool | None:
+        """Whether the model was not trained on the question; None where it declares no list."""
+        return self.model.off_script(self.request.prompt)
 
     @property
     def new_tokens(self) -> int:

@@ -43,7 +43,7 @@ class Choice:
         k = self.knobs
         how = (k.decode, k.frames, k.cache, k.mode, k.pixels, k.prefix)
         names = [model.name for model in self.models]
-        return [RunRequest(self.sample, name, self.question, *how) for name in names]
+        return [RunRequest(self.sample, name, self.question, *how, k.extent) for name in names]
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:
@@ -142,10 +142,10 @@ def main() -> None:
     links.remember()
     choice = choose(entries)
     buttons(choice)
-    board.show(entries, choice.sample, choice.models, choice.knobs.frames)
     k = choice.knobs
+    board.show(entries, choice.sample, choice.models, k.frames, k.extent)
     asked = (choice.sample, choice.models, choice.question)
-    drafting.section(*asked, k.decode, k.frames, k.pixels)
+    drafting.section(*asked, k.decode, k.frames, k.pixels, k.extent)
 
 
 front.through_app()

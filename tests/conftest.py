@@ -73,6 +73,19 @@ def tiny_models(tiny_folder: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPa
     return tiny_folder
 
 
+@pytest.fixture
+def declared_llava(tiny_models: Path) -> Iterator[str]:
+    """The name of a tiny model whose checkpoint declares one trained question: "Is it dark?"."""
+    from engine.models import questions, registry
+
+    file, entry = tiny_models / "llava" / questions.FILE, registry.entry("tiny-llava")
+    registry.unload(entry)
+    file.write_text('{"questions": ["Is it dark?"]}', encoding="utf-8")
+    yield entry.name
+    file.unlink()
+    registry.unload(entry)
+
+
 def picture(path: Path, seed: int) -> Path:
     """A small random PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import pickle
+import shutil
 import sqlite3
 import stat
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 
+from engine import cache_database
 from engine.cache import BytesOnly, FeatureCache, key
 from engine.errors import CacheError
 from engine.types import FeatureSpec
@@ -132,7 +138,17 @@ def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: 
     "sql",
     [
         "UPDATE Settings SET value = 'zzz' WHERE key = 'eviction_policy'",
+        "UPDATE Settings SET value = -1 WHERE key = 'count'",
+        "UPDATE Settings SET value = x'80' WHERE key = 'size_limit'",
         "INSERT INTO Settings VALUES ('disk_zzz', 3)",
+        "INSERT INTO Settings VALUES ('get', 'x')",
+        "INSERT INTO Settings VALUES ('_con', 'x')",
+        "INSERT INTO Settings VALUES ('sqlite_writable_schema', 1)",
+        "INSERT INTO Settings VALUES (x'ff', 1)",
+        "CREATE TRIGGER t BEFORE INSERT ON Cache BEGIN SELECT RAISE(ABORT, 'no'); END",
+        "CREATE VIEW other AS SELECT 1",
+        "CREATE TABLE other (x)",
+        "ALTER TABLE Cache ADD COLUMN x",
     ],
 )
 def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: str) -> None:
@@ -142,6 +158,72 @@ def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: st
     with pytest.raises(CacheError, match="delete this folder"):
         damaged.read(SPEC)
         damaged.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+
+
+def test_a_fresh_database_holds_what_is_expected(cache: FeatureCache) -> None:
+    """Another version of diskcache may write other tables: then SCHEMA and SETTINGS change."""
+    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.close()
+    with sqlite3.connect(cache.folder / "cache.db") as database:
+        schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
+        keys = {key for (key,) in database.execute("SELECT key FROM Settings")}
+    database.close()
+    assert schema == cache_database.SCHEMA and keys == set(cache_database.SETTINGS)
+    cache_database.check(cache.folder)
+
+
+@pytest.mark.parametrize("name", cache_database.FILES)
+def test_a_database_that_is_no_regular_file_is_not_opened(cache: FeatureCache, name: str) -> None:
+    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.close()
+    for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
+        shutil.rmtree(cache.folder)
+        cache.folder.mkdir()
+        put(cache.folder / name)
+        with pytest.raises(CacheError, match=r"not a regular file"):
+            FeatureCache(cache.folder, 64).read(SPEC)
+
+
+def test_a_database_of_garbage_is_said(cache: FeatureCache) -> None:
+    cache.folder.mkdir()
+    for data in (b"x" * 4096, b"SQLite format 3\0" + b"\xff" * 4080):
+        (cache.folder / "cache.db").write_bytes(data)
+        with pytest.raises(CacheError, match="delete this folder"):
+            FeatureCache(cache.folder, 64).read(SPEC)
+
+
+def test_a_value_that_is_no_regular_file_is_a_miss(cache: FeatureCache, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to(tmp_path / "secret")):
+        cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+        (file,) = value_files(cache)
+        file.unlink()
+        put(file)
+        assert cache.read(SPEC) is None
+        cache.clear()
+        shutil.rmtree(cache.folder)
+        cache.close()
+        cache = FeatureCache(cache.folder, 64)
+
+
+FORGED = ({"encode_ms": "nan"}, {"encode_ms": "-1"}, {"cold": None}, {"spec": "[" * 100_000},
+          {"encode_ms": "x"})  # fmt: skip
+
+
+@pytest.mark.parametrize("change", FORGED, ids=lambda change: next(iter(change)))
+def test_a_forged_note_of_an_entry_is_noticed(
+    cache: FeatureCache, change: dict[str, str | None]
+) -> None:
+    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    (file,) = value_files(cache)
+    data = file.read_bytes()[16:]
+    note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"] | change
+    forged = safetensors.torch.save(
+        {"rows": torch.ones(2, 2)}, {key: value for key, value in note.items() if value is not None}
+    )
+    file.write_bytes(hashlib.blake2b(forged, digest_size=16).digest() + forged)
+    with pytest.raises(CacheError, match="damaged"):
+        cache.read(SPEC)
 
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "aa/bb/../../cache.db"])

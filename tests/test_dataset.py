@@ -12,7 +12,7 @@ import pytest
 from engine import dataset, media
 from engine.dataset import Dataset
 from engine.errors import BadInput, DatasetError
-from engine.media.files import quoted
+from engine.quoting import quoted
 from engine.types import Sample
 from tests.media import clips
 

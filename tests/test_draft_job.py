@@ -17,6 +17,7 @@ from engine.draft_job import DraftJob
 from engine.drafts import LOOKUP, DraftRequest
 from engine.errors import BadInput, Cancelled
 from engine.models import registry, vocabulary
+from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny
 
@@ -260,3 +261,34 @@ def test_misuse_is_one_sentence_and_exit_code_2(
 ) -> None:
     assert main(command(root, *more)) == 2
     assert words in capsys.readouterr().err
+
+
+def test_models_that_do_not_know_the_question_are_named(
+    declared_llava: str, sample: Sample
+) -> None:
+    request = job(sample, declared_llava, prompt="What colour is the car?", runs=1)
+    request.work()
+    assert request.report.off_script == (declared_llava,)
+    assert request.report.samples[0].off_script == (declared_llava,)
+    known = job(sample, declared_llava, prompt="Is it dark?", runs=1)
+    known.work()
+    assert known.report.off_script == ()
+
+
+def test_the_command_says_so_too(
+    root: Path, declared_llava: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(root, "--draft", declared_llava, "--prompt", "Why?")) == 0
+    assert f"{declared_llava}: {OFF_SCRIPT}" in capsys.readouterr().out
+
+
+def test_the_extent_of_event_pictures_reaches_the_draft(tiny_models: Path, scenes: Path) -> None:
+    whole = dataset.read(scenes).samples[0]
+    raw = replace(whole, event_images=())
+    for extent, words in (("slice", "sized by slice"), ("stream", "sized by stream")):
+        options = {"decode": SHORT, "runs": 1, "extent": extent}
+        one = DraftJob(request=DraftRequest((raw,), "tiny-eventgpt", LOOKUP, **options))
+        one.work()
+        assert one.report.samples[0].shown.endswith(f"({words})")
+    with pytest.raises(BadInput, match="extent is 'sensor': choose slice or stream"):
+        DraftRequest((raw,), "tiny-eventgpt", LOOKUP, extent="sensor")

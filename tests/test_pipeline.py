@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from engine import pipeline, rows
+from engine import batch_run, pipeline, rows
 from engine.cache import FeatureCache
 from engine.errors import BadInput, Cancelled, ContextTooLong, MediaError
 from engine.models import registry
@@ -239,3 +240,44 @@ def test_special_tokens_of_the_checkpoint_are_refused(
 ) -> None:
     with pytest.raises(BadInput, match="<s>"):
         RunRequest(sample, adapter.info.name, "<s> Why?")
+
+
+def raw_events(path: Path) -> Sample:
+    """A recording whose slices reach further and further."""
+    places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
+    table = dict(zip("xy", places.astype(np.uint16), strict=True))
+    table |= {"p": np.arange(500) % 2, "t": np.arange(500)}
+    np.save(path, np.array(table, dtype=object), allow_pickle=True)
+    return Sample("raw", "s", events=path)
+
+
+def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
+    adapter: Adapter, tmp_path: Path, cache: FeatureCache
+) -> None:
+    shown = raw_events(tmp_path / "a.npy")
+    own, common, again = (
+        go(adapter, shown, cache, extent=extent) for extent in ("slice", "stream", "slice")
+    )
+    assert [one.cached for one in (own, common, again)] == [False, False, True]
+    assert own.extent == again.extent == "slice" and common.extent == "stream"
+    assert rows.row(own)["extent"] == {"asked": "slice", "ran": "slice"}
+    assert "(sized by stream)" in common.shown
+    sizes = [one.shape for one in own.tensors if one.name == "images"]
+    assert len(sizes) > 1 and sum(shape[0] for shape in sizes) == 5
+    assert [one.shape[0] for one in common.tensors if one.name == "images"] == [5]
+    both = batch_run.run(adapter, [own.request, own.request], None)
+    assert {one.extent for one in both} == {"slice"} and both[0].tensors[:2] == own.tensors[:2]
+
+
+def test_control_prepared_event_images_have_no_extent(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    assert not go(adapter, sample, cache).cached
+    other = go(adapter, sample, cache, extent="stream")
+    assert other.cached and other.extent is None
+    assert rows.row(other)["extent"] == {"asked": "stream", "ran": None}
+
+
+def test_an_unknown_extent_is_refused(adapter: Adapter, sample: Sample) -> None:
+    with pytest.raises(BadInput, match="extent is 'sensor': choose one of slice, stream"):
+        RunRequest(sample, adapter.info.name, "Why?", extent="sensor")  # type: ignore[arg-type]

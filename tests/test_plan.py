@@ -64,6 +64,12 @@ def test_a_plan_that_knows_no_batches_has_single_runs() -> None:
     assert from_json(old) == plan()
 
 
+def test_a_plan_that_knows_no_extent_ran_with_pictures_of_one_size() -> None:
+    old = {key: value for key, value in plan().as_json().items() if key != "extent"}
+    assert from_json(old) == plan(extent="stream")
+    assert from_json(plan().as_json()).extent == "slice"
+
+
 def test_forced_is_one_length_for_all() -> None:
     assert plan().forced is None
     assert plan(decode=DecodeConfig(max_new_tokens=9, min_new_tokens=9)).forced == 9
@@ -89,6 +95,7 @@ def test_json_gives_the_same_plan() -> None:
         ("mode", "both", "mode is 'both'"),
         ("frames", "all", "frames is 'all'"),
         ("pixels", "soft", "pixels is 'soft'"),
+        ("extent", "sensor", "extent is 'sensor'"),
         ("prompt", " ", "question is empty"),
         ("batch", 0, "batch is 0"),
         ("batch", 10**6, "batch is 1,000,000"),

@@ -121,9 +121,9 @@ def change(folder: Path, **more: Any) -> None:
         ({"version": 99}, "version 99 and this program reads version 1"),
         ({"format": "odd"}, "not a run of StageScope"),
         ({"plan": {}}, "plan in run.json cannot be used"),
-        ({"dataset": {"root": 1}}, "not whole"),
-        ({"models": 7}, "not whole"),
-        ({"environment": []}, "not whole"),
+        ({"dataset": {"root": 1}}, "cannot be used"),
+        ({"models": 7}, "cannot be used"),
+        ({"environment": []}, "cannot be used"),
     ],
 )
 def test_a_folder_of_another_kind_is_refused(
@@ -139,10 +139,10 @@ def test_a_folder_of_another_kind_is_refused(
 
 
 def test_no_run_and_no_json(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"holds no run\.json"):
+    with pytest.raises(StoreError, match=r"run\.json cannot be read \(No such file"):
         store.read(tmp_path)
     (tmp_path / headers.HEADER).write_text("{")
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(StoreError, match="cannot be used"):
         store.read(tmp_path)
 
 

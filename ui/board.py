@@ -19,7 +19,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
 from engine.run_job import RunView
-from engine.types import RunRequest, RunResult, Sample
+from engine.types import EXTENT_WORDS, Extent, RunRequest, RunResult, Sample
 from ui import cards, media, runs
 from ui.text import count, escape, name_of
 from ui.theme import STAGE_MEANING
@@ -39,6 +39,7 @@ class _Subject:
     sample: Sample
     models: tuple[ModelEntry, ...]
     frames: str
+    extent: Extent
     words: str
 
 
@@ -47,6 +48,7 @@ def show(
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
     frames: str,
+    extent: Extent,
 ) -> None:
     """Everything below the buttons."""
     names = {entry.name for entry in entries}
@@ -60,7 +62,8 @@ def show(
         cards.hint(f"Choose {missing} in the sidebar, then press Run.")
         return
     else:
-        subject = _Subject(sample, tuple(chosen), frames, f"{name_of(sample)}: not run yet")
+        words = f"{name_of(sample)}: not run yet"
+        subject = _Subject(sample, tuple(chosen), frames, extent, words)
     slots, stages = _skeleton(subject, any(not view.ended for view in found))
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
@@ -78,7 +81,7 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
     request = found[0].request
     models = tuple(by_name[view.model] for view in found)
     words = f"{name_of(request.sample)}: {request.prompt}\n{_how(request)}"
-    return _Subject(request.sample, models, request.frames, words)
+    return _Subject(request.sample, models, request.frames, request.extent, words)
 
 
 def _how(request: RunRequest) -> str:
@@ -88,7 +91,8 @@ def _how(request: RunRequest) -> str:
     decoding = "greedy" if d.greedy else f"sampled ({chosen})"
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
-        f"feature cache {request.cache}, {request.mode}, {request.pixels} pixels"
+        f"feature cache {request.cache}, {request.mode}, {request.pixels} pixels, "
+        f"event pictures {EXTENT_WORDS[request.extent]}"
         f"{', going on from the last question' if request.prefix else ''}"
     )
 
@@ -149,7 +153,7 @@ def _step(pictures: Iterator[None]) -> None:
 
 def _seen(subject: _Subject, entry: ModelEntry) -> media.Seen | str:
     try:
-        return media.seen(subject.sample, entry.kind, subject.frames)
+        return media.seen(subject.sample, entry.kind, subject.frames, subject.extent)
     except MediaError as error:
         return str(error)
 

@@ -14,6 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine import certificates
 from engine.models.checkpoint import ModelEntry
+from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunView
 from engine.types import PrefixUse, RunResult
 from ui.media import Seen
@@ -200,6 +201,8 @@ def _progress(view: RunView) -> str:
 
 
 def _numbers(result: RunResult) -> None:
+    if result.off_script:
+        notice(OFF_SCRIPT, f"off_script_{result.model.name}")
     _badges(result)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(result).items():

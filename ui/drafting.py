@@ -14,7 +14,8 @@ from engine.draft_job import DraftJob, DraftView
 from engine.drafts import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
-from engine.types import DecodeConfig, Pixels, Sample
+from engine.prompts import OFF_SCRIPT
+from engine.types import DecodeConfig, Extent, Pixels, Sample
 from ui import cards, drafted
 from ui.following import Followed
 from ui.text import count, escape, name_of
@@ -49,6 +50,7 @@ def section(
     decode: DecodeConfig,
     frames: str,
     pixels: Pixels,
+    extent: Extent,
 ) -> None:
     """The widgets, closed until they are asked for, and what the last drafting gave."""
     job = JOB.shown()
@@ -62,7 +64,7 @@ def section(
             pressed = st.button("Draft", key="compare_draft_run", disabled=live)
             st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
         if pressed:
-            what = (target, draft, gamma, question, decode, runs, frames, pixels)
+            what = (target, draft, gamma, question, decode, runs, frames, pixels, extent)
             _start(lambda: DraftRequest((sample,), *what))
         if JOB.lost():
             cards.notice("This link's drafting is no longer in memory: press Draft.", "draft_lost")
@@ -150,6 +152,8 @@ def _ended(view: DraftView) -> None:
     (cards.notice if view.report.equal else cards.problem)(
         drafts.sentence(view.report), "draft_outcome"
     )
+    for name in view.report.off_script:
+        cards.notice(f"{name}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(view.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")

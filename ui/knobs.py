@@ -1,4 +1,4 @@
-"""The settings of a run as widgets: how to decode, which frames, the cache, the mode, pixels.
+"""The settings of a run as widgets: how to decode, which pictures, the cache, the mode, pixels.
 
 Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key; what
 several pages have alike takes the page's name, with which its keys begin.
@@ -19,6 +19,7 @@ from engine.types import (
     Backend,
     CachePolicy,
     DecodeConfig,
+    Extent,
     Mode,
     Pixels,
 )
@@ -47,6 +48,12 @@ PIXELS_HELP = (
     "How pictures are resized for the model. Exact: the values of its own image processor. Fast: "
     "several times quicker, and some values are a grey level or two off; the result says so."
 )
+EXTENT_CHOICES: dict[Extent, str] = {"slice": "Per slice", "stream": "Common"}
+EXTENT_HELP = (
+    "For models that see events, where a sample has no prepared event images. Per slice: each "
+    "picture is as large as its own events reach, as in EventGPT's published code. Common: all "
+    "are as large as the whole recording. The result says which ran."
+)
 MODE_HELP = (
     "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
     "Hooked: the model's own generate() runs whole and hooks time its vision part."
@@ -66,6 +73,7 @@ class Pipeline:
     cache: CachePolicy
     mode: Mode
     pixels: Pixels
+    extent: Extent
 
 
 @dataclass(frozen=True)
@@ -83,7 +91,7 @@ def knobs() -> Knobs:
     with pipeline_box("compare"):
         how = pick_pipeline("compare", CACHE_WORDS, CACHE_HELP)
         prefix = _prefix(how)
-    return Knobs(how.frames, how.cache, how.mode, how.pixels, decode, prefix)
+    return Knobs(how.frames, how.cache, how.mode, how.pixels, how.extent, decode, prefix)
 
 
 def _decode() -> DecodeConfig:
@@ -176,11 +184,11 @@ def run_and_cancel(
 
 def pipeline_box(page: str) -> DeltaGenerator:
     """Where pick_pipeline() draws: closed until it is asked for."""
-    return st.expander("Frames, cache, mode, pixels", key=f"{page}_pipeline")
+    return st.expander("Pictures, cache, mode", key=f"{page}_pipeline")
 
 
 def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str) -> Pipeline:
-    """Frames, cache, mode and pixels; the first of `caches` is the page's usual one."""
+    """Frames, cache, mode, pixels and extent; the first of `caches` is the page's usual one."""
     frames = st.selectbox(
         "Which 8 frames",
         FRAME_RULES,
@@ -191,9 +199,15 @@ def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str)
     )
     cache = either("Feature cache", caches, f"{page}_cache", cache_help)
     mode = either("Mode", MODE_WORDS, f"{page}_mode", MODE_HELP)
-    return Pipeline(frames, cache, mode, pick_pixels(f"{page}_pixels"))
+    pixels, extent = pick_pixels(f"{page}_pixels"), pick_extent(f"{page}_extent")
+    return Pipeline(frames, cache, mode, pixels, extent)
 
 
 def pick_pixels(key: str) -> Pixels:
     """Exact or fast, as the URL says under this key."""
     return either("Pixels", PIXELS_WORDS, key, PIXELS_HELP)
+
+
+def pick_extent(key: str) -> Extent:
+    """Per slice or common, as the URL says under this key."""
+    return either("Event pictures", EXTENT_CHOICES, key, EXTENT_HELP)

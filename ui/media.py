@@ -18,7 +18,7 @@ import streamlit as st
 from PIL import Image as Pictures
 
 from engine import media
-from engine.types import Image, Media, MediaKind, Sample
+from engine.types import Extent, Image, Media, MediaKind, Sample
 from ui.text import count
 
 PREVIEW = (320, 320)
@@ -38,14 +38,16 @@ class Seen:
     notes: tuple[str, ...]
 
 
-def seen(sample: Sample, kind: MediaKind, rule: str) -> Seen:
+def seen(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> Seen:
     """The pictures of one media kind, or MediaError."""
-    return _seen(sample, kind, rule, sample.id, stamp_of(sample))
+    return _seen(sample, kind, rule, extent, sample.id, stamp_of(sample))
 
 
 @st.cache_data(max_entries=48, show_spinner=False)
-def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: str) -> Seen:
-    found = media.load(_sample, kind, rule)
+def _seen(
+    _sample: Sample, kind: MediaKind, rule: str, extent: Extent, name: str, stamp: str
+) -> Seen:
+    found = media.load(_sample, kind, rule, extent)
     what = count(len(found.images), NOUNS[kind])
     order = ", in the order of time" if len(found.images) > 1 else ""
     return Seen(
@@ -58,8 +60,7 @@ def _seen(_sample: Sample, kind: MediaKind, rule: str, name: str, stamp: str) ->
 
 def _caption(found: Media, what: str) -> str:
     """How many pictures, from where, chosen how."""
-    words = found.source if found.source.startswith(what) else f"{what}: {found.source}"
-    return f"{words} ({found.rule})" if found.rule else words
+    return found.shown if found.source.startswith(what) else f"{what}: {found.shown}"
 
 
 def preview(sample: Sample) -> str | None:
@@ -104,8 +105,12 @@ def _state(path: Path) -> str:
 
 
 def sheet(images: Sequence[Image]) -> bytes:
-    """The pictures in reading order on one transparent sheet, as large as they fit."""
-    width, height = images[0].shape[1], images[0].shape[0]
+    """The pictures in reading order on one transparent sheet, as large as they fit.
+
+    The cells have the shape of the largest sides; a picture of another shape is fitted into its
+    cell, as a model's image processor fits it too.
+    """
+    width, height = (max(image.shape[side] for image in images) for side in (1, 0))
     columns, cell = grid(len(images), width / height)
     page = Pictures.new("RGBA", SHEET)
     for index, image in enumerate(images):

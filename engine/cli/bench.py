@@ -19,6 +19,7 @@ from engine.cli import executors
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
+    add_extent,
     add_json,
     add_pixels,
     names,
@@ -27,15 +28,18 @@ from engine.cli.common import (
     say,
 )
 from engine.errors import BadInput
+from engine.plain_files import read_text
 from engine.plan import ORDERS, STOP_AFTER, Plan
 from engine.progress import Progress, Tracker
+from engine.quoting import number, quoted, shown
 from engine.types import FRAME_RULES, DecodeConfig
 
+MAX_IDS = 64 * 2**20  # bytes of the file of --ids
 EVERY_S = 2.0  # a line of progress
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
             "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
-            "stop_after", "out")  # fmt: skip
+            "extent", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -56,6 +60,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
     add_pixels(sub)
+    add_extent(sub)
     sub.add_argument(
         "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
     )
@@ -77,9 +82,11 @@ def _bench(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> int:
     elsewhere = executor is not None
-    ready = _resumed(options) if options.resume else _new(options, elsewhere)
+    ready = _new(options, elsewhere) if options.resume is None else _resumed(options)
     folder = ready.writer.folder
     say(f"The run is kept in {folder}")
+    if ready.writer.problem:
+        say(ready.writer.problem)
     try:
         with ready.writer:
             benchmark.run(ready, _Teller(ready.tracker), executor)
@@ -107,6 +114,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
         "frames": options.frames,
         "mode": options.mode,
         "pixels": options.pixels,
+        "extent": options.extent,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }
@@ -137,36 +145,36 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
     if wanted is None:
         return everything
     if wanted < 1:
-        raise BadInput(f"--samples is {wanted:,}: give at least 1.")
+        raise BadInput(f"--samples is {number(wanted)}: give at least 1.")
     if wanted > len(everything):
-        say(f"--samples is {wanted:,}; the dataset holds {len(everything):,}, and all are taken.")
+        known = f"{len(everything):,}"
+        say(f"--samples is {number(wanted)}; the dataset holds {known}, and all are taken.")
     return everything[:wanted]
 
 
 def _listed(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
-    try:
-        wanted = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"The ids in {file} cannot be read ({error}): correct the file.") from error
+    wanted = read_text(file, MAX_IDS, "The list of ids").splitlines()
     ids = dataset.find_all(found, wanted)
     if not ids:
-        raise BadInput(f"{file} names no sample: put one id on each line.")
+        raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
     if repeated := len(ids) - len(set(ids)):
-        say(f"{file} names {repeated:,} samples more than once: each is run once per repeat.")
+        say(
+            f"{shown(file)} names {repeated:,} samples more than once: each is run once per repeat."
+        )
     return tuple(dict.fromkeys(ids))
 
 
 def _decode(options: argparse.Namespace) -> DecodeConfig:
     most, backend = options.max_new_tokens, options.backend or DecodeConfig.backend
-    length = options.length or "natural"
+    length = "natural" if options.length is None else options.length
     if length == "natural":
         return DecodeConfig(DecodeConfig.max_new_tokens if most is None else most, backend=backend)
-    kind, _, number = length.partition(":")
-    if kind != "forced" or not number.isdecimal() or len(number) > 9:
-        raise BadInput(f"--length is {length!r}: write natural, or forced:N as in forced:64.")
+    kind, _, digits = length.partition(":")
+    if kind != "forced" or not digits.isdecimal() or len(digits) > 9:
+        raise BadInput(f"--length is {quoted(length)}: write natural, or forced:N as in forced:64.")
     if most is not None:
         raise BadInput("--length forced:N sets the number of tokens: leave --max-new-tokens out.")
-    return DecodeConfig(int(number), min_new_tokens=int(number), backend=backend)
+    return DecodeConfig(int(digits), min_new_tokens=int(digits), backend=backend)
 
 
 class _Teller(benchmark.Alone):

@@ -13,7 +13,8 @@ from pathlib import Path
 from engine import dataset, settings
 from engine.dataset import Dataset
 from engine.errors import BadInput
-from engine.types import BACKENDS, PIXELS, Pixels
+from engine.quoting import quoted
+from engine.types import BACKENDS, EXTENTS, PIXELS, Extent, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
 
@@ -50,7 +51,7 @@ def names(text: str) -> list[str]:
     """The names of --models in their order, each once."""
     found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
-        raise BadInput(f"--models is {text!r}: name at least one model.")
+        raise BadInput(f"--models is {quoted(text)}: name at least one model.")
     return found
 
 
@@ -66,6 +67,15 @@ def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> N
     """The flag that says how pictures are resized; None by default where a plan knows it."""
     told = "exact: the image processor's values (default); fast: at times a grey level or two off"
     sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
+
+
+def add_extent(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:
+    """The flag that says how large event pictures are; None by default where a plan knows it."""
+    told = (
+        "size of pictures drawn from raw events; slice: each as its own slice, as in EventGPT's "
+        "published code (default); stream: all as the whole stream"
+    )
+    sub.add_argument("--extent", choices=EXTENTS, default=default, help=told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

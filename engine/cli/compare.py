@@ -14,6 +14,7 @@ from engine import certificates, dataset, rows
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
+    add_extent,
     add_json,
     add_pixels,
     names,
@@ -24,7 +25,8 @@ from engine.cli.common import (
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.prompts import DEFAULT_QUESTION
+from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
+from engine.quoting import cut
 from engine.run_job import RunJob
 from engine.types import STAGES, DecodeConfig, RunRequest
 
@@ -51,6 +53,7 @@ def add(commands: Any) -> None:
     )
     add_backend(sub)
     add_pixels(sub, "exact")
+    add_extent(sub, "slice")
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -66,7 +69,7 @@ def _compare(options: argparse.Namespace) -> int:
     sample = dataset.find(read_dataset(options.dataset), options.sample)
     how = (decode, options.frames, options.cache, options.mode, options.pixels, options.prefix)
     requests = [
-        RunRequest(sample, name, prompt, *how)
+        RunRequest(sample, name, prompt, *how, extent=options.extent)
         for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in names(options.models)
     ]
@@ -79,11 +82,11 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
     """One model's row and exit code; a failure is its own and costs no other run."""
-    say(f"{request.model}: loading the model, then answering ...")
+    say(f"{cut(request.model)}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
     if job.result is None:
-        say(f"{request.model}: {job.error}")
+        say(f"{cut(request.model)}: {job.error}")
         mendable = isinstance(job.failure, StageScopeError)
         return rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
     for note in job.result.notes:
@@ -105,8 +108,10 @@ def _card(row: dict[str, Any], asked: bool) -> str:
     tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
     cold = ", first (cold) run" if row["cold"] else ""
     fast = ", fast pixels" if row["pixels"] == "fast" else ""
+    warning = f"  {OFF_SCRIPT}\n" if row["off_script"] else ""
     return (
         f"{row['model']} ({row['mode']}{_compiled(row)}{fast}{cold}){question}\n  {row['text']}\n"
+        f"{warning}  shown: {row['shown']}\n"
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"

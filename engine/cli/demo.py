@@ -10,6 +10,9 @@ from typing import Any
 
 from engine.cli.common import add_json, names, out, read_dataset, say
 from engine.errors import BadInput
+from engine.quoting import quoted
+
+MAX_DIGITS = 9
 
 
 def add(commands: Any) -> None:
@@ -27,7 +30,8 @@ def _demo(options: argparse.Namespace) -> int:
         return 0
     from engine.demo import evaluate
 
-    models = names(options.models) if options.models else list(evaluate.DEMO_MODELS)
+    given = options.models
+    models = list(evaluate.DEMO_MODELS) if given is None else names(given)
     table = evaluate.evaluate(_seeds(options.seeds), models, say)
     out(table, evaluate.as_text(table), options)
     return 0
@@ -35,6 +39,10 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _seeds(text: str) -> range:
     first, _, last = text.partition(":")
-    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
-        raise BadInput(f"--seeds is {text!r}: write it as FIRST:LAST, as in 900000:900400.")
+    short = max(len(first), len(last)) <= MAX_DIGITS
+    if not (short and first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise BadInput(
+            f"--seeds is {quoted(text)}: write it as FIRST:LAST, as in 900000:900400, with numbers "
+            f"of at most {MAX_DIGITS} digits."
+        )
     return range(int(first), int(last))

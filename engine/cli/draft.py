@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from engine import dataset, drafts
-from engine.cli.common import DATASET_HELP, add_json, add_pixels, out, read_dataset, say
+from engine.cli.common import DATASET_HELP, add_extent, add_json, add_pixels, out, read_dataset, say
 from engine.draft_job import DraftJob
 from engine.drafts import LOOKUP, MAX_GAMMA, Difference, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
 from engine.imported.acceptance import Range
-from engine.prompts import DEFAULT_QUESTION
+from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.types import DecodeConfig
 
 
@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="0: drafting is greedy")
     add_pixels(sub, "exact")
+    add_extent(sub, "slice")
     add_json(sub)
     sub.set_defaults(run=_draft)
 
@@ -68,6 +69,7 @@ def _draft(options: argparse.Namespace) -> int:
         decode,
         options.runs,
         pixels=options.pixels,
+        extent=options.extent,
     )
     job = _Spoken(request=request)
     job.work()
@@ -83,7 +85,8 @@ def _draft(options: argparse.Namespace) -> int:
 def _text(found: DraftReport) -> str:
     parts = [_sample(one) for one in found.samples]
     lost = [f"sample {one.sample}\n  no answer: {one.error}" for one in found.lost]
-    outcome = "\n".join([drafts.sentence(found), f"  {found.how}", *_figures(found)])
+    warnings = [f"  {name}: {OFF_SCRIPT}" for name in found.off_script]
+    outcome = "\n".join([drafts.sentence(found), *warnings, f"  {found.how}", *_figures(found)])
     return "\n\n".join([*parts, *lost, outcome])
 
 

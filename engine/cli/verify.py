@@ -16,6 +16,7 @@ from engine import certificates
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
+    add_extent,
     add_json,
     add_pixels,
     names,
@@ -44,6 +45,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
     add_backend(sub)
     add_pixels(sub, "exact")
+    add_extent(sub, "slice")
     add_json(sub)
     sub.set_defaults(run=_verify)
 
@@ -74,6 +76,7 @@ def _verify(options: argparse.Namespace) -> int:
         options.runs,
         options.backend or VerifyRequest.backend,
         options.pixels,
+        options.extent,
     )
     job = _Spoken(request=request, dataset=str(found.root))
     job.work()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from engine.errors import BadInput
 from engine.plan import Plan
+from engine.quoting import number, quoted
 
 LOCAL, AUTO = "local", "auto"
 MOST = 10_000
@@ -31,9 +32,11 @@ class ClusterOptions:
         if self.address not in (LOCAL, AUTO):
             host_and_port(self.address)
         if self.workers is not None and not 1 <= self.workers <= MOST:
-            raise BadInput(f"workers is {self.workers:,}: choose a number from 1 to {MOST:,}.")
+            raise BadInput(
+                f"workers is {number(self.workers)}: choose a number from 1 to {MOST:,}."
+            )
         if not 1 <= self.cpus <= MOST:
-            raise BadInput(f"cpus is {self.cpus:,}: a worker takes from 1 to {MOST:,} cores.")
+            raise BadInput(f"cpus is {number(self.cpus)}: a worker takes from 1 to {MOST:,} cores.")
         if self.gpus is not None and not _gpus_fit(self.gpus):
             raise BadInput(
                 f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
@@ -53,8 +56,8 @@ class ClusterOptions:
             )
         if batch > 1:
             raise BadInput(
-                f"batch is {batch:,}: on a cluster each sample runs by itself, so choose 1, or run "
-                "on this machine alone."
+                f"batch is {number(batch)}: on a cluster each sample runs by itself, so choose "
+                "1, or run on this machine alone."
             )
 
 
@@ -66,10 +69,11 @@ def _gpus_fit(gpus: float) -> bool:
 def host_and_port(address: str) -> tuple[str, int]:
     """The parts of HOST:PORT, where an IPv6 host stands in brackets, or BadInput."""
     host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal() or not 1 <= int(port) <= 65535:
+    known = port.isdecimal() and len(port) <= 5
+    if not host or "/" in host or not known or not 1 <= int(port) <= 65535:
         raise BadInput(
-            f"The Ray address is {address!r}: write HOST:PORT as in 192.168.0.5:6379, auto or "
-            "local."
+            f"The Ray address is {quoted(address)}: write HOST:PORT as in 192.168.0.5:6379, "
+            "auto or local."
         )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -78,15 +82,15 @@ def per_worker(text: str) -> tuple[int, float | None]:
     """(cpus, gpus) of "cpus=4,gpus=1"; either may be left out."""
     found: dict[str, float] = {}
     for part in text.split(","):
-        name, _, number = part.strip().partition("=")
+        name, _, amount = part.strip().partition("=")
         try:
-            value = float(number)
+            value = float(amount)
         except ValueError:
             name = ""
         if name not in ("cpus", "gpus") or name in found:
-            raise BadInput(f"--per-worker is {text!r}: write it as {PER_WORKER}, each once.")
+            raise BadInput(f"--per-worker is {quoted(text)}: write it as {PER_WORKER}, each once.")
         found[name] = value
     cpus = found.get("cpus", 1.0)
     if not cpus.is_integer():
-        raise BadInput(f"--per-worker is {text!r}: cpus must be a whole number.")
+        raise BadInput(f"--per-worker is {quoted(text)}: cpus must be a whole number.")
     return int(cpus), found.get("gpus")

@@ -6,7 +6,7 @@ The boundary: seeds in, arrays out, kept in chunks on disk so that a broken run 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -111,7 +111,7 @@ def _observe(scene: Scene) -> dict[str, npt.NDArray[np.generic]]:
         "frames": _shrink(seen[SHOWN]),
         "frame_patches": _patches(scene.labels[SHOWN]),
         "frame_metres": scene.distance[SHOWN],
-        "events": _shrink(draw_events(events, SLICES)),
+        "events": _shrink(draw_events(events, SLICES, "stream")),
         "event_patches": _patches(scene.labels[at]),
         "event_metres": scene.distance[at],
         "truth": np.array(list(_indices(scene.truth)), np.int8),
@@ -130,7 +130,7 @@ def _slice_frames(events: Events) -> npt.NDArray[np.int64]:
     return np.minimum(nearest, FRAMES - 1)
 
 
-def _shrink(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _shrink(images: Iterable[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
     """(n, H, W, 3) -> (n, 96, 96, 3), as CLIP's processor resizes."""
     small = [Image.fromarray(i).resize((SIZE, SIZE), Image.Resampling.BICUBIC) for i in images]
     return np.stack([np.asarray(image) for image in small])

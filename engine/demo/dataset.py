@@ -9,12 +9,16 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import DatasetError
+from engine.plain_files import read_limited, reason
+from engine.quoting import shown
 
 VERSION = "1"  # raise it when scenes, simulator or layout change: the dataset is then made anew
 MARKER = "demo-version.txt"
+MAX_MARKER = 100  # bytes
 INDEX = "EventGPT_Instruction_Subset.json"
 # Chosen so that every value of every attribute occurs; none is trained on or held out.
 SEEDS: tuple[int, ...] = (
@@ -32,7 +36,7 @@ def ensure_dataset(root: Path) -> Path:
         return root if _current(root) else _make(root)
     except OSError as error:
         raise DatasetError(
-            f"The demo dataset cannot be made in {root} ({error.strerror}): set "
+            f"The demo dataset cannot be made in {shown(root)} ({reason(error)}): set "
             "STAGESCOPE_CACHE_DIR to a folder that can be written."
         ) from error
 
@@ -62,9 +66,10 @@ def write_dataset(root: Path, seeds: Iterable[int]) -> Path:
 
 
 def _current(root: Path) -> bool:
-    marker = root / MARKER
-    whole = marker.is_file() and (root / INDEX).is_file()
-    return whole and marker.read_bytes() == VERSION.encode()
+    with suppress(OSError):  # what is no regular file, or too large, is no marker
+        found = read_limited(root / MARKER, MAX_MARKER)
+        return found == VERSION.encode() and (root / INDEX).is_file()
+    return False
 
 
 def _put(fresh: Path, root: Path) -> None:

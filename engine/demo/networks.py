@@ -5,6 +5,7 @@ The boundary: configurations and folders. How the weights come to be is train.py
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -27,8 +28,10 @@ from transformers import (
 
 from engine.demo.answers import Voice
 from engine.demo.corpus import GRID, SIZE
+from engine.demo.questions import ASKED
 from engine.demo.towers import Sight, tower_config
 from engine.demo.words import CONTEXT
+from engine.models import questions
 from engine.models.eventgpt_model import EventGPT, EventGPTConfig
 
 Family = Literal["eventgpt", "video_llava", "llava"]
@@ -148,6 +151,14 @@ def save_pupil(pupil: Pupil, tokenizer: PreTrainedTokenizerFast, folder: Path) -
     pupil.model.half().save_pretrained(folder)
     pupil.model.float()
     _save_processor(pupil.family, tokenizer, folder)
+    save_questions(folder)
+
+
+def save_questions(folder: Path) -> None:
+    """The file in which the checkpoint declares the questions it was trained on."""
+    wordings = [wording for kind in ASKED.values() for wording in kind]
+    text = json.dumps({"questions": wordings}, indent=1, ensure_ascii=False)
+    (folder / questions.FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def _save_processor(family: Family, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:

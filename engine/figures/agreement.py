@@ -84,6 +84,10 @@ def is_scene(truth: object) -> bool:
 
 
 def _answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One answer per label and sample; a cold run says the same as a warm one."""
+    """One answer per label and sample; a cold run says the same as a warm one.
+
+    An answer to a question that a model was not trained on says nothing about what it can do.
+    """
     lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    lines = lines[~lines["off_script"].astype(bool)]
     return lines.drop_duplicates(["label", "sample"])

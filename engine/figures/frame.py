@@ -50,6 +50,8 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
                 the results are from devices of different types, or from a shared one
     group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
                 or after a pause
+    off_script  whether the model declares the questions it was trained on, and this is none
+    extent      how large event pictures were drawn, "" where none were or nothing says it
     batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
                 batch_cached are of all of them
     cached      whether a stage was read from the cache
@@ -86,6 +88,7 @@ def _columns(answers: bool) -> list[str]:
     fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["backend", "backend_asked", "device", "shared", *PLACES]
+    state += ["off_script", "extent"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
     return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
@@ -119,6 +122,7 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values += [backend_of(row), asked_of(row)]
     values += [device_of(row), shared_of(row)]
     values += [str(place_of(row).get(name) or "") for name in PLACES]
+    values += [row.get("off_script") is True, _extent(row)]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
@@ -138,6 +142,11 @@ def _group(row: Mapping[str, Any]) -> Group:
     if row.get("paused_ms"):
         return "after a pause"
     return IN_A_BATCH if _size(row) > 1 else "measured"
+
+
+def _extent(row: Mapping[str, Any]) -> str:
+    """How large event pictures were drawn, "" where none were or the row does not say."""
+    return str(_mapping(row.get("extent")).get("ran") or "")
 
 
 def _size(row: Mapping[str, Any]) -> int:

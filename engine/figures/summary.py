@@ -60,6 +60,7 @@ class Count:
     texts: int | None
     samples: int
     batched: int = 0  # answered in a batch: in no figure of single samples
+    off_script: int = 0  # answers to questions that the model was not trained on
 
 
 def counts(table: pd.DataFrame) -> tuple[Count, ...]:
@@ -83,6 +84,7 @@ def _count(label: str, lines: pd.DataFrame) -> Count:
         texts=int(answered["text"].nunique()) if "text" in answered else None,
         samples=int(answered["sample"].nunique()),
         batched=int((answered["batch"] > 1).sum()),
+        off_script=int(answered["off_script"].sum()),
     )
 
 

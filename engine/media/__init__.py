@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
 from engine.media.files import Data, pieces
-from engine.types import Image, Media, MediaKind, Sample
+from engine.types import Extent, Image, Media, MediaKind, Sample
 
 if TYPE_CHECKING:
     from engine.media.sources import Found
@@ -26,23 +26,24 @@ READER = "2"
 PREVIEW_WIDTH = 320
 
 
-def load(sample: Sample, kind: MediaKind, rule: str) -> Media:
+def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> Media:
     """The sample's event pictures, its frames by the rule, or its middle frame.
 
-    `rule` is one of FRAME_RULES and matters to "video" alone.  MediaError, in one sentence, when
-    none of the sample's sources can be read.
+    `rule` is one of FRAME_RULES and matters to "video" alone, `extent` to raw events alone.
+    MediaError, in one sentence, when none of the sample's sources can be read.
     """
     from engine.media import sources
 
-    used = {"events": "", "video": rule, "image": "middle"}[kind]
+    chosen = {"events": "", "video": rule, "image": "middle"}[kind]
     reasons: list[str] = []
-    for source in sources.of(sample, kind, rule):
+    for source in sources.of(sample, kind, rule, extent):
         try:
             found = source.read()
         except MediaError as error:
             reasons.append(str(error).rstrip("."))
         else:
             notes = tuple(f"{reason}; {source.what} shown instead." for reason in reasons)
+            used = found.rule or chosen
             digest = _digest(kind, used, found)
             return Media(kind, found.images, digest, found.source, used, notes + found.notes)
     raise MediaError(_nothing(sample, kind, reasons))

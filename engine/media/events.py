@@ -8,6 +8,7 @@ does not say, so fractions (which would be seconds) are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.files import content, label, shown
+from engine.media.files import content, label
 from engine.media.npy import Column, columns
-from engine.types import Events
+from engine.quoting import shown
+from engine.types import Events, Extent, Image
 
 SLICES = 5
 # Four times the side of today's largest event sensors; a stray coordinate must not fill the memory.
@@ -53,28 +55,37 @@ def parse(data: bytes, name: str) -> Events:
     return Events(_u16(x), _u16(y), times, polarity, width, height, notes)
 
 
-def render(events: Events, count: int = SLICES) -> npt.NDArray[np.uint8]:
-    """Event pictures [count, H, W, 3]: white ground, red for p = 1, blue for p = 0.
+def render(events: Events, count: int = SLICES, extent: Extent = "slice") -> list[Image]:
+    """Event pictures, `count` of [H, W, 3]: white ground, red for p = 1, blue for p = 0.
 
     The stream is cut into `count` slices of equally many events in the file's order, the remainder
-    in the last; the last event at a pixel wins.  MediaError for fewer events than slices.
+    in the last; the last event at a pixel wins.  With extent "slice" each picture is as large as
+    its own events reach (max(y) + 1, max(x) + 1), as in the published code; with "stream" all are
+    as large as the stream.  MediaError for fewer events than slices.
     """
     size = len(events) // count if count > 0 else 0
     if not size:
         raise MediaError(
             f"{len(events):,} events cannot be cut into {count:,} slices: pick a longer recording."
         )
-    pictures = np.full((count, events.height * events.width, 3), 255, np.uint8)
-    pixels = events.y.astype(np.intp) * events.width + events.x
-    red = events.p * np.uint8(255)
-    blue = ~red
-    for index, picture in enumerate(pictures):
-        part = slice(index * size, None if index == count - 1 else (index + 1) * size)
-        # NumPy assigns in order, so of equal indices the last one stays: the last event wins.
-        picture[pixels[part], 0] = red[part]
-        picture[pixels[part], 1] = 0
-        picture[pixels[part], 2] = blue[part]
-    return pictures.reshape(count, events.height, events.width, 3)
+    ends = [*(index * size for index in range(count)), len(events)]
+    return [_drawn(events, slice(*pair), extent) for pair in pairwise(ends)]
+
+
+def _drawn(events: Events, part: slice, extent: Extent) -> Image:
+    """The events of one slice as a picture [H, W, 3]."""
+    x, y = events.x[part], events.y[part]
+    height, width = events.height, events.width
+    if extent == "slice":
+        height, width = int(y.max()) + 1, int(x.max()) + 1
+    picture = np.full((height * width, 3), 255, np.uint8)
+    pixels = y.astype(np.intp) * width + x
+    red = events.p[part] * np.uint8(255)
+    # NumPy assigns in order, so of equal indices the last one stays: the last event wins.
+    picture[pixels, 0] = red
+    picture[pixels, 1] = 0
+    picture[pixels, 2] = ~red
+    return picture.reshape(height, width, 3)
 
 
 def _stream(table: Mapping[str, Column], key: str, name: str) -> Numbers:

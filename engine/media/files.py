@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import reprlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import MediaError
+from engine.quoting import cut, shown
 
 MAX_BYTES = 1 << 30
-MAX_SHOWN = 80  # characters of a value or a name in a message
-MAX_PLACE = 240
+MAX_PLACE = 240  # characters of a whole path in a message
 PIECE = 1 << 20
 
 
@@ -42,48 +41,15 @@ def label(path: Path) -> str:
     return shown(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
 
 
-def shown(name: str, most: int = MAX_SHOWN) -> str:
-    """A name as messages show it: its end where it is long, escaped where it must be."""
-    text = name if len(name) <= most else f"...{name[3 - most :]}"
-    return text if text.isprintable() else quoted(text)
-
-
 def place(path: Path) -> str:
     """A whole path, which a user has to find, as messages show it."""
-    return shown(str(path), MAX_PLACE)
+    return shown(path, MAX_PLACE)
 
 
 def reason(error: Exception) -> str:
     """What the system or a library says is wrong, without paths and no longer than a value."""
-    return shown(getattr(error, "strerror", None) or str(error) or type(error).__name__)
-
-
-def quoted(value: object) -> str:
-    """The value as an error message shows it: escaped, at most 80 characters.
-
-    Its cost does not depend on how long, deep or entangled the value is.
-    """
-    text = repr(value[:MAX_SHOWN]) if isinstance(value, str) else _BRIEF.repr(value)
-    whole = not isinstance(value, str) or len(value) <= MAX_SHOWN
-    return text if whole and len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
-
-
-class _Brief(reprlib.Repr):
-    """repr of a few levels and elements; whole numbers too long to print by their size."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel, self.maxother = 4, 2 * MAX_SHOWN
-        self.maxlist = self.maxtuple = self.maxdict = self.maxset = 8
-
-    def repr_str(self, x: str, level: int) -> str:
-        return repr(x[:MAX_SHOWN])
-
-    def repr_int(self, x: int, level: int) -> str:
-        return repr(x) if x.bit_length() <= 256 else f"<{x.bit_length():,} bits>"
-
-
-_BRIEF = _Brief()
+    text: str = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return cut(" ".join(text.split()))
 
 
 def by_number(path: Path) -> tuple[float, str]:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import kinds, npy_header, pickles
-from engine.media.files import quoted
 from engine.media.npy_header import Header
 from engine.media.standins import Array
+from engine.quoting import quoted
 
 FIELD = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 GAP = re.compile(r"\|?V([0-9]{1,4})")

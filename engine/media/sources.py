@@ -7,7 +7,7 @@ again for it, and refused if it has changed meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.errors import MediaError
 from engine.media import events, images, kinds, video
 from engine.media.files import Data, content, label, large, opened
-from engine.types import Image, MediaKind, Sample
+from engine.types import Extent, Image, MediaKind, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 _SHOWN_INDICES = 16
@@ -30,6 +30,7 @@ class Found:
     tag: str
     source: str
     notes: tuple[str, ...] = ()
+    rule: str = ""  # where the source decides it: the extent of pictures drawn from raw events
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class Source:
     read: Callable[[], Found]
 
 
-def of(sample: Sample, kind: MediaKind, rule: str) -> list[Source]:
+def of(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> list[Source]:
     """The sample's sources for one kind, best first; empty when it has no file for it."""
     if kind == "events":
-        return _of_events(sample, events.SLICES)
+        return _of_events(sample, events.SLICES, extent)
     if kind == "image":
         # One picture given beside a clip was given for the picture model.
         sources = _of_frames(sample, video.middle)
@@ -64,12 +65,13 @@ def previews(sample: Sample) -> list[Source]:
     return stills + moving + raw
 
 
-def _of_events(sample: Sample, slices: int) -> list[Source]:
+def _of_events(sample: Sample, slices: int, extent: Extent) -> list[Source]:
     sources = []
     if sample.event_images:
         sources.append(Source("event images", partial(_event_images, sample.event_images)))
     if sample.events is not None:
-        sources.append(Source("raw events", partial(_rendered, sample.events, slices)))
+        drawn = partial(_rendered, sample.events, slices, extent)
+        sources.append(Source("raw events", drawn))
     return sources
 
 
@@ -116,23 +118,34 @@ def _still(data: bytes, name: str) -> Image:
     return video.first(data, name)
 
 
-def _rendered(path: Path, slices: int) -> Found:
+def _rendered(path: Path, slices: int, extent: Extent = "slice") -> Found:
     data = content(path)
     stream = events.parse(data, label(path))
     try:
-        pictures = tuple(events.render(stream, slices))
+        pictures = tuple(events.render(stream, slices, extent))
     except MediaError as error:
         raise MediaError(f"{label(path)} is too short: {error}") from error
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms, {slices} slices"
-    return Found(pictures, [data], f"raw events {slices}", source, stream.warnings)
+    notes = (*stream.warnings, *_sizes(pictures))
+    return Found(pictures, [data], f"raw events {slices}", source, notes, extent)
+
+
+def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
+    """A note where the event pictures differ in size."""
+    sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
+    if len(set(sizes)) > 1:
+        yield (
+            f"The event pictures differ in size ({', '.join(sizes)}): each is as large as its "
+            "slice of events reaches."
+        )
 
 
 def _clip(path: Path, choice: video.Choice) -> Found:
     data = large(path)
     clip = video.decode(data, label(path), choice)
-    return Found(
-        clip.images, [data], "mp4", _said(_called(data), clip.indices, clip.count), clip.notes
-    )
+    notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
+    said = _said(_called(data), clip.indices, clip.count)
+    return Found(clip.images, [data], "mp4", said, notes)
 
 
 def _first_frame(path: Path) -> Found:
@@ -159,7 +172,15 @@ def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> Found:
         [data[i] for i in indices],
         f"{len(paths)} pictures",
         _said(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
+        tuple(_repeated("folder" if what == "frame" else "list", indices, len(paths))),
     )
+
+
+def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
+    """A note where the rule shows a frame more than once."""
+    if len(set(indices)) < len(indices):
+        frames = "1 frame" if count == 1 else f"{count:,} frames"
+        yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."
 
 
 def _said(what: str, indices: Sequence[int], count: int) -> str:

@@ -40,8 +40,8 @@ class Clip:
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
     """Which `count` of n frames are shown, in ascending order; BadInput for an unknown rule.
 
-    "arange" and "spread" give every frame once when there are fewer than `count`; "linspace"
-    repeats frames then, as the scripts it comes from do.
+    Of fewer frames than `count`, "arange" and "linspace" repeat some, so that there are always
+    `count`; "spread" gives each once.
     """
     if rule not in FRAME_RULES:
         raise BadInput(f"frames is {rule!r}: choose one of {', '.join(FRAME_RULES)}.")
@@ -49,9 +49,9 @@ def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
         return []
     if rule == "linspace":
         return [int(i) for i in np.linspace(0, n - 1, count, dtype=int)]
-    if n <= count:
-        return list(range(n))
     if rule == "spread":
+        if n <= count:
+            return list(range(n))
         return [int(i * (n - 1) / max(1, count - 1)) for i in range(count)]
     return [int(i) for i in np.arange(0, n, n / count).astype(int)[:count]]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine import settings
-from engine.models import checkpoint, shape, weights
+from engine.models import checkpoint, questions, shape, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.types import ModelInfo
@@ -40,6 +40,7 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
         visual_tokens=sizes.visual_tokens,
         images=sizes.images,
         context_limit=sizes.text.context,
+        questions=questions.declared(folder, entry.name),
     )
 
 

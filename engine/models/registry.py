@@ -21,6 +21,7 @@ from engine.models.files import read_json
 from engine.models.need import NEW_TOKENS, Need
 from engine.models.residents import Residents
 from engine.models.shape import Form
+from engine.quoting import listed, quoted, shown
 from engine.types import MediaKind, ModelInfo, Sample
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ _FIELDS = {
     "demo",
     "quantization",
 }
+MAX_TEXT = 1000  # characters of a value in models.toml
 _residents = Residents()
 _lock = threading.Lock()
 
@@ -78,20 +80,21 @@ def entries() -> tuple[ModelEntry, ...]:
     path = settings.load().models_file
     rows = settings.read_toml(path).get("model", [])
     if not isinstance(rows, list) or not rows:
-        raise SettingsError(f"{path} holds no [[model]] entry: add one.")
+        raise SettingsError(f"{shown(path)} holds no [[model]] entry: add one.")
     found = tuple(_entry(row, path) for row in rows)
     names = [entry.name for entry in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SettingsError(f"{path} holds {twice!r} twice: rename one.")
+        raise SettingsError(f"{shown(path)} holds {quoted(twice)} twice: rename one.")
     return found
 
 
 def _entry(row: Any, path: Path) -> ModelEntry:
     if not isinstance(row, dict) or not {"name", "family", "checkpoint"} <= set(row):
-        raise SettingsError(f"{path}: {row!r} needs name, family and checkpoint.")
+        raise SettingsError(f"{shown(path)}: {quoted(row)} needs name, family and checkpoint.")
     name, family = str(row["name"]), str(row["family"])
     dtype = str(row.get("dtype", "float32"))
     _one_of(path, name, "field", set(row), _FIELDS)
+    _check_texts(row, path)
     _one_of(path, name, "family", {family}, set(FAMILIES))
     _one_of(path, name, "dtype", {dtype}, set(DTYPE_BYTES))
     wanted = {str(row["quantization"])} if "quantization" in row else set()
@@ -117,8 +120,22 @@ def _one_of(path: Path, name: str, what: str, values: set[str], allowed: set[str
     for value in sorted(values - allowed):
         known = ", ".join(sorted(allowed))
         raise SettingsError(
-            f"{path}: {name!r} has the unknown {what} {value!r}: known are {known}."
+            f"{shown(path)}: {quoted(name)} has the unknown {what} {quoted(value)}: known are "
+            f"{known}."
         )
+
+
+def _check_texts(row: dict[str, Any], path: Path) -> None:
+    for key, value in row.items():
+        if key != "demo" and not _is_a_text(value):
+            raise SettingsError(
+                f"{shown(path)}: {quoted(key)} is {quoted(value)}: write it as a text of 1 to "
+                f"{MAX_TEXT:,} characters, in quotes."
+            )
+
+
+def _is_a_text(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
 
 
 def entry(name: str) -> ModelEntry:
@@ -126,9 +143,9 @@ def entry(name: str) -> ModelEntry:
     known = {item.name: item for item in entries()}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-    raise UnknownModel(f"{name!r} is not a known model: {hint}")
+    near = difflib.get_close_matches(name[:MAX_TEXT], known, n=1, cutoff=0.4)
+    hint = f"did you mean {quoted(near[0])}?" if near else f"known are {listed(known)}."
+    raise UnknownModel(f"{quoted(name)} is not a known model: {hint}")
 
 
 def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:

@@ -10,13 +10,15 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.errors import ModelUnavailable
+from engine.errors import BadInput, ModelUnavailable
 from engine.models import files, progress
+from engine.plain_files import read_json, write_whole
+
+MAX_MEMO = 2**24  # bytes of the list of hashes
 
 FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
 # Buffers of older libraries that releases carry beside the weights.
@@ -145,17 +147,14 @@ def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
 
 def _read_memo(memo: Path) -> dict[str, str]:
     try:
-        known = json.loads(memo.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        return read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])
+    except BadInput:
         return {}  # hashed again
-    return known if isinstance(known, dict) else {}
 
 
 def _write_memo(memo: Path, known: dict[str, str], hashes: dict[str, str]) -> None:
     if hashes.items() <= known.items():
         return
-    part = memo.with_suffix(f".{os.getpid()}.part")
     with contextlib.suppress(OSError):  # hashed again the next time
         memo.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(known | hashes), encoding="utf-8")
-        part.replace(memo)
+        write_whole(memo, json.dumps(known | hashes).encode())

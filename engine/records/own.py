@@ -93,7 +93,8 @@ def _sizes(row: Row) -> dict[str, float]:
                 found[key] = float(source[key])
     for tensor in row.get("tensors") or ():
         if tensor["name"] in ("images", "pixels") and tensor["shape"]:
-            found[tensor["name"]] = float(tensor["shape"][0])
+            # Pictures of several sizes have an entry for each size.
+            found[tensor["name"]] = found.get(tensor["name"], 0.0) + float(tensor["shape"][0])
     return found
 
 

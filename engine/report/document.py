@@ -13,7 +13,7 @@ from engine.figures.agreement import AttributeScore
 from engine.figures.frame import GROUPS, labels, measured
 from engine.figures.metrics import BY_NAME, METRICS
 from engine.figures.stats import Spread
-from engine.figures.summary import Figure
+from engine.figures.summary import Count, Figure
 from engine.figures.throughput import Throughput
 from engine.report import charts, devices
 from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
@@ -57,6 +57,7 @@ def as_text(table: pd.DataFrame) -> str:
     lines = []
     for count in summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
+        lines += [f"  {off_script(count)}"] if count.off_script else []
         some = [one for one in throughput.throughputs(table) if one.label == count.label]
         grouped = [_throughput_line(one) for one in some]
         found = (summary.find(figures, count.label, name) for name in _IN_TEXT)
@@ -109,6 +110,15 @@ def results(found: Findings) -> Iterator[Block]:
         yield Table("Failures, each reason once.", ("model", "reason", "n"), tuple(lines), 2)
 
 
+def off_script(count: Count) -> str:
+    """What to know of answers to questions that a demo model was not trained on."""
+    return (
+        f"{count.off_script:,} of {count.answered:,} answers of {count.label} are to questions "
+        "that this demo model was not trained on: they mean nothing, and no accuracy and no "
+        "overlap counts them."
+    )
+
+
 def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
@@ -130,6 +140,8 @@ def _remarks(found: Findings) -> Iterator[str]:
                 f"{count.capped:,} of {count.answered:,} answers of {count.label} were cut at the "
                 "greatest length: their lengths and times are not natural."
             )
+        if count.off_script:
+            yield off_script(count)
         if not count.answered:
             yield f"{count.label} answered nothing: there is no figure for it, and none is 0."
 

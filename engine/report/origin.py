@@ -14,6 +14,7 @@ from engine.plan import Plan
 from engine.report.blocks import Block, Bullets, Heading, Table, Text, size
 from engine.report.findings import UNVERIFIED, Findings
 from engine.store import Run
+from engine.types import EXTENT_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +88,7 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     yield "mode", plan.mode
     yield "frames", plan.frames
     yield "pixels", plan.pixels
+    yield "event pictures", EXTENT_WORDS[plan.extent]
     yield "code", run.header.code
     yield "begun", run.header.created
     yield "state", run.state

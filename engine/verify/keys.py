@@ -21,7 +21,17 @@ from PIL import Image as Pictures
 from engine import cache, media, prefixes
 from engine.media import events
 from engine.models.base import Adapter
-from engine.types import FRAME_RULES, Events, FeatureSpec, Media, MediaKind, Pixels, Sample
+from engine.types import (
+    EXTENT_WORDS,
+    FRAME_RULES,
+    Events,
+    Extent,
+    FeatureSpec,
+    Media,
+    MediaKind,
+    Pixels,
+    Sample,
+)
 from engine.verify.ways import ANOTHER_QUESTION, Subject
 
 
@@ -50,8 +60,15 @@ def changes(subject: Subject, folder: Path) -> Iterator[Change]:
     yield Change(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
     yield from _prefix_changes(subject, setting)
     rule = FRAME_RULES[-1]
-    ruled = _key(adapter, media.load(subject.sample, adapter.kind, rule), prompt, used)
-    yield Change(f"frame rule {rule}", adapter.kind == "video", own != ruled)
+    ruled = media.load(subject.sample, adapter.kind, rule, subject.request.extent)
+    yield Change(
+        f"frame rule {rule}", adapter.kind == "video", own != _key(adapter, ruled, prompt, used)
+    )
+    extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
+    shown = media.load(subject.sample, adapter.kind, "arange", extent)
+    drawn = subject.media.extent is not None  # prepared event pictures stay as they are
+    resized = own != _key(adapter, shown, prompt, used)
+    yield Change(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
         subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)

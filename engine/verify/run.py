@@ -187,7 +187,7 @@ class _Examination:
         return found
 
     def _answer(self, plain: Answer) -> Finding:
-        shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.source}
+        shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.shown}
         shown["backend"] = self.subject.backend
         sentence = f"It answers in {len(plain.ids)} new tokens."
         if self.request.backend == "compiled" and self.subject.backend == "eager":
@@ -233,7 +233,8 @@ class _Examination:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
             return None
         with contextlib.suppress(BadInput):  # its own row says so
-            shown = media.load(self.other, self.adapter.kind, "arange")
+            kind, extent = self.adapter.kind, self.request.extent
+            shown = media.load(self.other, kind, "arange", extent)
             return self.subject.prepare(shown)
         return None
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from engine import quoting
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import BACKENDS, PIXELS, Backend, Pixels, Sample
+from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
 PASSED = ("passed", "tie")
@@ -123,15 +124,24 @@ class VerifyRequest:
     runs: int = 5
     backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
     pixels: Pixels = "exact"
+    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
         _check("runs", self.runs, MAX_RUNS)
         _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
         if self.backend not in BACKENDS:
-            raise BadInput(f"backend is {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
+            raise BadInput(
+                f"backend is {quoting.quoted(self.backend)}: choose one of {', '.join(BACKENDS)}."
+            )
         if self.pixels not in PIXELS:
-            raise BadInput(f"pixels is {self.pixels!r}: choose one of {', '.join(PIXELS)}.")
+            raise BadInput(
+                f"pixels is {quoting.quoted(self.pixels)}: choose one of {', '.join(PIXELS)}."
+            )
+        if self.extent not in EXTENTS:
+            raise BadInput(
+                f"extent is {quoting.quoted(self.extent)}: choose one of {', '.join(EXTENTS)}."
+            )
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:
@@ -140,15 +150,17 @@ class VerifyRequest:
 
 def _check(name: str, value: int, high: int, low: int = 1) -> None:
     if not low <= value <= high:
-        raise BadInput(f"{name} is {value:,}: choose a value from {low:,} to {high:,}.")
+        raise BadInput(
+            f"{name} is {quoting.number(value)}: choose a value from {low:,} to {high:,}."
+        )
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
     """`number` samples, evenly spread, as neighbours in a dataset overlap; BadInput if absurd."""
     if not 1 <= number <= len(samples):
         raise BadInput(
-            f"samples is {number:,}: choose a value from 1 to {len(samples):,}, which this "
-            "dataset holds."
+            f"samples is {quoting.number(number)}: choose a value from 1 to "
+            f"{len(samples):,}, which this dataset holds."
         )
     return tuple(samples[index * len(samples) // number] for index in range(number))
 

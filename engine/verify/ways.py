@@ -156,7 +156,7 @@ class Subject:
         self.cache = FeatureCache(folder, 4096)
         self.kept = Prefixes(PREFIXES_MB)
         self.cancelled = cancelled
-        self.media = media.load(sample, adapter.kind, "arange")
+        self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
 
@@ -211,8 +211,8 @@ class Subject:
 
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
-        pixels = self.request.pixels
-        return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode, pixels=pixels)
+        request = RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:
         """(grey levels between our pixels and the image processor's, whether ours are what ran)."""

@@ -77,6 +77,27 @@ def test_fast_pixels_are_in_the_plan_and_in_every_row(
     assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
 
 
+def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    code, found, _ = bench(capsys, root, "--samples", 2, "--extent", "stream")
+    run = store.read(Path(found["folder"]))
+    assert code == 0 and run.header.plan.extent == "stream"
+    rows = [row["extent"] for _, row in run.results()]
+    assert rows == [{"asked": "stream", "ran": None}] * len(rows)  # of a model that sees frames
+
+
+def test_answers_to_untrained_questions_are_counted(
+    capsys: pytest.CaptureFixture[str], root: Path, declared_llava: str
+) -> None:
+    for question, wanted in (("What colour is the car?", 2), ("Is it dark?", 0)):
+        code, found, _ = bench(capsys, root, "--samples", 2, "--prompt", question)
+        (count,) = found["counts"]
+        assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
+        rows = [row["off_script"] for _, row in store.read(Path(found["folder"])).results()]
+        assert rows == [bool(wanted)] * len(rows)
+
+
 @pytest.mark.slow
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)

@@ -9,6 +9,7 @@ import pytest
 
 from engine.figures import agreement
 from engine.figures.frame import frame
+from engine.figures.summary import counts
 from tests import fabricate
 
 TRUTH = {"curve": "left", "pedestrian": "none"}
@@ -65,3 +66,23 @@ def test_other_references_have_an_overlap_and_no_accuracy(tmp_path: Path) -> Non
 @pytest.mark.parametrize("truth", [{}, None, "curve", {"curve": "left", "weather": "rain"}])
 def test_what_is_no_scene(truth: object) -> None:
     assert not agreement.is_scene(truth)
+
+
+def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:
+    rows = [
+        scene("s0", RIGHT, off_script=False),
+        scene("s1", "The road bends to the right.", off_script=True),
+        fabricate.row(sample="s2", text="a car", reference="a car", off_script=True),
+    ]
+    lines = table(tmp_path, rows)
+    assert {(one.n, one.accuracy) for one in agreement.attributes(lines)} == {(1, 1.0)}
+    assert agreement.overlaps(lines) == ()
+    (count,) = counts(lines)
+    assert (count.answered, count.off_script) == (3, 2)
+
+
+@pytest.mark.parametrize("said", [False, None])
+def test_control_other_answers_count(tmp_path: Path, said: bool | None) -> None:
+    lines = table(tmp_path, [scene("s0", RIGHT, off_script=said), scene("s1", RIGHT)])
+    assert {one.n for one in agreement.attributes(lines)} == {2}
+    assert counts(lines)[0].off_script == 0

@@ -155,8 +155,6 @@ def test_a_failure_goes_with_the_one_backend_that_ran(tmp_path: Path) -> None:
     for ran, label in (("compiled", "ev · compiled"), ("eager", "ev"), ("generate", "ev")):
         rows = [fabricate.row() | backend(ran), failed]
         assert labels(frame([fabricate.run(tmp_path / ran, rows)])) == [label]
-    odd = [fabricate.row() | {"backend": 7}, fabricate.failed(sample="s1")]
-    assert labels(frame([fabricate.run(tmp_path / "odd", odd)])) == ["ev"]
 
 
 def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
@@ -165,18 +163,26 @@ def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> 
     assert list(table["text"]) == ["A road."]
 
 
-def test_damaged_values_are_none_not_numbers(tmp_path: Path) -> None:
-    odd = fabricate.row() | {
-        "total_ms": "fast",
-        "stages": 7,
-        "prefill": [],
-        "token_ms": [[1, 2], [3, 4]],
-        "decode_config": None,
-        "truth": "x",
-    }
-    table = frame([fabricate.run(tmp_path / "r", [odd, fabricate.row(sample="s1", token_ms="x")])])
-    assert table["total_ms"].isna().tolist() == [True, False]
-    assert np.isnan(table["load_ms"][0]) and len(table["token_ms"][0]) == len(table["token_ms"][1])
+DAMAGES = {"total_ms": "fast", "stages": 7, "prefill": [], "token_ms": [[1, 2]], "truth": "x",
+           "backend": 7, "repeat": 1.5, "cold": 0, "batch": 0}  # fmt: skip
+
+
+def test_a_row_with_a_damaged_value_is_left_out_and_told(tmp_path: Path) -> None:
+    odd = [fabricate.row(sample=name) | {name: value} for name, value in DAMAGES.items()]
+    run = fabricate.run(tmp_path / "r", [*odd, fabricate.row(sample="good")])
+    assert list(frame([run])["sample"]) == ["good"]
+    assert run.problems[0].startswith("9 of 10 lines of results.jsonl cannot be read (line 1: ")
+    assert "total_ms" in run.problems[0] and run.problems[0].endswith("left out.")
+
+
+def test_what_a_row_does_not_know_is_none(tmp_path: Path) -> None:
+    """Rows of earlier versions, and keys of later ones."""
+    row = fabricate.row(verified=None, decode_config=None) | {"later": {"x": [1, "y"]}}
+    del row["token_ms"], row["tpot_ms"]
+    run = fabricate.run(tmp_path / "r", [row])
+    table = frame([run])
+    assert np.isnan(table["tpot_ms"][0]) and len(table["token_ms"][0]) == 0
+    assert run.problems == () and next(run.results())[1] == row
 
 
 def test_without_answers_there_are_no_texts_and_no_times(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,10 @@ def stream(n: int, seed: int = 0, width: int = 16, height: int = 12) -> Events:
     )
 
 
-def drawn_by_hand(stream: Events, count: int, first_wins: bool = False) -> np.ndarray[Any, Any]:
-    """The drawing rule, one event at a time."""
+def drawn_on_one_canvas(
+    stream: Events, count: int, first_wins: bool = False
+) -> np.ndarray[Any, Any]:
+    """The drawing rule with pictures as large as the stream, one event at a time."""
     size = len(stream) // count
     pictures = np.full((count, stream.height, stream.width, 3), 255, np.uint8)
     for number, picture in enumerate(pictures):
@@ -56,27 +60,75 @@ def drawn_by_hand(stream: Events, count: int, first_wins: bool = False) -> np.nd
     return pictures
 
 
+def drawn_as_published(stream: Events, count: int) -> list[np.ndarray[Any, Any]]:
+    """The rule of EventGPT's published code: each slice is as large as max(y) + 1, max(x) + 1."""
+    total, pictures = len(stream), []
+    for number in range(count):
+        start = number * (total // count)
+        end = total if number == count - 1 else (number + 1) * (total // count)
+        x, y, p = (column[start:end].tolist() for column in (stream.x, stream.y, stream.p))
+        picture = np.ones((max(y) + 1, max(x) + 1, 3), np.uint8) * 255
+        for column, row, polarity in zip(x, y, p, strict=True):
+            picture[row, column] = [0, 0, 255] if polarity == 0 else [255, 0, 0]
+        pictures.append(picture)
+    return pictures
+
+
+def growing(n: int, seed: int = 0) -> Events:
+    """Events whose places spread as time goes on, so that slices differ in extent."""
+    rng, share = np.random.default_rng(seed), np.linspace(0.1, 1, n)
+    even = stream(n, seed, 64, 48)
+    x, y = (rng.random(n) * share * side for side in (64, 48))
+    return replace(even, x=x.astype(np.uint16), y=y.astype(np.uint16))
+
+
+def window(stream: Events, size: int, start: int = 0) -> Events:
+    """A part of a recording; the sensor stays as large."""
+    part = slice(start, start + size)
+    return replace(stream, **{key: getattr(stream, key)[part] for key in "xytp"})
+
+
+def same(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
+    return all(np.array_equal(*pair) for pair in zip(found, wanted, strict=True))
+
+
 @pytest.mark.parametrize("n", [5, 1000, 1003, 1004])
 @pytest.mark.parametrize("count", [1, 5])
-def test_drawing_equals_a_plain_loop(n: int, count: int) -> None:
-    found = events.render(stream(n), count)
-    assert (found.dtype, found.shape) == (np.uint8, (count, 12, 16, 3))
-    np.testing.assert_array_equal(found, drawn_by_hand(stream(n), count))
+def test_a_common_extent_equals_a_plain_loop(n: int, count: int) -> None:
+    found = events.render(stream(n), count, "stream")
+    assert {(one.dtype, one.shape) for one in found} == {(np.dtype(np.uint8), (12, 16, 3))}
+    assert same(found, drawn_on_one_canvas(stream(n), count))
+
+
+@pytest.mark.parametrize("n", [5, 1000, 1003, 1004])
+@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_pictures_equal_the_published_rule(n: int, count: int, seed: int) -> None:
+    for recording in (stream(n, seed), growing(n, seed)):
+        assert same(events.render(recording, count), drawn_as_published(recording, count))
+
+
+def test_control_the_rules_differ_where_slices_differ_in_extent() -> None:
+    recording = growing(1000)
+    own, common = events.render(recording), events.render(recording, extent="stream")
+    assert len({one.shape for one in own}) == 5 and len({one.shape for one in common}) == 1
+    assert not same(common, drawn_as_published(recording, 5))
+    assert not same(own, drawn_on_one_canvas(recording, 5))
 
 
 def test_the_last_event_at_a_pixel_wins() -> None:
-    found = events.render(stream(1000))
-    assert not np.array_equal(found, drawn_by_hand(stream(1000), 5, first_wins=True))
+    found = events.render(stream(1000), extent="stream")
+    assert not same(found, drawn_on_one_canvas(stream(1000), 5, first_wins=True))
     pixel = np.zeros(3, np.uint16)
     once = Events(pixel, pixel, np.arange(3), np.array([1, 0, 1], np.uint8), 1, 1)
-    assert events.render(once, 1).ravel().tolist() == [255, 0, 0]
+    assert events.render(once, 1)[0].ravel().tolist() == [255, 0, 0]
 
 
 def test_the_remainder_is_drawn_in_the_last_slice() -> None:
     line = np.arange(13, dtype=np.uint16)
     row = Events(line, line * 0, line.astype(np.int64), np.ones(13, np.uint8), 13, 1)
-    hit = (events.render(row) == [255, 0, 0]).all(-1).sum((1, 2))
-    assert hit.tolist() == [2, 2, 2, 2, 5]
+    hit = [int((one == [255, 0, 0]).all(-1).sum()) for one in events.render(row)]
+    assert hit == [2, 2, 2, 2, 5]
 
 
 def test_fewer_events_than_slices() -> None:
@@ -202,7 +254,21 @@ def test_a_real_recording() -> None:
     found = events.read(REAL)
     assert (len(found), found.width, found.height) == (132_268, 640, 480)
     assert (found.duration_ms, found.warnings) == (49.595, ())
-    np.testing.assert_array_equal(events.render(found), drawn_by_hand(found, 5))
+    assert same(events.render(found), drawn_as_published(found, 5))
+    assert same(events.render(found, extent="stream"), drawn_on_one_canvas(found, 5))
+
+
+@pytest.mark.parametrize(
+    ("size", "start"), [(1000, 0), (10_000, 0), (26_000, 0), (1000, 40_000), (10_000, 40_000)]
+)
+def test_windows_of_a_real_recording_equal_the_published_rule(size: int, start: int) -> None:
+    if not REAL.is_file():
+        pytest.skip("the real recordings are not on this machine")
+    part = window(events.read(REAL), size, start)
+    found, wanted = events.render(part), drawn_as_published(part, 5)
+    assert same(found, wanted)
+    assert len({one.shape for one in found}) > 1
+    assert not same(events.render(part, extent="stream"), wanted)
 
 
 @pytest.mark.parametrize("values", [np.inf, np.nan, -np.inf, 0.5, 65504.0])

@@ -86,6 +86,19 @@ def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
         check_equal(data, choice, quick=False)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7])
+def test_clips_under_eight_frames_repeat_the_right_ones(count: int) -> None:
+    """A repeated frame is decoded once and shown as often as the rule names it."""
+    times = range(0, 40 * count, 40)
+    for data, quick in (
+        (clips.encoded(times=times, g="3"), True),
+        (clips.encoded("mp4", "mpeg4", times), False),
+    ):
+        for choice in CHOICES:
+            check_equal(data, choice, quick)
+        assert len(video.decode(data, "a", CHOICES[0]).images) == 8
+
+
 VARIABLE = [0, 7, 90, 91, 400, 420, 1000, 1033, 1034, 1500, 1800, 1801, 2500, 2501, 2950, 3000]
 
 

@@ -16,7 +16,7 @@ from engine.errors import MediaError
 from engine.media import events, sources, video
 from engine.media.files import large
 from engine.media.sources import Found
-from engine.types import Image, Sample
+from engine.types import EXTENTS, Image, Sample
 from tests.media import clips
 
 REAL = Path(__file__).parents[3] / "shared/data/real"
@@ -87,6 +87,62 @@ def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array(table, dtype=object), allow_pickle=True)
     found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events", "arange")
     assert "lasts 160.0 ms" in found.notes[0]
+
+
+def spreading(path: Path, n: int = 20) -> Path:
+    """Raw events on a diagonal: each slice reaches further than the one before."""
+    table = {"x": np.arange(n) * 3, "y": np.arange(n), "p": np.arange(n) % 2, "t": np.arange(n)}
+    np.save(path, np.array(table, dtype=object), allow_pickle=True)
+    return path
+
+
+def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None:
+    sample = Sample("a", "s", events=spreading(tmp_path / "a.npy"))
+    own, common = (
+        media.load(sample, "events", "arange"),
+        media.load(sample, "events", "arange", "stream"),
+    )
+    assert [image.shape[:2] for image in own.images] == [
+        (4, 10), (8, 22), (12, 34), (16, 46), (20, 58)
+    ]  # fmt: skip
+    assert {image.shape[:2] for image in common.images} == {(20, 58)}
+    assert (own.rule, own.extent, common.rule, common.extent) == ("slice",) * 2 + ("stream",) * 2
+    assert own.shown.endswith("5 slices (sized by slice)")
+    assert common.shown.endswith("5 slices (sized by stream)")
+    assert "differ in size (10 x 4, 22 x 8," in own.notes[0] and not common.notes
+    assert own.digest != common.digest
+
+
+def test_prepared_event_images_have_no_extent(tmp_path: Path) -> None:
+    sample = Sample("a", "s", event_images=pictures(tmp_path, 5))
+    own, common = (media.load(sample, "events", "arange", how) for how in EXTENTS)
+    assert (own.rule, own.extent, own.shown) == ("", None, "5 event images")
+    assert own.digest == common.digest
+
+
+@pytest.mark.parametrize("count", [1, 5, 7])
+def test_short_clips_and_folders_repeat_frames_and_say_so(tmp_path: Path, count: int) -> None:
+    frames = pictures(tmp_path / "f", count)
+    wanted = video.choose(count, "arange")
+    for sample, what in (
+        (Sample("a", "s", mp4=clip(tmp_path / "a.mp4", count), frames=frames), "clip"),
+        (Sample("a", "s", frames=frames), "folder"),
+    ):
+        found = media.load(sample, "video", "arange")
+        assert len(found.images) == 8
+        assert f"{', '.join(map(str, wanted))} of {count}" in found.source
+        said = f"The {what} has {count} frame"
+        assert [note for note in found.notes if note.startswith(said) and "repeat" in note]
+    assert greys(found.images) == wanted
+
+
+def test_control_no_repeated_frame_is_said_of_eight(tmp_path: Path) -> None:
+    sample = Sample("a", "s", frames=pictures(tmp_path, 8))
+    assert media.load(sample, "video", "arange").notes == ()
+    short = Sample("a", "s", frames=sample.frames[:5])
+    assert len(media.load(short, "video", "spread").images) == 5
+    assert media.load(short, "video", "spread").notes == ()
+    assert media.load(short, "image", "arange").notes == ()
 
 
 @pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])

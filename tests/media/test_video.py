@@ -27,16 +27,26 @@ REAL = Path(__file__).parents[3] / "shared/data/real/mp4"
         (9, "spread", [0, 1, 2, 3, 4, 5, 6, 8]),
         (8, "arange", [0, 1, 2, 3, 4, 5, 6, 7]),
         (8, "spread", [0, 1, 2, 3, 4, 5, 6, 7]),
-        (3, "arange", [0, 1, 2]),
+        (7, "arange", [0, 0, 1, 2, 3, 4, 5, 6]),
+        (5, "arange", [0, 0, 1, 1, 2, 3, 3, 4]),
+        (3, "arange", [0, 0, 0, 1, 1, 1, 2, 2]),
+        (2, "arange", [0, 0, 0, 0, 1, 1, 1, 1]),
         (3, "spread", [0, 1, 2]),
         (3, "linspace", [0, 0, 0, 0, 1, 1, 1, 2]),
-        (1, "arange", [0]),
+        (1, "arange", [0, 0, 0, 0, 0, 0, 0, 0]),
+        (1, "spread", [0]),
         (0, "arange", []),
         (0, "linspace", []),
     ],
 )
 def test_the_rules(n: int, rule: str, indices: list[int]) -> None:
     assert video.choose(n, rule) == indices
+
+
+def test_arange_is_the_published_recipe_for_every_length() -> None:
+    for n in range(1, 700):
+        assert video.choose(n, "arange") == np.arange(0, n, n / 8).astype(int)[:8].tolist()
+        assert len(video.choose(n, "arange")) == 8
 
 
 @pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])

@@ -7,6 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
@@ -14,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from engine import jobs, settings
 from engine.dataset import read
 from engine.draft_job import DraftJob
+from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunJob, RunView
 from tests.conftest import picture
 from tests.media import clips
@@ -434,3 +436,40 @@ def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
     at.button(key="compare_draft_run").click().run()
     assert any("Drafting is greedy and temperature is 0.7" in words for words in texts(at))
     assert not at.exception
+
+
+@pytest.mark.usefixtures("declared_llava")
+def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open) -> None:
+    at = press_run(app(question="What colour is the car?", **SHORT))
+    assert [view.result.off_script for view in results(at)] == [None, None, True]
+    assert texts(at).count(OFF_SCRIPT) == 1
+    at.text_area(key="compare_question").set_value("is it dark")
+    at = press_run(at)
+    assert [view.result.off_script for view in results(at)] == [None, None, False]
+    assert OFF_SCRIPT not in texts(at)
+
+
+@pytest.mark.usefixtures("declared_llava")
+def test_a_drafted_answer_to_an_untrained_question_too(app: Open) -> None:
+    at = app(draft_runs="1", draft_target="Tiny llava", question="Why?", **SHORT)
+    at.button(key="compare_draft_run").click().run()
+    assert drafting_of(at).report.off_script == ("tiny-llava",)
+    at.run()
+    assert f"tiny-llava: {OFF_SCRIPT}" in texts(at)
+
+
+def test_the_extent_of_event_pictures_reaches_run_and_page(app: Open, tmp_path: Path) -> None:
+    """A record with raw events alone: the page draws what the model is shown."""
+    (tmp_path / "event_npy").mkdir()
+    places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
+    table = dict(zip("xy", places.astype(np.uint16), strict=True))
+    table |= {"p": np.arange(500) % 2, "t": np.arange(500)}
+    np.save(tmp_path / "event_npy" / "a.npy", np.array(table, dtype=object), allow_pickle=True)
+    (tmp_path / "EventGPT_Instruction_Subset.json").write_text('[{"event_data": "a.npy"}]')
+    link = {"root": str(tmp_path), "models": ["Tiny eventgpt"], **SHORT}
+    for extent, words in ((None, "sized by slice"), ("Common", "sized by stream")):
+        at = press_run(app(**link, **({"extent": extent} if extent else {})))
+        (view,) = results(at)
+        assert view.state == "done" and f"({words})" in view.result.shown
+        assert any(f"event pictures {words}" in one for one in texts(at))
+        assert any(f"5 slices ({words})" in one for one in texts(at))

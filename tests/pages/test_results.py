@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import marks, settings, store
 from engine.plan import Task
+from engine.prompts import OFF_SCRIPT
 from engine.store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
@@ -247,6 +248,12 @@ def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, mak
     assert "word F1" in texts(at) and "No pictures to show" in texts(at)
     assert len(at.get("vega_lite_chart")) == 1
     assert {m.label: m.value for m in at.metric}["Total"] == "30.0 ms"
+
+
+def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open, make: Make) -> None:
+    make("one", [fabricate.row("ev", off_script=True), fabricate.row("vl", off_script=None)])
+    at = samples(app, sample="s0")
+    assert texts(at).count(OFF_SCRIPT) == 1
 
 
 def test_a_failed_answer_shows_its_reason_and_no_number(app: Open, make: Make) -> None:

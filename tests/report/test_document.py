@@ -30,6 +30,15 @@ def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
     assert "No conclusion about mean total time" not in told
 
 
+def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", f"s{n}", off_script=n < 2) for n in range(3)]
+    told = text(tmp_path, rows)
+    assert "2 of 3 answers of ev are to questions that this demo model was not trained on" in told
+    assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
+    lines = report.as_text(frame.frame([fabricate.run(tmp_path / "c", rows)]))
+    assert "2 of 3 answers of ev are to questions" in lines
+
+
 def test_no_conclusion_without_sequences_enough(tmp_path: Path) -> None:
     told = text(tmp_path, fabricate.pair(3))
     assert "total: no conclusion" in told and "needs at least 6" in told

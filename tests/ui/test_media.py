@@ -65,6 +65,21 @@ def test_a_sheet_is_in_reading_order_and_empty_where_nothing_is() -> None:
     assert isinstance(empty, tuple) and empty[3] == 0
 
 
+def test_a_sheet_holds_pictures_of_different_sizes() -> None:
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
+    sizes = [(30, 40), (480, 20), (240, 640), (1, 1), (480, 640)]
+    sheet = opened(media.sheet([flat(*pair) for pair in zip(colours, sizes, strict=True)]))
+    assert sheet.size == media.SHEET
+    for index, (colour, (height, width)) in enumerate(zip(colours, sizes, strict=True)):
+        left, top = 400 * (index % 3), 300 * (index // 3)
+        cell = np.asarray(sheet.crop((left, top, left + 400, top + 300)))
+        painted = cell[..., 3] > 200
+        rows, columns = painted.any(1).sum(), painted.any(0).sum()
+        assert np.abs(cell[painted][:, :3].mean(0) - colour).max() < 12
+        assert columns / rows == pytest.approx(width / height, rel=0.1)
+        assert rows in range(290, 301) or columns in range(390, 401)
+
+
 def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
     events, video = (media.seen(sample, kind, "arange") for kind in ("events", "video"))
     assert "5 event images" in events.caption and "5 event images" in events.alt

@@ -134,6 +134,12 @@ def test_raw_events_are_changed_one_by_one(
     changes = {change["what"]: change for change in keys.finding.evidence["changes"]}
     assert keys.passed and changes["t of the last event"]["changed"]
     assert not changes["equal events under another file name"]["changed"]
+    assert changes["event pictures sized by stream"] == {
+        "what": "event pictures sized by stream",
+        "must_change": True,
+        "changed": True,
+        "right": True,
+    }
 
 
 def test_rounding_is_measured_on_plain_and_is_small_in_float32(

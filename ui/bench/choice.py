@@ -6,7 +6,7 @@ Boundary: widgets of the sidebar in, a Plan out.  Every widget lives in the URL 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -91,6 +91,7 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
             return Choice(found, None, _missing(found, models), cluster)
         numbers = (repeat, warmup, order, how.cache, decode, how.frames, how.mode)
         plan = Plan(models, ids, prompt, *numbers, pixels=how.pixels, batch=batch)
+        plan = replace(plan, extent=how.extent)
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:

@@ -19,7 +19,8 @@ from engine.figures import overlap
 from engine.marks import MAX_NOTE_CHARS, Mark, Thumb
 from engine.models import registry
 from engine.plan import Task
-from engine.types import Sample
+from engine.prompts import OFF_SCRIPT
+from engine.types import Extent, Sample
 from ui import cards, datasets, media
 from ui.results import charts, numbers, samples
 from ui.results.opened import Opened
@@ -40,6 +41,7 @@ class Result:
     whole: Mapping[str, Any]
     source: Source
     frames: str
+    extent: Extent
     root: str
 
     @property
@@ -98,6 +100,7 @@ def _result(found: Opened, line: dict[Any, Any]) -> Result:
         whole=whole,
         source=found.sources[number],
         frames=plan.plan.frames if plan else "arange",
+        extent=plan.plan.extent if plan else "slice",
         root=plan.dataset.root if plan else "",
     )
 
@@ -126,6 +129,8 @@ def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
         else:
             with st.container(height=180, border=False, key=f"answer_result_{one.label}"):
                 st.text(one.line["text"] or " ")
+            if one.line["off_script"]:
+                cards.notice(OFF_SCRIPT, f"off_script_result_{one.label}")
             numbers.draw(one.label, one.line, one.whole)
         _mark(one, marks.get(one.task, Mark()))
 
@@ -146,7 +151,7 @@ def _seen(one: Result) -> media.Seen:
     entry = entries.get(str(one.line["model"]))
     if entry is None:
         raise DatasetError("models.toml has no entry of this name any more.")
-    return media.seen(_sample(one), entry.kind, one.frames)
+    return media.seen(_sample(one), entry.kind, one.frames, one.extent)
 
 
 def _sample(one: Result) -> Sample:

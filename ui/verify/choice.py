@@ -15,10 +15,10 @@ from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import Pixels
+from engine.types import Extent, Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui import cards, datasets, links
-from ui.knobs import pick_pixels
+from ui.knobs import pick_extent, pick_pixels
 from ui.picker import say_why_not
 
 SAMPLES = 3
@@ -37,6 +37,7 @@ class Choice:
     question: str
     max_new_tokens: int
     pixels: Pixels
+    extent: Extent
 
     @property
     def ready(self) -> bool:
@@ -52,6 +53,7 @@ class Choice:
             self.max_new_tokens,
             self.runs,
             pixels=self.pixels,
+            extent=self.extent,
         )
 
 
@@ -69,7 +71,7 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
         bind="query-params",
         help=RUNS_HELP,
     )
-    with st.expander("Question, length, pixels", key="verify_question_box"):
+    with st.expander("Question, length, pictures", key="verify_question_box"):
         question = st.text_area(
             "Question",
             DEFAULT_QUESTION,
@@ -87,8 +89,9 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
             bind="query-params",
             help="Longer answers prove more tokens equal, and take longer.",
         )
-        pixels = pick_pixels("verify_pixels")
-    return Choice(found, models, samples, int(runs), question or "", int(tokens), pixels)
+        pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
+    numbers = (samples, int(runs), question or "", int(tokens))
+    return Choice(found, models, *numbers, pixels, extent)
 
 
 def _dataset() -> Dataset | None:

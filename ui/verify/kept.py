@@ -14,6 +14,7 @@ import streamlit as st
 from engine import certificates, standing
 from engine.errors import BadInput
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import cut
 from ui import cards
 from ui.text import count
 from ui.verify import markup
@@ -86,6 +87,9 @@ def listed(entries: Sequence[ModelEntry]) -> None:
     """All certificates, the newest first."""
     found = certificates.kept()
     st.subheader("Certificates", anchor=False, help="One JSON file per verification that ended.")
+    for number, one in enumerate(certificates.unused()[:FEW]):
+        text = f"{cut(one.name)} is not used: {one.reason}. Remove it, or verify again."
+        cards.notice(text, f"unused_{number}")
     if not found:
         st.caption(
             "None yet. Each verification that ends leaves one: its results, and what they hold for."

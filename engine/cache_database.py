@@ -1,0 +1,102 @@
+"""The database of the feature cache, looked at before diskcache opens it.
+
+diskcache sets an attribute of its object for every line of its Settings table and runs whatever
+triggers and views the database holds.  So a database that holds anything else than what diskcache
+itself writes is not opened.  Part of it may be absent: another process may be making it now.
+
+Boundary: sqlite and file states; knows the tables of diskcache 5 and imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import stat
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+DATABASE = "cache.db"
+FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
+TIMEOUT_S = 2
+_CHANGES = (  # of the numbers in Settings, with every change of an entry
+    ("count", "INSERT", "+ 1"),
+    ("count", "DELETE", "- 1"),
+    ("size", "INSERT", "+ NEW.size"),
+    ("size", "UPDATE", "+ NEW.size - OLD.size"),
+    ("size", "DELETE", "- OLD.size"),
+)
+_TRIGGERS = {
+    f"Settings_{key}_{event.lower()}": (
+        f"CREATE TRIGGER Settings_{key}_{event.lower()} AFTER {event} ON Cache FOR EACH ROW BEGIN "
+        f'UPDATE Settings SET value = value {change} WHERE key = "{key}"; END'
+    )
+    for key, event, change in _CHANGES
+}
+SCHEMA: Mapping[str, str | None] = {
+    "Settings": "CREATE TABLE Settings ( key TEXT NOT NULL UNIQUE, value)",
+    "sqlite_autoindex_Settings_1": None,
+    "Cache": "CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, "
+    "store_time REAL, expire_time REAL, access_time REAL, access_count INTEGER DEFAULT 0, "
+    "tag BLOB, size INTEGER DEFAULT 0, mode INTEGER DEFAULT 0, filename TEXT, value BLOB)",
+    "Cache_key_raw": "CREATE UNIQUE INDEX Cache_key_raw ON Cache(key, raw)",
+    "Cache_expire_time": "CREATE INDEX Cache_expire_time ON Cache (expire_time)",
+    "Cache_store_time": "CREATE INDEX Cache_store_time ON Cache (store_time)",
+    **_TRIGGERS,
+}
+# None: a whole number that is not negative.
+SETTINGS: Mapping[str, int | str | None] = {
+    "statistics": 0,
+    "tag_index": 0,
+    "eviction_policy": "least-recently-stored",
+    "size_limit": None,
+    "cull_limit": 10,
+    "sqlite_auto_vacuum": 1,
+    "sqlite_cache_size": 8192,
+    "sqlite_journal_mode": "wal",
+    "sqlite_mmap_size": 2**26,
+    "sqlite_synchronous": 1,
+    "disk_min_file_size": 2**15,
+    "disk_pickle_protocol": 5,
+    "count": None,
+    "size": None,
+    "hits": None,
+    "misses": None,
+}
+
+
+def check(folder: Path) -> None:
+    """ValueError, OSError or sqlite3.Error unless diskcache may open this folder's database."""
+    for name in FILES:
+        _refuse_odd_file(folder / name)
+    if not (folder / DATABASE).exists():
+        return
+    with closing(sqlite3.connect(folder / DATABASE, timeout=TIMEOUT_S)) as database:
+        for name, text in _rows(database, "SELECT name, sql FROM sqlite_master", len(SCHEMA)):
+            if name not in SCHEMA or text != SCHEMA[str(name)]:
+                raise ValueError("its tables are not those that StageScope writes")
+        made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone()
+        if made is not None:
+            for key, value in _rows(database, "SELECT key, value FROM Settings", len(SETTINGS)):
+                if key not in SETTINGS or not _fits(value, SETTINGS[str(key)]):
+                    raise ValueError("its settings are not those that StageScope writes")
+
+
+def _refuse_odd_file(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
+
+
+def _rows(database: sqlite3.Connection, query: str, most: int) -> list[tuple[object, object]]:
+    """At most one row more than there may be."""
+    return database.execute(query).fetchmany(most + 1)
+
+
+def _fits(value: object, wanted: int | str | None) -> bool:
+    if wanted is None:
+        return isinstance(value, int) and value >= 0
+    return type(value) is type(wanted) and value == wanted
