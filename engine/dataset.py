@@ -3,8 +3,8 @@
 Layout: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
 event_image, video and mp4, as the scripts that build such datasets write them.
 
-Boundary: reads the JSON and looks the files up, but opens none of them; whether a file decodes is
-found out when it is loaded.
+Boundary: reads the JSON and looks the files up, but opens none of them (of a user's own files it
+reads the first bytes, which say their kind); whether a file decodes is found out when it is loaded.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from typing import Any
 
 from engine.dataset_record import Record
 from engine.errors import BadInput, DatasetError
-from engine.media.files import by_number
-from engine.media.roots import IMAGE_SUFFIXES, Root, quoted
+from engine.media import kinds
+from engine.media.files import by_number, place, reason
+from engine.media.roots import Root
+from engine.plain_files import read_bytes
+from engine.quoting import quoted, shown
 from engine.types import Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-CLIP_SUFFIXES = (".mp4", ".mkv", ".ts")
+MAX_JSON_BYTES = 64 << 20
+MAX_RECORDS = 500_000
+OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
 _UNUSED = "The clip is shown and the pictures beside it are not: drop one or the other."
 
 
@@ -51,7 +56,7 @@ def read(root: Path, name: str | None = None) -> Dataset:
         repeated = _add(samples, clips, file, Root(folder))
         if repeated:
             problems.append(
-                f"{file.name} repeats {len(repeated):,} ids of an earlier file, first "
+                f"{shown(file.name)} repeats {len(repeated):,} ids of an earlier file, first "
                 f"{quoted(repeated[0])}: the earlier records are kept."
             )
     return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
@@ -84,14 +89,14 @@ def find(dataset: Dataset, wanted: str) -> Sample:
     if len(found) == 1:
         return found[0]
     if found:
-        some = ", ".join(sample.id for sample in found[:3])
+        some = shown(", ".join(sample.id for sample in found[:3]))
         raise DatasetError(
             f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id ({some})."
         )
     names = [*by_id, *dataset.clips]
     near = difflib.get_close_matches(wanted, names, n=1) or names[:1]
     raise DatasetError(
-        f"Sample {quoted(wanted)} is not in {dataset.root}: did you mean {near[0]!r}?"
+        f"Sample {quoted(wanted)} is not in {place(dataset.root)}: did you mean {quoted(near[0])}?"
     )
 
 
@@ -114,32 +119,33 @@ def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
 def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
     """One sample of files that a user gave: (the name he knows, where it was saved).
 
-    A clip, a raw .npy and any number of PNG or JPEG files, which are event images if the flag
-    says so.  BadInput for other kinds and for two of what there can be one of.
+    A clip (or animated GIF), a raw .npy and any number of PNG or JPEG files (or still GIFs), which
+    are event images if the flag says so.  Content decides the kind before the name does.  BadInput
+    for other kinds and for two of what there can be one of.
     """
     if not files:
         raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
-    fields: dict[str, list[tuple[str, Path]]] = {"mp4": [], "events": [], "images": []}
+    fields: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
     for name, path in files:
-        fields[_field(name)].append((name, path))
-    for kind in ("mp4", "events"):
+        fields[_field(name, path)].append((name, path))
+    for kind in ("clip", "events"):
         if len(fields[kind]) > 1:
-            names = ", ".join(name for name, _ in fields[kind])
+            names = shown(", ".join(name for name, _ in fields[kind]))
             raise BadInput(f"{len(fields[kind])} files of one kind were given ({names}): keep one.")
     ordered = sorted(fields["images"], key=lambda item: by_number(Path(item[0])))
     pictures = tuple(path for _, path in ordered)
-    mp4, raw = (next((path for _, path in fields[kind]), None) for kind in ("mp4", "events"))
+    mp4, raw = (next((path for _, path in fields[kind]), None) for kind in ("clip", "events"))
     frames = () if event_images else pictures
-    shown = pictures if event_images else ()
+    as_events = pictures if event_images else ()
     missing = {
-        "events": "" if raw or shown else "No event images or raw .npy were given: add them.",
+        "events": "" if raw or as_events else "No event images or raw .npy were given: add them.",
         "video": "" if mp4 or len(frames) > 1 else "No clip and no images in order were given.",
         "image": "" if mp4 or frames else "No clip and no image were given: add one.",
     }
     return Sample(
         id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
         sequence="own files",
-        event_images=shown,
+        event_images=as_events,
         events=raw,
         mp4=mp4,
         images=frames,
@@ -148,15 +154,14 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
     )
 
 
-def _field(name: str) -> str:
-    suffix = Path(name).suffix.lower()
-    if suffix in IMAGE_SUFFIXES:
-        return "images"
-    if suffix not in (*CLIP_SUFFIXES, ".npy"):
-        raise BadInput(
-            f"{quoted(name)} is of no known kind: give .mp4, .mkv, .ts, .png, .jpg or .npy files."
-        )
-    return "mp4" if suffix in CLIP_SUFFIXES else "events"
+def _field(name: str, path: Path) -> str:
+    """What a file is used for; BadInput, which names its kind, if it is not read."""
+    kind = kinds.of_file(path, name)
+    if kind is None:
+        raise BadInput(f"{quoted(name)} is of no known kind: give {OWN_KINDS} files.")
+    if not kind.field:
+        raise BadInput(kind.refusal(quoted(name), f"a file that is read here ({OWN_KINDS})"))
+    return kind.field
 
 
 def _folder(root: Path) -> Path:
@@ -166,9 +171,9 @@ def _folder(root: Path) -> Path:
             return path.resolve()
         exists = path.exists()
     except (OSError, ValueError, RuntimeError) as error:
-        raise DatasetError(f"The dataset root {quoted(str(root))} cannot be read ({error}).") from (
-            error
-        )
+        raise DatasetError(
+            f"The dataset root {quoted(str(root))} cannot be read ({reason(error)}): check it."
+        ) from error
     state = "is a file" if exists else "does not exist"
     raise DatasetError(
         f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json."
@@ -180,39 +185,61 @@ def _json_files(folder: Path, name: str | None) -> list[Path]:
     try:
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
     except OSError as error:
-        raise DatasetError(f"The dataset root {folder} cannot be listed ({error}).") from error
+        raise DatasetError(
+            f"The dataset root {place(folder)} cannot be listed ({reason(error)}): check its "
+            "rights."
+        ) from error
     found = [n for n in names if n == f"{STEM}.json" or re.fullmatch(rf"{STEM}_.+\.json", n)]
     found = [n for n in found if not re.search(r"_results?(_|\.)", n)]
     if name is not None:
         if name not in found:
             raise DatasetError(
-                f"{folder} has no dataset file {quoted(name)}: choose one of "
-                f"{', '.join(found) or 'none'}."
+                f"{place(folder)} has no dataset file {quoted(name)}: choose one of "
+                f"{shown(', '.join(found)) if found else 'none'}."
             )
         return [folder / name]
     if not found:
         raise DatasetError(
-            f"{folder} holds no {STEM}.json or {STEM}_<sequence>.json: give the folder that does."
+            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json: give the folder "
+            "that does."
         )
     return [folder / n for n in found]
 
 
 def _records(file: Path) -> list[Any]:
+    name = place(file)
     try:
-        value = json.loads(file.read_bytes().decode("utf-8-sig"))
+        value = json.loads(_bytes(file).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise DatasetError(
-            f"{file} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
+            f"{name} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
         ) from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise DatasetError(f"{file} is not readable JSON ({error}): build it again.") from error
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(
+            f"{name} is not readable JSON ({reason(error)}): build it again."
+        ) from error
     if not isinstance(value, list):
         raise DatasetError(
-            f"{file} holds a {type(value).__name__} instead of a list of records: build it again."
+            f"{name} holds a {type(value).__name__} instead of a list of records: build it again."
         )
     if not value:
-        raise DatasetError(f"{file} holds an empty list: build it again or pick another root.")
+        raise DatasetError(f"{name} holds an empty list: build it again or pick another root.")
+    if len(value) > MAX_RECORDS:
+        raise DatasetError(
+            f"{name} holds {len(value):,} records: split it into files of at most {MAX_RECORDS:,}."
+        )
     return value
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return read_bytes(file, MAX_JSON_BYTES, "The dataset file")
+    except BadInput as error:
+        raise DatasetError(str(error)) from error
+    except OSError as error:
+        raise DatasetError(
+            f"{place(file)} cannot be read ({reason(error)}): restore it."
+        ) from error
 
 
 def _unused(

@@ -17,10 +17,14 @@ from typing import Any
 
 from engine.errors import MediaError
 from engine.media.files import by_number
-from engine.media.roots import Root, quoted
+from engine.media.kinds import CLIP_SUFFIXES
+from engine.media.roots import Root
+from engine.quoting import quoted
 from engine.types import Sample
 
 _VARIANT = re.compile(r"event_image(_1f|_[0-9.]+Hz)")
+MAX_PICTURES = 10_000
+_CLIP_ENDING = re.compile(rf"({'|'.join(map(re.escape, CLIP_SUFFIXES))})\Z")
 _MARKER = re.compile(r"\A\s*<event>\s*")
 _FRAMES = "Its record names neither an MP4 nor a frame folder: pick another sample for {} models."
 _NOT_NAMED = {
@@ -91,7 +95,7 @@ class Record:
         """What its files are called in every folder: "seq/000000"."""
         values = [self.value.get(key) for key in ("event_data", "mp4_data", "video_data")]
         named = [value for value in values if isinstance(value, str) and value]
-        return re.sub(r"\.(npy|mp4)\Z", "", clean(named[0])) if named else ""
+        return re.sub(r"\.npy\Z", "", _CLIP_ENDING.sub("", clean(named[0]))) if named else ""
 
     def _file(self, kind: str, folder: str, value: object) -> Path | None:
         """The file that the record names below a folder, or None and the reason noted."""
@@ -117,6 +121,11 @@ class Record:
         if not isinstance(values, list):
             self._note("events", f"{key} is {quoted(values)} instead of a list: correct it.")
             return ()
+        if len(values) > MAX_PICTURES:
+            self._note(
+                "events", f"{key} names {len(values):,} pictures: name at most {MAX_PICTURES:,}."
+            )
+            return ()
         paths = []
         for value in values:
             path = self._file("events", key, value)
@@ -132,20 +141,23 @@ class Record:
         return self._derived_mp4()
 
     def _derived_mp4(self) -> Path | None:
-        """The MP4 at the place its clip's name says; no reason is noted when none is there."""
+        """The clip at the place its name says; no reason is noted when none is there."""
+        video = self.value.get("video_data")
+        named = isinstance(video, str) and Path(video).suffix.lower() in CLIP_SUFFIXES
+        name = video if named else f"{self.clip}.mp4"
         for folder in ("mp4", "video") if self.clip else ():
             try:
-                path = self.root.path_of(folder, f"{self.clip}.mp4")
+                path = self.root.path_of(folder, name)
             except MediaError:
                 return None  # The field that the name comes from is refused in its own words.
             if self.root.has(path):
-                return self._file("frames", folder, f"{self.clip}.mp4")
+                return self._file("frames", folder, name)
         return None
 
     def _frames(self) -> tuple[Path, ...]:
         value = self.value.get("video_data")
-        if isinstance(value, str) and value.endswith(".mp4"):
-            value = value[: -len(".mp4")]
+        if isinstance(value, str):
+            value = _CLIP_ENDING.sub("", value)
         named = value not in (None, "")
         try:
             path = self.root.path_of("video", value if named else self.clip)
@@ -164,14 +176,18 @@ class Record:
         if not isinstance(turns, list | None):
             self.problems.append(f"conversations is {quoted(turns)} instead of a list: correct it.")
             turns = None
+        odd = []
         for turn in reversed(turns or []):
             match turn:
                 case {"from": "human" | "gpt" as who, "value": str(value)}:
                     first[who] = clean(value)
                 case _:
-                    self.problems.append(
-                        f"The turn {quoted(turn)} has no text: correct the record."
-                    )
+                    odd.append(turn)
+        if odd:
+            more = f" and {len(odd) - 1:,} more" if len(odd) > 1 else ""
+            self.problems.append(
+                f"The turn {quoted(odd[-1])}{more} has no text: correct the record."
+            )
         return _MARKER.sub("", first["human"]), first["gpt"]
 
     def _truth(self) -> dict[str, str]:

@@ -53,7 +53,7 @@ def cut(text: str) -> str:
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
 
 
-def shown(path: object) -> str:
-    """A path in at most 80 characters, without control characters; its end names the file."""
+def shown(path: object, most: int = MAX_CHARS) -> str:
+    """A path in at most `most` characters, without control characters; its end names the file."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(path))
-    return text if len(text) <= MAX_CHARS else f"...{text[3 - MAX_CHARS :]}"
+    return text if len(text) <= most else f"...{text[3 - most :]}"

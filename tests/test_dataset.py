@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from engine import dataset
+from engine import dataset, media
 from engine.dataset import Dataset
 from engine.errors import BadInput, DatasetError
+from engine.quoting import quoted
 from engine.types import Sample
+from tests.media import clips
 
 REAL = Path(__file__).parents[2] / "shared/data/real"
 NAME = "EventGPT_Instruction_Subset.json"
@@ -395,10 +398,112 @@ def test_own_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "codec", "field"),
+    [
+        ("mov", "libx264", "mp4"),
+        ("webm", "libvpx", "mp4"),
+        ("avi", "mpeg4", "mp4"),
+        ("gif", "gif", "mp4"),
+    ],
+)
+def test_own_clips_of_every_kind_by_content(
+    tmp_path: Path, kind: str, codec: str, field: str
+) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded(kind, codec, range(0, 500, 50)))
+    for name in (f"a.{kind}", "a.mp4", "a.png"):  # the content decides, whatever the name says
+        assert getattr(dataset.own([(name, path)]), field) == path
+
+
+def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded("gif", "gif", [0]))
+    sample = dataset.own([("a.gif", path)])
+    assert (sample.mp4, sample.images) == (None, (path,))
+    found = media.load(sample, "image", "arange")
+    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[0])
+
+
+@pytest.mark.parametrize(
+    ("head", "called"),
+    [
+        (b"FLV\x01", "an FLV clip"),
+        (b"RIFF\0\0\0\0WEBP", "a WebP picture"),
+        (b"PK\x03\x04", r"a ZIP archive \(\.npz\)"),
+        (b"#EXTM3U\n", "an HLS playlist"),
+    ],
+)
+def test_own_files_of_other_kinds_are_named(tmp_path: Path, head: bytes, called: str) -> None:
+    (tmp_path / "1").write_bytes(head + bytes(2000))
+    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a file .*: .*\.$"):
+        dataset.own([("a.mp4", tmp_path / "1")])
+
+
+@pytest.mark.parametrize("field", ["mp4_data", "video_data"])
+@pytest.mark.parametrize(
+    ("kind", "codec"), [("webm", "libvpx"), ("mov", "libx264"), ("gif", "gif")]
+)
+def test_a_record_may_name_a_clip_of_another_kind(
+    tmp_path: Path, field: str, kind: str, codec: str
+) -> None:
+    folder = tmp_path / "mp4" / "s"
+    folder.mkdir(parents=True)
+    data = clips.encoded(kind, codec, range(0, 500, 50))
+    (folder / f"0.{kind}").write_bytes(data)
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a", field: f"s/0.{kind}"}]))
+    found = dataset.read(tmp_path)
+    assert found.clips == ("s/0",) and found.samples[0].mp4 == folder / f"0.{kind}"
+    shown = media.load(found.samples[0], "image", "arange")
+    np.testing.assert_array_equal(shown.images[0], clips.decoded(data)[5])
+
+
+def test_values_in_messages_are_short_and_cost_nothing() -> None:
+    deep: list[object] = []
+    for _ in range(20_000):
+        deep = [deep]
+    bomb: tuple[object, ...] = ()
+    for _ in range(60):
+        bomb = (bomb, bomb)
+    for value in (
+        "a" * 10**6,
+        10**5000,
+        [1] * 10**5,
+        deep,
+        bomb,
+        {"k" * 500: deep},
+        "\n\u202e" * 90,
+    ):
+        assert len(quoted(value)) <= 80 and quoted(value).isprintable()
+
+
+def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
+    fields = {"conversations": [5] * 1000, "event_image": ["a.png"] * 20_000}
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a", **fields}]))
+    problems = dataset.read(tmp_path).samples[0].problems
+    assert problems == (
+        "event_image names 20,000 pictures: name at most 10,000.",
+        "The turn 5 and 999 more has no text: correct the record.",
+    )
+
+
+def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
+    assert len(dataset.read(tmp_path).samples) == 2
+    monkeypatch.setattr(dataset, "MAX_RECORDS", 1)
+    with pytest.raises(DatasetError, match="holds 2 records: split it into files of at most 1"):
+        dataset.read(tmp_path)
+    monkeypatch.setattr(dataset, "MAX_JSON_BYTES", 10)
+    with pytest.raises(DatasetError, match="10 bytes"):
+        dataset.read(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("names", "sentence"),
     [
         ([], "No files were given"),
-        (["a.gif"], "'a.gif' is of no known kind"),
+        (["a.xyz"], "'a.xyz' is of no known kind"),
+        (["a.bin"], "'a.bin' is an event recording of the older N-Caltech101 or ATIS kind"),
+        (["a.gif", "b.mp4"], "2 files of one kind were given"),
         (["mp4"], "'mp4' is of no known kind"),
         (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),
     ],

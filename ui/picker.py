@@ -69,7 +69,8 @@ def _own() -> Sample | None:
         accept_multiple_files=True,
         key="compare_files",
         max_upload_size=uploads.MAX_MB,
-        help="One MP4, one raw .npy of events, PNG or JPEG pictures, or some of each.",
+        help="One clip (MP4, MOV, MKV, WebM, AVI, MPEG-TS or an animated GIF), one raw .npy of "
+        "events, pictures (PNG, JPEG or still GIF), or some of each. The content decides the kind.",
     )
     pictures = st.segmented_control(
         "The pictures are",

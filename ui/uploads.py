@@ -22,7 +22,8 @@ from engine.errors import BadInput
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
 FOLDER = "your-files"  # messages name a file by its folder and number, as in your-files/2.npy
-TYPES = ("mp4", "mkv", "ts", "npy", "png", "jpg", "jpeg")
+CLIPS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "ts", "gif")
+TYPES = (*CLIPS, "npy", "png", "jpg", "jpeg")
 
 
 class Dropped(Protocol):

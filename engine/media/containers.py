@@ -1,8 +1,13 @@
-"""Clips as FFmpeg opens them: MP4, Matroska and MPEG transport streams, chosen by content.
+"""Clips as FFmpeg opens them, chosen by content: MP4 and MOV, Matroska and WebM, MPEG transport
+streams, AVI and GIF.
 
 The reader is named, never left for FFmpeg to guess: what calls itself a clip may be a playlist,
-and the readers of those follow what is written in a file to other files.  The three that are
-named here read the one file they are given, through Python, which opens nothing else.
+and the readers of those follow what is written in a file to other files.  The five that are named
+here read the one file they are given, through Python, which opens nothing else; a reader may not
+call on another one (AVI can hold subtitles of any kind), nor open an address.
+
+Sizes are bounded before memory is taken: what an MP4's tables declare (boxes.py), and the pixels of
+a frame, both in the header and where the decoder meets them.
 
 Boundary: bytes to an open container; decodes nothing.
 """
@@ -14,26 +19,47 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
-from engine.media.files import Data, opened
+from engine.media import boxes, kinds
+from engine.media.files import Data, opened, reason
 
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-MIN_BYTES = 1_000
-MAX_PIXELS = 50_000_000
-_MATROSKA = b"\x1a\x45\xdf\xa3"  # EBML's own id, RFC 8794 11.2.1
-_PACKET = 188  # bytes of a transport stream's packet, which begins with "G": ISO/IEC 13818-1
+MIN_BYTES = 1_000  # of all kinds but GIF, where a picture may take fewer
+MAX_PIXELS = 8192 * 4320  # 8K; eight frames of it, as RGB, take 850 MB
+READERS = {
+    kinds.MP4: "mp4",
+    kinds.MOV: "mp4",
+    kinds.MATROSKA: "matroska",
+    kinds.WEBM: "matroska",
+    kinds.MPEGTS: "mpegts",
+    kinds.AVI: "avi",
+    kinds.GIF: "gif",
+}
+# What FFmpeg calls these readers in full, which is how it compares.
+_FORMATS = {"mp4": "mov,mp4,m4a,3gp,3g2,mj2", "matroska": "matroska,webm"}
 # FFmpeg decodes pictures when it opens a clip, to learn what its header already says.
 UNPROBED = {"skip_frame": "all", "analyzeduration": "1"}
 
 
-def reader_of(head: bytes) -> str:
-    """FFmpeg's name for the reader of a file that begins like this; MP4 unless it is another."""
-    if head.startswith(_MATROSKA):
-        return "matroska"
-    if all(head[at : at + 1] == b"G" for at in (0, _PACKET, 2 * _PACKET)):
-        return "mpegts"
-    return "mp4"
+def reader_of(head: bytes, name: str = "") -> str:
+    """FFmpeg's name for the reader of a file that begins like this; MP4 unless it is another.
+
+    MediaError for a kind that is known and not read.
+    """
+    kind = kinds.by_content(head) or kinds.MP4
+    if kind not in READERS:
+        raise MediaError(kind.refusal(name, "a clip that is read here"))
+    return READERS[kind]
+
+
+def _options(kind: str, probed: bool) -> dict[str, str]:
+    limits = {
+        "format_whitelist": _FORMATS.get(kind, kind),
+        "protocol_whitelist": "none",
+        "max_pixels": str(MAX_PIXELS),
+    }
+    return limits if probed or kind != "mp4" else limits | UNPROBED
 
 
 @contextmanager
@@ -49,24 +75,30 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
         raise MediaError(
             f"{name} could not be decoded (PyAV is not installed): `pip install av`."
         ) from error
-    if len(data) < MIN_BYTES:
+    try:
+        with opened(data) as file:
+            kind = reader_of(file.read(kinds.HEAD), name)
+            _check_bytes(data, kind, name)
+            if kind == "mp4":
+                boxes.check(file, len(data))
+            file.seek(0)
+            options = _options(kind, probed)
+            with av.open(file, "r", kind, options, metadata_errors="replace") as clip:
+                _check(clip, name)
+                clip.streams.video[0].codec_context.options = {"max_pixels": str(MAX_PIXELS)}
+                yield clip
+    except (av.error.FFmpegError, OSError, ValueError) as error:
+        raise MediaError(
+            f"{name} could not be decoded ({reason(error)}): encode it again or pick another clip."
+        ) from error
+
+
+def _check_bytes(data: Data, kind: str, name: str) -> None:
+    if len(data) < MIN_BYTES and kind != "gif":
         raise MediaError(
             f"{name} has {len(data):,} bytes: a clip below {MIN_BYTES:,} bytes is broken, copy it "
             "again or pick another clip."
         )
-    try:
-        with opened(data) as file:
-            kind = reader_of(file.read(3 * _PACKET))
-            file.seek(0)
-            options = {} if probed or kind != "mp4" else UNPROBED
-            with av.open(file, "r", kind, options, metadata_errors="replace") as clip:
-                _check(clip, name)
-                yield clip
-    except (av.error.FFmpegError, OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MediaError(
-            f"{name} could not be decoded ({reason}): encode it again or pick another clip."
-        ) from error
 
 
 def _check(clip: InputContainer, name: str) -> None:

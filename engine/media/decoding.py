@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from engine.errors import MediaError
 from engine.media.containers import container
 from engine.media.files import Data
 from engine.types import Image
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 THREADS = 0  # as many as there are cores
+MAX_FRAMES = 1_000_000
+# A few kilobytes can describe hours of large still pictures.  Of a healthy clip there are at most
+# some hundred pixels a byte; a short one of a still scene may have more.
+MAX_DECODED = 5_000_000_000  # pixels, or as many as the file has bytes for
+PIXELS_PER_BYTE = 8_000
 # What a decoder repairs depends on what it decoded before: an error instead of a repair.
 _STRICT = {"err_detect": "explode"}
 
@@ -34,6 +40,8 @@ def everything(
     with container(data, name) as clip:
         _use(clip, threads)
         for count, frame in enumerate(clip.decode(clip.streams.video[0]), start=1):
+            check_count(count, name)
+            _check_work(count * frame.width * frame.height, data, name)
             damaged += bool(frame.is_corrupt)
             if count - 1 in chosen:
                 kept[count - 1] = pixels(frame)
@@ -52,10 +60,11 @@ def some(
     None unless the decoder gives one whole frame for each packet, in the order of showing.
     """
     _use(clip, threads)
-    clip.streams.video[0].codec_context.options = _STRICT
+    context = clip.streams.video[0].codec_context
+    context.options = {**context.options, **_STRICT}
     kept: dict[int, Image] = {}
     times: list[int] = []
-    for frame in _frames(clip.streams.video[0].codec_context, packets, sent):
+    for frame in _frames(context, packets, sent):
         if frame.is_corrupt or frame.pts is None:
             return None
         times.append(frame.pts)
@@ -73,6 +82,20 @@ def _frames(context: Any, packets: Iterable[Packet[Any]], sent: Collection[int])
         if place == last:
             break
     yield from context.decode(None)
+
+
+def check_count(count: int, name: str) -> None:
+    """MediaError for the packets or frames of a clip that no one can have meant."""
+    if count > MAX_FRAMES:
+        raise MediaError(f"{name} has over {MAX_FRAMES:,} frames: cut it shorter.")
+
+
+def _check_work(decoded: int, data: Data, name: str) -> None:
+    if decoded > max(MAX_DECODED, PIXELS_PER_BYTE * len(data)):
+        raise MediaError(
+            f"{name} has over {decoded:,} pixels in {len(data):,} bytes: cut it shorter or make it "
+            "smaller."
+        )
 
 
 def _use(clip: InputContainer, threads: int | None) -> None:

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media.files import content, label
 from engine.media.npy import Column, columns
+from engine.quoting import shown
 from engine.types import Events, Extent, Image
 
 SLICES = 5
 # Four times the side of today's largest event sensors; a stray coordinate must not fill the memory.
 MAX_SIDE = 4096
+MAX_EVENTS = 1 << 26  # 67 million: about 2 GB while they are checked and drawn
 LONG_MS = 100.0
 
 Numbers = npt.NDArray[Any]
@@ -43,6 +45,8 @@ def parse(data: bytes, name: str) -> Events:
         raise MediaError(f"{name} has columns of different lengths ({said}): record it again.")
     if not len(t):
         raise MediaError(f"{name} holds 0 events: pick another recording.")
+    if len(t) > MAX_EVENTS:
+        raise MediaError(f"{name} holds {len(t):,} events: give at most {MAX_EVENTS:,}.")
     times, wrapped = _unwrap(_whole(t, "t", name), name)
     polarity, negative = _polarity(_whole(p, "p", name), name)
     width = _side(x, table.get("width"), "x", name)
@@ -87,7 +91,7 @@ def _drawn(events: Events, part: slice, extent: Extent) -> Image:
 def _stream(table: Mapping[str, Column], key: str, name: str) -> Numbers:
     values = table.get(key)
     if not isinstance(values, np.ndarray):
-        found = ", ".join(sorted(table))[:80] or "none"
+        found = shown(", ".join(sorted(table)) or "none")
         raise MediaError(
             f"{name} has no array {key!r} (found: {found}): give a file with x, y, t and p."
         )
@@ -102,7 +106,9 @@ def _whole(values: Numbers, key: str, name: str) -> Numbers:
         return values.astype(np.uint8)
     if values.dtype.kind != "f":
         return values
-    bad = ~np.isfinite(values) | (values != np.trunc(values)) | (np.abs(values) >= 2**62)
+    with np.errstate(invalid="ignore"):  # a NaN may say so when it is rounded
+        values = values.astype(np.float64, copy=False)
+        bad = ~np.isfinite(values) | (values != np.trunc(values)) | (np.abs(values) >= 2**62)
     if bad.any():
         at = int(bad.argmax())
         unit = " of microseconds" if key == "t" else ""
@@ -173,7 +179,7 @@ def _notes(
     notes = []
     if wrapped:
         notes.append(f"The time counter of {name} overflowed {wrapped:,} times and was continued.")
-    backward = int((np.diff(times) < 0).sum())
+    backward = int((times[1:] < times[:-1]).sum())
     if backward:
         notes.append(
             f"The times of {name} step back {backward:,} times; events are drawn in file order."

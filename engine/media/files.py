@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import MediaError
+from engine.quoting import cut, shown
 
 MAX_BYTES = 1 << 30
+MAX_PLACE = 240  # characters of a whole path in a message
 PIECE = 1 << 20
 
 
@@ -36,7 +38,18 @@ Data = bytes | Large
 
 def label(path: Path) -> str:
     """The file and its folder, as in "seq/000000.npy": enough to find it, short enough to show."""
-    return f"{path.parent.name}/{path.name}" if path.parent.name else path.name
+    return shown(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
+
+
+def place(path: Path) -> str:
+    """A whole path, which a user has to find, as messages show it."""
+    return shown(path, MAX_PLACE)
+
+
+def reason(error: Exception) -> str:
+    """What the system or a library says is wrong, without paths and no longer than a value."""
+    text: str = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return cut(" ".join(text.split()))
 
 
 def by_number(path: Path) -> tuple[float, str]:
@@ -47,7 +60,9 @@ def by_number(path: Path) -> tuple[float, str]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file; MediaError if it is missing, unreadable, empty or above 1 GiB."""
-    return b"".join(pieces(large(path)))
+    found = large(path)
+    with opened(found) as file, _readable(label(path)):
+        return file.read(len(found))
 
 
 def large(path: Path) -> Large:
@@ -73,7 +88,7 @@ def opened(data: Data) -> Iterator[BinaryIO]:
     name = label(data.path)
     with ExitStack() as stack:
         with _readable(name):
-            file = stack.enter_context(data.path.open("rb"))
+            file = stack.enter_context(open(data.path, "rb", opener=unblocked))
             _check_unchanged(file, data, name)
         yield file
         _check_unchanged(file, data, name)
@@ -94,7 +109,12 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise MediaError(f"{name} could not be read ({error}): check the file.") from error
+        raise MediaError(f"{name} could not be read ({reason(error)}): check the file.") from error
+
+
+def unblocked(path: str, flags: int) -> int:
+    """Without waiting for whoever writes a pipe that has taken the file's place."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_unchanged(file: BinaryIO, data: Large, name: str) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import MediaError
 from engine.media.containers import container
-from engine.media.decoding import some
+from engine.media.decoding import MAX_DECODED, MAX_FRAMES, some
 from engine.media.files import Data
 from engine.media.h264 import Picture, Reader, Unsure
 from engine.types import Image
@@ -76,6 +76,7 @@ def frames(
         with container(data, name, probed=False) as clip:
             table = read(clip)
             cut = plan(table, choice)
+            _check_work(cut, clip)
             if table.held is not None:
                 return _whole(some(clip, table.held, cut.sent, cut.wanted)), cut
         with container(data, name, probed=False) as clip:
@@ -83,6 +84,12 @@ def frames(
             return _whole(some(clip, packets, cut.sent, cut.wanted)), cut
     except MediaError as error:  # the decoding of everything has the last word on a broken clip
         raise Unsure(str(error)) from error
+
+
+def _check_work(cut: Cut, clip: InputContainer) -> None:
+    stream = clip.streams.video[0]
+    if len(cut.sent) * stream.width * stream.height > MAX_DECODED:
+        raise Unsure("more pixels than are decoded without a look at the whole")
 
 
 def _whole(found: dict[int, Image] | None) -> dict[int, Image]:
@@ -98,7 +105,9 @@ def read(clip: InputContainer) -> Table:
     if context.name != "h264":
         raise Unsure(f"codec {context.name}")
     reader, table = Reader(context.extradata or b""), Table()
-    for packet in clip.demux(stream):
+    for number, packet in enumerate(clip.demux(stream)):
+        if number > MAX_FRAMES:
+            raise Unsure("too many packets")
         if packet.size:
             _check_packet(packet)
             table.add(packet, reader.picture(bytes(packet)))

@@ -1,5 +1,8 @@
 """PNG and JPEG files to pixels.
 
+Every picture is opened here: its declared size is checked before memory is taken, and Pillow gets
+only the parts that decide the pixels (picture_parts.py).
+
 Boundary: one picture at a time; which pictures a model is shown is decided elsewhere.
 """
 
@@ -12,14 +15,27 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image as Pillow
-from PIL import ImageOps, UnidentifiedImageError
+from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
-from engine.media.files import content, label
+from engine.media import kinds, picture_parts
+from engine.media.files import content, label, reason
+from engine.media.picture_parts import Parts
 from engine.types import Image
 
 MAX_PIXELS = 50_000_000
-_FORMATS = ("PNG", "JPEG")
+MAX_BYTES = 320 << 20  # of a file; 50 million pixels of 16 bits and three colours take 300 MB
+MAX_SIDE = 65_535  # a thinner picture becomes huge when its short side is resized for a model
+_EIGHT_BITS = (np.arange(65_536) / 257).round().astype(np.uint8)
+_TURNS = {
+    2: Pillow.Transpose.FLIP_LEFT_RIGHT,
+    3: Pillow.Transpose.ROTATE_180,
+    4: Pillow.Transpose.FLIP_TOP_BOTTOM,
+    5: Pillow.Transpose.TRANSPOSE,
+    6: Pillow.Transpose.ROTATE_270,
+    7: Pillow.Transpose.TRANSVERSE,
+    8: Pillow.Transpose.ROTATE_90,
+}
 
 
 def read(path: Path) -> Image:
@@ -29,14 +45,21 @@ def read(path: Path) -> Image:
 
 def decode(data: bytes, name: str) -> Image:
     """The picture in the bytes of a PNG or JPEG file; `name` is what error messages call it."""
+    kind = kinds.by_content(data[: kinds.HEAD])
+    if kind is not None and kind not in (kinds.PNG, kinds.JPEG):
+        raise MediaError(kind.refusal(name, "a PNG or JPEG picture"))
+    if len(data) > MAX_BYTES:
+        raise MediaError(
+            f"{name} has {len(data):,} bytes: give a picture of at most {MAX_BYTES:,}."
+        )
     try:
-        with Pillow.open(io.BytesIO(data), formats=_FORMATS) as picture:
-            _check_size(picture, name)
-            picture.verify()  # All checksums; Pillow needs the file opened anew to decode it.
-        with Pillow.open(io.BytesIO(data), formats=_FORMATS) as picture:
-            return _pixels(picture)
-    except (Pillow.DecompressionBombError, Pillow.DecompressionBombWarning) as error:
-        raise MediaError(f"{name} is too large ({error}): make it smaller.") from error
+        if kind is None:
+            raise ValueError("its content is of another kind")
+        parts = (picture_parts.png if kind is kinds.PNG else picture_parts.jpeg)(data)
+        _check_size(parts, name)
+        form = "PNG" if kind is kinds.PNG else "JPEG"
+        with Pillow.open(io.BytesIO(parts.data), formats=(form,)) as picture:
+            return _pixels(picture, parts.orientation)
     except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
         raise MediaError(
             f"{name} is not a complete PNG or JPEG ({_reason(error)}): copy it again or pick "
@@ -52,27 +75,25 @@ def shrink(image: Image, width: int) -> Image:
     return np.array(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BOX))
 
 
-def _check_size(picture: Pillow.Image, name: str) -> None:
-    if picture.width * picture.height > MAX_PIXELS:
-        raise MediaError(
-            f"{name} is {picture.width:,} x {picture.height:,} pixels: make it smaller than "
-            f"{MAX_PIXELS:,} pixels."
-        )
+def _check_size(parts: Parts, name: str) -> None:
+    size = f"{parts.width:,} x {parts.height:,} pixels"
+    if parts.width * parts.height > MAX_PIXELS:
+        raise MediaError(f"{name} is {size}: make it smaller than {MAX_PIXELS:,} pixels.")
+    if max(parts.width, parts.height) > MAX_SIDE:
+        raise MediaError(f"{name} is {size}: make each side at most {MAX_SIDE:,} pixels.")
 
 
-def _pixels(picture: Pillow.Image) -> Image:
+def _pixels(picture: Pillow.Image, orientation: int) -> Image:
     """A writable copy; torch complains about arrays that share Pillow's read-only memory."""
-    if picture.format == "JPEG":  # Phones store photos sideways and say so in the Exif data.
-        picture = ImageOps.exif_transpose(picture)
+    if orientation in _TURNS:  # Phones store photos sideways and say so in the Exif data.
+        picture = picture.transpose(_TURNS[orientation])
     if picture.mode.startswith("I"):  # 16-bit grey: Pillow would clip instead of scaling
-        grey = np.array(picture).astype(np.float64) / 257
-        return np.repeat(np.clip(grey.round(), 0, 255).astype(np.uint8)[..., None], 3, axis=2)
+        grey = _EIGHT_BITS[np.clip(np.array(picture), 0, 65_535)]
+        return np.repeat(grey[..., None], 3, axis=2)
     # A convert that changes nothing costs a third of the decoding.
     return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
 
 
 def _reason(error: Exception) -> str:
     """Pillow's own words, without the object address it puts into some of them."""
-    if isinstance(error, UnidentifiedImageError):
-        return "its content is of another kind"
-    return str(error) or type(error).__name__
+    return "its content is damaged" if isinstance(error, UnidentifiedImageError) else reason(error)

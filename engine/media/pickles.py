@@ -5,6 +5,10 @@ stack machine of its own over `pickletools.genops`, which only splits the bytes 
 Names in the file are looked up in one fixed table of stand-ins; no attribute, module or class of
 this process can be reached, so nothing can be called, allocated or changed from a file.
 
+The cost is bounded by the file: at most MAX_STEPS operations, whole numbers of 64 bits, and bytes
+made from text no longer than the pickle.  No message prints a value that the pickle has built, as
+a few hundred bytes can describe tuples whose text has no end.
+
 Format: Python's pickle protocols 0 to 5 (docs.python.org/3/library/pickletools.html).
 
 Boundary: bytes in, Python values and `Array` stand-ins out; knows nothing of .npy or of events.
@@ -12,11 +16,16 @@ Boundary: bytes in, Python values and `Array` stand-ins out; knows nothing of .n
 
 from __future__ import annotations
 
+import io
 import pickletools
 from collections.abc import Callable
 from typing import Any
 
+from engine.media.files import reason
 from engine.media.standins import BUILDERS, Array, Dtype, Name, RefusedError
+
+MAX_STEPS = 1_000_000
+MAX_BITS = 64
 
 # Operations whose operand is the value; pickletools has already decoded it.
 _LITERALS = frozenset(
@@ -34,7 +43,8 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 class _Machine:
     """The pickle machine's stack, marks and memo, with the few operations arrays need."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int) -> None:
+        self.budget = budget  # bytes that calls may still make of text
         self.stack: list[object] = []
         self.marked: list[list[object]] = []
         self.memo: dict[int, object] = {}
@@ -60,7 +70,7 @@ class _Machine:
 
     def step(self, operation: str, operand: Any) -> None:
         if operation in _LITERALS:
-            self.push(operand)
+            self.push(_literal(operand))
         elif operation in _CONSTANTS:
             self.push(_CONSTANTS[operation])
         elif operation in _TUPLES:
@@ -82,6 +92,8 @@ class _Machine:
 
     def stack_name(self, _: object) -> None:
         name, module = self.pop(), self.pop()
+        if not isinstance(name, str) or not isinstance(module, str):
+            raise RefusedError("a name that is not text")
         self.name(f"{module}.{name}")
 
     def reduce(self, _: object) -> None:
@@ -90,13 +102,21 @@ class _Machine:
             raise RefusedError("a call of something that may not be called")
         if not isinstance(arguments, tuple):
             raise RefusedError("a call without arguments")
-        self.push(function.build(arguments))
+        value = function.build(arguments)
+        self.spend(len(value) if isinstance(value, bytes) else 0)
+        self.push(value)
+
+    def spend(self, made: int) -> None:
+        """Count bytes that were made of text: a whole file has each text once."""
+        self.budget -= made
+        if self.budget < 0:
+            raise RefusedError("text that makes more bytes than the file has")
 
     def build(self, _: object) -> None:
         state, target = self.pop(), self.top()
         if not isinstance(target, Array | Dtype):
             raise RefusedError("a state for something that has none")
-        target.set(state)
+        self.spend(target.set(state))
 
     def put(self, index: int | None) -> None:
         self.memo[len(self.memo) if index is None else index] = self.top()
@@ -160,14 +180,26 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
 }
 
 
-def load(data: bytes) -> object:
-    """The value a pickle describes; RefusedError if it is damaged or holds anything else."""
-    machine = _Machine()
+def load(data: bytes, start: int = 0) -> object:
+    """The value that the pickle from `start` on describes; RefusedError for anything else."""
+    machine = _Machine(len(data))
+    file = io.BytesIO(data)  # shares the bytes
+    file.seek(start)
     try:
-        for operation, operand, _ in pickletools.genops(data):
+        for number, (operation, operand, _) in enumerate(pickletools.genops(file)):
+            if number >= MAX_STEPS:
+                raise RefusedError(f"a pickle of more than {MAX_STEPS:,} operations")
             machine.step(operation.name, operand)
     except RefusedError:
         raise
-    except ValueError as error:
-        raise RefusedError(f"a damaged pickle ({error})") from error
+    except (ValueError, OverflowError, DeprecationWarning) as error:
+        # The warning is of an odd escape in a text, where warnings are errors.
+        raise RefusedError(f"a damaged pickle ({reason(error)})") from error
     return machine.pop()
+
+
+def _literal(operand: object) -> object:
+    """The operand, unless it is a whole number that no array or sensor can have."""
+    if isinstance(operand, int) and operand.bit_length() > MAX_BITS:
+        raise RefusedError(f"a whole number of {operand.bit_length():,} bits")
+    return operand

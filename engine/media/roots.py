@@ -15,15 +15,10 @@ from pathlib import Path
 
 from engine.errors import MediaError
 from engine.media.files import by_number
+from engine.quoting import quoted, shown
 
 MIN_MP4_BYTES = 1_000
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
-
-
-def quoted(value: object) -> str:
-    """The value as an error message shows it: escaped, and short enough to be read."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 class Root:
@@ -92,7 +87,7 @@ class Root:
         return tuple(sorted((path / entry.name for entry in found), key=by_number))
 
     def _name(self, path: Path) -> str:
-        return path.relative_to(self.path).as_posix()
+        return shown(path.relative_to(self.path).as_posix())
 
     def _check_inside(self, path: Path, link: bool) -> None:
         """MediaError if a link on the way leads out; a folder is looked at once."""

@@ -13,10 +13,11 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media import events, images, video
-from engine.media.files import Data, content, label, large
+from engine.media import events, images, kinds, video
+from engine.media.files import Data, content, label, large, opened
 from engine.types import Extent, Image, MediaKind, Sample
 
+MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 _SHOWN_INDICES = 16
 
 
@@ -59,7 +60,7 @@ def previews(sample: Sample) -> list[Source]:
         for paths in (sample.images, sample.frames, sample.event_images)
         if paths
     ]
-    moving = [Source("the MP4", partial(_first_frame, sample.mp4))] if sample.mp4 else []
+    moving = [Source("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
     raw = [Source("the events", partial(_rendered, sample.events, 1))] if sample.events else []
     return stills + moving + raw
 
@@ -77,7 +78,7 @@ def _of_events(sample: Sample, slices: int, extent: Extent) -> list[Source]:
 def _of_frames(sample: Sample, choice: video.Choice) -> list[Source]:
     sources = []
     if sample.mp4 is not None:
-        sources.append(Source("the MP4", partial(_clip, sample.mp4, choice)))
+        sources.append(Source("the clip", partial(_clip, sample.mp4, choice)))
     if sample.frames:
         frames = partial(_folder, sample.frames, choice, "frame")
         sources.append(Source("the frame folder", frames))
@@ -87,9 +88,34 @@ def _of_frames(sample: Sample, choice: video.Choice) -> list[Source]:
 
 
 def _event_images(paths: Sequence[Path]) -> Found:
-    data = [content(path) for path in paths]
-    pictures = tuple(images.decode(*pair) for pair in zip(data, map(label, paths), strict=True))
-    return Found(pictures, data, "event images", f"{len(data)} event images")
+    data, pictures = _decoded(paths, images.decode)
+    return Found(tuple(pictures), data, "event images", f"{len(data)} event images")
+
+
+def _decoded(
+    paths: Sequence[Path], decode: Callable[[bytes, str], Image]
+) -> tuple[list[bytes], list[Image]]:
+    """Every file's bytes and picture; MediaError where together they take too much memory."""
+    contents, pictures, room = list[bytes](), list[Image](), MAX_ROOM
+    for path in paths:
+        contents.append(content(path))
+        pictures.append(decode(contents[-1], label(path)))
+        room -= len(contents[-1]) + pictures[-1].nbytes
+        if room < 0:
+            raise MediaError(
+                f"{len(paths):,} pictures take over {MAX_ROOM:,} bytes ({label(path)} is one of "
+                "them): give fewer or smaller ones."
+            )
+    return contents, pictures
+
+
+def _still(data: bytes, name: str) -> Image:
+    """A picture of any kind that is read: PNG, JPEG or a GIF of one picture."""
+    if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
+        return images.decode(data, name)
+    if kinds.moves(data):
+        raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
+    return video.first(data, name)
 
 
 def _rendered(path: Path, slices: int, extent: Extent = "slice") -> Found:
@@ -118,19 +144,29 @@ def _clip(path: Path, choice: video.Choice) -> Found:
     data = large(path)
     clip = video.decode(data, label(path), choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
-    return Found(clip.images, [data], "mp4", _said("MP4", clip.indices, clip.count), notes)
+    said = _said(_called(data), clip.indices, clip.count)
+    return Found(clip.images, [data], "mp4", said, notes)
 
 
 def _first_frame(path: Path) -> Found:
     data = large(path)
-    return Found((video.first(data, label(path)),), [data], "mp4", "MP4: frame 0")
+    return Found((video.first(data, label(path)),), [data], "mp4", f"{_called(data)}: frame 0")
+
+
+def _called(data: Data) -> str:
+    """What kind of clip the file is, in a word."""
+    with opened(data) as file:
+        kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
+    return kind.short
 
 
 def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> Found:
     """The chosen ones of pictures that follow each other; the others are not even read."""
     indices = choice(len(paths))
-    data = {i: content(paths[i]) for i in indices}
-    pictures = {i: images.decode(data[i], label(paths[i])) for i in data}
+    chosen = list(dict.fromkeys(indices))
+    contents, decoded = _decoded([paths[i] for i in chosen], _still)
+    data = dict(zip(chosen, contents, strict=True))
+    pictures = dict(zip(chosen, decoded, strict=True))
     return Found(
         tuple(pictures[i] for i in indices),
         [data[i] for i in indices],

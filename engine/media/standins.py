@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 PLAIN_NUMBER = re.compile(r"b1|[iu][1248]|f[248]")
+MAX_AXES = 32  # as NumPy 1.x: a product of more sizes is only ever an attack
 
 
 class RefusedError(ValueError):
@@ -40,13 +41,14 @@ class Dtype:
     code: str
     order: str = "="
 
-    def set(self, state: object) -> None:
+    def set(self, state: object) -> int:
         """Take NumPy's (version, order, subdtype, names, fields, size, alignment, flags, ...)."""
         match state:
             case (int(), str(order), None, None, None, *_) if order in ("<", ">", "=", "|"):
                 self.order = order
             case _:
                 raise RefusedError("an array of records inside a pickle")
+        return 0
 
     def numpy(self) -> np.dtype[Any]:
         if not PLAIN_NUMBER.fullmatch(self.code):
@@ -63,13 +65,16 @@ class Array:
     fortran: bool = False
     data: object = b""
 
-    def set(self, state: object) -> None:
-        """Take NumPy's (version, shape, dtype, is_fortran, data)."""
+    def set(self, state: object) -> int:
+        """Take NumPy's (version, shape, dtype, is_fortran, data); the bytes made of text."""
         match state:
             case (int(), tuple(shape), Dtype() as dtype, bool(fortran), data):
-                self.shape, self.dtype, self.fortran, self.data = shape, dtype, fortran, data
+                self.shape, self.dtype, self.fortran = shape, dtype, fortran
             case _:
                 raise RefusedError("an array whose parts are not those of an array")
+        # Python 2 wrote bytes as text of code points 0 to 255.
+        self.data = data.encode("latin-1") if isinstance(data, str) else data
+        return len(data) if isinstance(data, str) else 0
 
     def item(self) -> object:
         """The one object of a 0-d object array, which is how np.save writes a dict."""
@@ -83,8 +88,8 @@ class Array:
         raw, shape = _raw(self.data), self.shape
         if not isinstance(self.dtype, Dtype) or not isinstance(shape, tuple):
             raise RefusedError("an array that was never filled")
-        if not all(isinstance(n, int) and n >= 0 for n in shape):
-            raise RefusedError("an array whose shape is not made of whole numbers")
+        if len(shape) > MAX_AXES or not all(isinstance(n, int) and n >= 0 for n in shape):
+            raise RefusedError("an array whose shape is not made of a few whole numbers")
         dtype, size = self.dtype.numpy(), math.prod(shape)
         if size * dtype.itemsize != len(raw):
             raise RefusedError(f"an array that claims {size:,} values in {len(raw):,} bytes")
@@ -92,12 +97,10 @@ class Array:
         return flat.reshape(shape, order="F" if self.fortran else "C")
 
 
-def _raw(data: object) -> bytes:
-    if isinstance(data, str):  # Python 2 wrote bytes as text of code points 0 to 255.
-        return data.encode("latin-1")
+def _raw(data: object) -> bytes | bytearray:
     if not isinstance(data, bytes | bytearray):
         raise RefusedError("an array of Python objects")
-    return bytes(data)
+    return data
 
 
 def _reconstruct(arguments: tuple[object, ...]) -> Array:
@@ -124,7 +127,8 @@ def _dtype(arguments: tuple[object, ...]) -> Dtype:
 def _scalar(arguments: tuple[object, ...]) -> object:
     match arguments:
         case (Dtype() as dtype, data):
-            return Array((), dtype, False, data).numpy().item()
+            raw = data.encode("latin-1") if isinstance(data, str) else data
+            return Array((), dtype, False, raw).numpy().item()
     raise RefusedError("a number of an unknown type")
 
 

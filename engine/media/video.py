@@ -107,6 +107,9 @@ def first(data: Data, name: str) -> Image:
 
 def _count(data: Data, name: str) -> int:
     """How many frames there are to decode: the packets, less those that an edit list hides."""
+    count = 0
     with container(data, name) as clip:
-        packets = clip.demux(clip.streams.video[0])
-        return sum(1 for packet in packets if packet.size and not packet.is_discard)
+        for number, packet in enumerate(clip.demux(clip.streams.video[0])):
+            decoding.check_count(number, name)
+            count += bool(packet.size) and not packet.is_discard
+    return count

@@ -12,6 +12,8 @@ from pathlib import Path
 import av
 import numpy as np
 
+PIXELS = {"gif": "rgb8", "mjpeg": "yuvj420p"}  # what an encoder takes, where it is not yuv420p
+
 
 def moving(count: int, width: int = 64, height: int = 48) -> list[np.ndarray]:
     """Pictures of which no two are alike: a bright bar that moves over a gradient."""
@@ -65,11 +67,13 @@ def _write(
     own = options.get("x264-params", "asm=0")
     with av.open(file, "w", format=kind, options=dict(container)) as clip:
         stream = clip.add_stream(codec, rate=20)
-        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        stream.width, stream.height, stream.pix_fmt = 64, 48, PIXELS.get(codec, "yuv420p")
         stream.options = exact | dict(options) | ({"x264-params": own} if exact else {})
         stream.codec_context.time_base = Fraction(1, 25 if codec == "mpeg2video" else 1000)
         for time, picture in zip(times, moving(len(times)), strict=True):
             frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+            if codec in PIXELS:
+                frame = frame.reformat(format=PIXELS[codec])
             frame.pts, frame.time_base = time, Fraction(1, 1000)
             clip.mux(stream.encode(frame))
         clip.mux(stream.encode())

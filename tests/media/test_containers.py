@@ -1,4 +1,4 @@
-"""Which clips are opened: three formats by content, and nothing that leads to other files."""
+"""Which clips are opened: five formats by content, and nothing that leads to other files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,105 @@ def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -
     np.testing.assert_array_equal(video.first(data, "a"), everything[0])
 
 
-@pytest.mark.parametrize("kind", ["avi", "nut", "asf"])
-def test_other_formats_are_not_opened(kind: str) -> None:
-    data = clips.encoded(kind, "mpeg4")
+@pytest.mark.parametrize(
+    ("kind", "codec"),
+    [
+        ("mov", "libx264"),
+        ("mov", "mpeg4"),
+        ("webm", "libvpx"),
+        ("webm", "libvpx-vp9"),
+        pytest.param("webm", "libsvtav1", marks=pytest.mark.slow),
+        ("avi", "mpeg4"),
+        ("avi", "libx264"),
+        ("avi", "mjpeg"),
+        ("gif", "gif"),
+    ],
+)
+@pytest.mark.parametrize("rule", ["arange", "spread"])
+def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, rule: str) -> None:
+    data = clips.encoded(kind, codec)
+    everything = clips.decoded(data)
+    found = video.decode(data, "a", lambda n: video.choose(n, rule))
+    assert found.count == len(everything) == 60 and len(found.images) == 8
+    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+    np.testing.assert_array_equal(video.first(data, "a"), everything[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "called"),
+    [("nut", "a NUT clip"), ("asf", r"a WMV \(ASF\) clip"), ("flv", "an FLV clip")],
+)
+def test_other_formats_are_refused_by_name(kind: str, called: str) -> None:
+    data = clips.encoded(kind, "flv" if kind == "flv" else "mpeg4")
     assert clips.decoded(data)  # FFmpeg itself would
-    with pytest.raises(MediaError, match="could not be decoded"):
+    with pytest.raises(MediaError, match=rf"^a is {called}, .*: convert it with `ffmpeg -i FILE"):
         video.decode(data, "a", video.middle)
 
 
-@pytest.mark.parametrize("head", [b"", b"G", b"G" + bytes(187) + b"G", b"RIFF", b"#EXTM3U"])
+@pytest.mark.parametrize("head", [b"", b"G", b"G" + bytes(187) + b"G", b"RIFF", b"#EXT"])
 def test_what_is_no_other_format_is_left_to_the_reader_of_mp4(head: bytes) -> None:
     assert containers.reader_of(head) == "mp4"
 
 
-@pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts"])
+@pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])
+def test_a_reader_may_not_call_on_another_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FFmpeg itself compares the name of each reader it opens with the one that is allowed."""
+    data = clips.encoded(kind, {"gif": "gif"}.get(kind, "mpeg4"))
+    assert video.first(data, "a").shape == (48, 64, 3)
+    other = "gif" if kind != "gif" else "avi"
+    monkeypatch.setattr(containers, "_FORMATS", {kind: other})
+    with pytest.raises(MediaError, match="could not be decoded"):
+        video.first(data, "a")
+
+
+@pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi"])
+def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = clips.encoded(kind, "libx264")
+    monkeypatch.setattr(containers, "MAX_PIXELS", 64 * 48)
+    assert len(video.decode(data, "a", video.middle).images) == 1
+    monkeypatch.setattr(containers, "MAX_PIXELS", 64 * 48 - 1)
+    monkeypatch.setattr(containers, "_check", lambda clip, name: None)  # the header says less
+    with pytest.raises(MediaError, match=r"could not be decoded|holds no frames"):
+        video.decode(data, "a", video.middle)
+
+
+@pytest.mark.parametrize(("kind", "codec"), [("mp4", "libx264"), ("gif", "gif")])
+def test_a_small_file_of_very_many_pixels(
+    kind: str, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.media import decoding, groups
+
+    data = clips.encoded(kind, codec)
+    for module in (decoding, groups):
+        monkeypatch.setattr(module, "MAX_DECODED", 10_000)
+    everything = clips.decoded(data)
+    found = video.decode(data, "a", video.middle)  # not more than the file has bytes for
+    np.testing.assert_array_equal(found.images[0], everything[30])
+    monkeypatch.setattr(decoding, "PIXELS_PER_BYTE", 1)
+    with pytest.raises(MediaError, match=r"a has over [0-9,]+ pixels in [0-9,]+ bytes: cut it"):
+        video.decode(data, "a", video.middle)
+
+
+def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engine.media import decoding, groups
+
+    data = clips.encoded("matroska", "mpeg4")
+    for module in (decoding, groups):
+        monkeypatch.setattr(module, "MAX_FRAMES", 59)
+    with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
+        video.decode(data, "a", video.middle)
+
+
+@pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])
 def test_a_playlist_in_disguise_opens_no_other_file(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even where its beginning is read as that of a clip."""
     secret = tmp_path / "secret.mp4"
     secret.write_bytes(clips.mp4(20))
-    monkeypatch.setattr(containers, "reader_of", lambda head: kind)
+    monkeypatch.setattr(containers, "reader_of", lambda head, name: kind)
     hls = ["#EXTM3U", "#EXT-X-TARGETDURATION:1", "#EXTINF:1,", str(secret), "#EXT-X-ENDLIST", "#"]
     concat = ["ffconcat version 1.0", f"file {secret}", "#"]
     for lines in (hls, concat):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -268,3 +269,30 @@ def test_windows_of_a_real_recording_equal_the_published_rule(size: int, start: 
     assert same(found, wanted)
     assert len({one.shape for one in found}) > 1
     assert not same(events.render(part, extent="stream"), wanted)
+
+
+@pytest.mark.parametrize("values", [np.inf, np.nan, -np.inf, 0.5, 65504.0])
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_fractions_of_every_width_end_in_a_sentence(values: float, kind: str) -> None:
+    """Warnings are errors here: a cast of a half-precision number printed one."""
+    table = {key: np.arange(10) % 2 for key in "xyp"} | {"t": np.arange(10)}
+    table["t"] = np.full(10, values, kind)
+    box = np.empty((), object)
+    box[()] = table
+    file = io.BytesIO()
+    np.save(file, box, allow_pickle=True)
+    if values == 65504:
+        assert events.parse(file.getvalue(), "a").t[0] == 65504
+        return
+    with pytest.raises(MediaError, match=r"^a has t = .* at event 0: give whole numbers"):
+        events.parse(file.getvalue(), "a")
+
+
+def test_streams_of_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = np.zeros(10, [(key, "u1") for key in "xytp"])
+    file = io.BytesIO()
+    np.save(file, table)
+    assert len(events.parse(file.getvalue(), "a")) == 10
+    monkeypatch.setattr(events, "MAX_EVENTS", 9)
+    with pytest.raises(MediaError, match=r"^a holds 10 events: give at most 9\.$"):
+        events.parse(file.getvalue(), "a")

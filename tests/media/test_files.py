@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from engine.errors import MediaError
-from engine.media import files
+from engine.media import files, kinds
 
 
 def test_numbers_sort_as_numbers() -> None:
@@ -62,6 +63,28 @@ def test_a_large_file_must_stay_what_it_is(tmp_path: Path, when: str) -> None:
     why = "a could not be read" if when == "gone" else "a changed while it was read"
     with pytest.raises(MediaError, match=why), files.opened(found):
         path.write_bytes(b"z" * 12)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with a name here")
+def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 10)
+    found = files.large(path)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(MediaError, match="a changed while it was read"), files.opened(found):
+        pass
+    with pytest.raises(MediaError, match="not a file"):
+        files.content(path)
+    assert kinds.of_file(path, "a.png") is kinds.PNG
+
+
+def test_long_and_odd_names_in_messages() -> None:
+    long = files.label(Path("/d") / ("a" * 200) / ("b" * 60 + ".npy"))
+    assert len(long) == 80 and long.startswith("...aaa") and long.endswith("b.npy")
+    assert files.label(Path("s/a\nb.npy")).isprintable()
+    assert len(files.place(Path("/d" * 300))) == 240
+    assert len(files.reason(OSError(2, "No such file", "x" * 500))) < 80
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:

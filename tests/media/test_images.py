@@ -61,7 +61,7 @@ def test_cut_and_damaged_files() -> None:
     checksum = bytearray(png)
     checksum[-13] ^= 1  # The last byte of the pixels' checksum: the pixels still decode.
     jpeg = encoded(Pillow.fromarray(noise()), "JPEG")
-    cut = [png[:20], png[: len(png) // 2], jpeg[: len(jpeg) // 2], b"GIF89a"]
+    cut = [png[:20], png[: len(png) // 2], jpeg[: len(jpeg) // 2], b"nothing"]
     for data in (*cut, bytes(flipped), bytes(checksum)):
         with pytest.raises(MediaError, match=r"^a\.png is not a complete PNG or JPEG \(.+\)"):
             images.decode(data, "a.png")
@@ -69,8 +69,8 @@ def test_cut_and_damaged_files() -> None:
 
 def test_other_kinds_of_pictures_are_not_opened() -> None:
     """Each decoder that is not needed is one less that a hostile file can reach."""
-    for kind in ("GIF", "BMP", "TIFF", "WEBP"):
-        with pytest.raises(MediaError, match="of another kind"):
+    for kind, name in (("GIF", "GIF"), ("BMP", "BMP"), ("TIFF", "TIFF"), ("WEBP", "WebP")):
+        with pytest.raises(MediaError, match=rf"^a\.png is a {name}.*: save it as PNG\.$"):
             images.decode(encoded(Pillow.fromarray(noise()), kind), "a.png")
 
 
@@ -80,6 +80,14 @@ def test_pictures_that_would_fill_the_memory(side: int) -> None:
     assert len(data) < 100_000
     with pytest.raises(MediaError, match=r"a is .*make it smaller"):
         images.decode(data, "a")
+
+
+def test_a_picture_file_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = encoded(Pillow.fromarray(noise()))
+    monkeypatch.setattr(images, "MAX_BYTES", len(data))
+    images.decode(data, "a")
+    with pytest.raises(MediaError, match=r"a has .* bytes: give a picture of at most"):
+        images.decode(data + b"x", "a")
 
 
 @pytest.mark.parametrize("content", [None, b""])

@@ -13,7 +13,7 @@ from PIL import Image as Pillow
 
 from engine import dataset, media
 from engine.errors import MediaError
-from engine.media import events, video
+from engine.media import events, sources, video
 from engine.media.files import large
 from engine.media.sources import Found
 from engine.types import EXTENTS, Image, Sample
@@ -193,6 +193,45 @@ def test_own_images(tmp_path: Path) -> None:
     assert media.load(one, "video", "arange").source.startswith("MP4")
     with pytest.raises(MediaError):
         media.load(Sample("a", "s", images=images[:1]), "video", "arange")
+
+
+def test_still_gifs_are_pictures_and_moving_ones_are_not(tmp_path: Path) -> None:
+    still, moving = tmp_path / "1.gif", tmp_path / "2.gif"
+    still.write_bytes(clips.encoded("gif", "gif", [0]))
+    moving.write_bytes(clips.encoded("gif", "gif", [0, 50]))
+    (picture,) = media.load(Sample("a", "s", images=(still,)), "image", "arange").images
+    np.testing.assert_array_equal(picture, clips.decoded(still.read_bytes())[0])
+    with pytest.raises(MediaError, match=r"2\.gif is an animated GIF, not a picture: give it as a"):
+        media.load(Sample("a", "s", images=(moving,)), "image", "arange")
+    with pytest.raises(MediaError, match=r"1\.gif is a GIF, not a PNG or JPEG picture: save it as"):
+        media.load(Sample("a", "s", event_images=(still,)), "events", "arange")
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec", "called"),
+    [("mov", "libx264", "MOV"), ("webm", "libvpx", "WebM"), ("gif", "gif", "GIF")],
+)
+def test_the_source_names_the_kind_of_clip(
+    tmp_path: Path, kind: str, codec: str, called: str
+) -> None:
+    (tmp_path / "a").write_bytes(clips.encoded(kind, codec, range(0, 1000, 50)))
+    found = media.load(Sample("a", "s", mp4=tmp_path / "a"), "video", "arange")
+    assert found.source == f"{called}: frames 0, 2, 5, 7, 10, 12, 15, 17 of 20"
+
+
+@pytest.mark.parametrize("field", ["event_images", "images"])
+def test_the_pictures_of_a_sample_share_a_limit(
+    tmp_path: Path, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = pictures(tmp_path, 5)
+    kind = "events" if field == "event_images" else "video"
+    sample = Sample("a", "s", **{field: paths})
+    used = sum(path.stat().st_size + 8 * 6 * 3 for path in paths)
+    monkeypatch.setattr(sources, "MAX_ROOM", used)
+    assert len(set(greys(media.load(sample, kind, "arange").images))) == 5
+    monkeypatch.setattr(sources, "MAX_ROOM", used - 1)
+    with pytest.raises(MediaError, match=rf"^5 pictures take over {used - 1:,} bytes"):
+        media.load(sample, kind, "arange")
 
 
 @pytest.mark.parametrize("kind", ["events", "video", "image"])

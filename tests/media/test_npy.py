@@ -145,7 +145,7 @@ def test_sizes_that_do_not_match_the_bytes() -> None:
     for size in (b"M\xe7\x03\x85", b"M\xe9\x03\x85", b"J\xff\xff\xff\x7f\x85"):
         with pytest.raises(MediaError, match=r"claims [0-9,]+ values in 2,000 bytes"):
             npy.columns(data.replace(claim, size), "a.npy")
-    with pytest.raises(MediaError, match="shape is not made of whole numbers"):
+    with pytest.raises(MediaError, match="shape is not made of a few whole numbers"):
         npy.columns(data.replace(claim, b"J\xff\xff\xff\xff\x85"), "a.npy")
 
 
@@ -166,6 +166,7 @@ HOSTILE = {
     "names that are numbers": b"\x80\x04K\x01K\x02\x93.",
     "no end": b"}",
     "an unknown operation": b"\xff.",
+    "an odd escape in a text": b"S'\\j'\n.",
     "a text without its end": b"X\xff\xff\xff\x7fabc.",
     "an array never filled": b"cnumpy.core.multiarray\n_reconstruct\n"
     b"(cnumpy\nndarray\n(K\x00tC\x01btR.",
@@ -198,7 +199,7 @@ def test_shared_tuples_are_never_hashed() -> None:
     [
         b"",
         b"\x93NUMPY",
-        b"PK\x03\x04" + b"\0" * 40,
+        b"\0" * 40,
         boxed(PLAIN)[:-40],
         boxed(PLAIN)[:60],
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + b" " * 100,
@@ -221,3 +222,76 @@ def test_shared_tuples_are_never_hashed() -> None:
 def test_files_that_are_no_event_file(data: bytes) -> None:
     with pytest.raises(MediaError, match=r"^a\.npy is refused, as it holds .+\.$"):
         npy.columns(data, "a.npy")
+
+
+def nested(depth: int) -> bytes:
+    """Tuples that each hold the former twice: a few bytes whose text has 2**depth parts."""
+    return b")\x94" + b"".join(b"h" + bytes([i, 104, i]) + b"\x86\x94" for i in range(depth))
+
+
+BOMBS = {
+    "a name of tuples": (b"\x80\x04" + nested(60) + b"\x8c\x01x\x93.", "a name that is not text"),
+    "a name 5,000 deep": (b"\x80\x04)" + b"\x85" * 5000 + b"\x8c\x01x\x93.", "not text"),
+    "a long number": (b"\x8b\x10\x27\x00\x00" + b"\x7f" * 10_000 + b".", "79,999 bits"),
+    "a long number as text": (b"I" + b"9" * 4000 + b"\n.", r"a whole number of 13,\d+ bits"),
+    "many operations": (b"(" * 1_000_001 + b".", "more than 1,000,000 operations"),
+    "text encoded again and again": (
+        b"X\xe8\x03\x00\x00" + b"a" * 1000 + b"q\x00"
+        + b"c_codecs\nencode\n(h\x00X\6\0\0\0latin1tR" * 99,
+        "more bytes than the file",
+    ),
+    "a shape of many sizes": (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tC\x01btR"
+        b"(K\x01(" + b"K\x01" * 33 + b"tcnumpy\ndtype\n(X\x02\0\0\0u1K\0K\1tR\x89C\x01atbq\x00"
+        b"}(X\1\0\0\0xh\x00u.",
+        "a few whole numbers",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("payload", "why"), BOMBS.values(), ids=BOMBS.keys())
+def test_pickles_that_cost_more_than_their_bytes(payload: bytes, why: str) -> None:
+    with pytest.raises(MediaError, match=rf"^a\.npy is refused, as it holds .*{why}") as caught:
+        npy.columns(header() + payload, "a.npy")
+    assert len(str(caught.value)) < 300
+
+
+def test_arrays_of_python_2_are_text_that_counts_once_made() -> None:
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01btR"
+        b"(K\x01(M\xe8\x03tcnumpy\ndtype\n(U\x02u1K\0K\1tR\x89h\x00tb"
+    )
+    entry = b"U\x01x" + array + b"s"
+    start = b"T\xe8\x03\x00\x00" + b"\xff" * 1000 + b"q\x00"
+    payload = start + b"}" + entry
+    found = npy.columns(header() + payload + b".", "a.npy")
+    np.testing.assert_array_equal(found["x"], np.full(1000, 255, np.uint8))
+    with pytest.raises(MediaError, match="more bytes than the file has"):
+        npy.columns(header() + payload + entry * 50 + b".", "a.npy")
+
+
+def test_one_array_may_stand_under_several_keys() -> None:
+    array = np.arange(1000, dtype=np.uint8)
+    found = npy.columns(boxed({f"key{i}": array for i in range(200)}), "a.npy")
+    assert len(found) == 200 and all(len(values) == 1000 for values in found.values())  # type: ignore[arg-type]
+    with pytest.raises(MediaError, match="a dict of 300 keys"):
+        npy.columns(boxed({f"key{i}": 1 for i in range(300)}), "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("a.bin", "the older N-Caltech101 or ATIS kind"),
+        ("a.raw", "a Prophesee recording"),
+        ("a.npz", "a ZIP archive"),
+    ],
+)
+def test_event_files_of_other_kinds_are_named(name: str, called: str) -> None:
+    data = b"PK\x03\x04" + bytes(20) if name.endswith("npz") else bytes(range(1, 50))
+    with pytest.raises(MediaError, match=rf"^{name} is .*{called}.*: convert it to a \.npy with"):
+        npy.columns(data, name)
+
+
+def test_numbers_of_python_2_are_text() -> None:
+    number = b"cnumpy.core.multiarray\nscalar\n(cnumpy\ndtype\n(U\x02i2K\0K\1tRU\x02\x80\x02tR"
+    assert npy.columns(header() + b"}U\x05width" + number + b"s.", "a.npy") == {"width": 640}

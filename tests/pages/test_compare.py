@@ -18,6 +18,7 @@ from engine.draft_job import DraftJob
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunJob, RunView
 from tests.conftest import picture
+from tests.media import clips
 from tests.pages.conftest import Open
 from ui import background, charts, datasets
 
@@ -265,6 +266,28 @@ def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
     at = app(source="Own files")
     assert any("drop your own files" in words for words in texts(at))
     assert any("64 MB" in words for words in captions(at))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "codec"), [("gif", "gif"), ("mov", "mpeg4"), ("webm", "libvpx")])
+def test_own_clips_of_other_kinds_are_previewed_and_can_be_asked(
+    app: Open, kind: str, codec: str
+) -> None:
+    at = app(source="Own files", **SHORT)
+    data = clips.encoded(kind, codec, range(0, 500, 50))
+    at.file_uploader[0].set_value([(f"one.{kind}", data, "video/mp4")]).run()
+    assert not at.exception
+    assert not at.button(key="compare_run").disabled
+    answers = results(press_run(at))
+    assert any(view.state == "done" for view in answers)
+
+
+def test_a_file_of_a_kind_that_is_not_read_is_named(app: Open) -> None:
+    at = app(source="Own files")
+    file = ("one.mp4", b"FLV\x01" + bytes(2000), "video/mp4")
+    at.file_uploader[0].set_value([file]).run()
+    assert not at.exception
+    assert any("is an FLV clip" in words for words in texts(at))
 
 
 def test_a_models_file_that_cannot_be_read_is_a_sentence(

@@ -1,0 +1,76 @@
+"""Kinds by their first bytes, then by their names; GIFs that move and GIFs that do not."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image as Pillow
+
+from engine.media import kinds
+from tests.media import clips
+from tests.media.test_images import encoded, noise
+
+
+@pytest.mark.parametrize(
+    ("container", "codec", "kind"),
+    [
+        ("mp4", "libx264", kinds.MP4),
+        ("mov", "libx264", kinds.MOV),
+        ("matroska", "libx264", kinds.MATROSKA),
+        ("webm", "libvpx", kinds.WEBM),
+        ("mpegts", "libx264", kinds.MPEGTS),
+        ("avi", "mpeg4", kinds.AVI),
+        ("gif", "gif", kinds.GIF),
+    ],
+)
+def test_clips(container: str, codec: str, kind: kinds.Kind) -> None:
+    data = clips.encoded(container, codec, range(0, 300, 50))
+    assert kinds.of(data[: kinds.HEAD], "a.png") is kind
+    assert kind.field == "clip"
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP", "TIFF", "BMP"])
+def test_pictures(form: str) -> None:
+    found = kinds.by_content(encoded(Pillow.fromarray(noise()), form)[: kinds.HEAD])
+    assert found is not None and form.lower() in found.name.lower()
+
+
+def test_the_name_decides_where_the_content_does_not() -> None:
+    for name, kind in {"a.MP4": kinds.MP4, "a.webm": kinds.WEBM, "a.NPY": kinds.NPY}.items():
+        assert kinds.of(b"", name) is kind
+    assert kinds.of(b"BM" + bytes(50), "a") is not None
+    assert kinds.of(bytes(50), "a") is None and kinds.of(b"xx", "a.xyz") is None
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    assert kinds.PNG.refusal("a", "a clip") == "a is a PNG picture, not a clip: give a clip."
+    legacy = kinds.of(b"\1\2\3", "a.bin")
+    assert legacy is not None and legacy.refusal("a.bin", "a .npy of events").endswith(
+        "not a .npy of events: convert it to a .npy with a dict of the arrays x, y, t and p."
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("colours", [2, 256])
+def test_gifs_that_move(tmp_path: Path, count: int, colours: int) -> None:
+    frames = [Pillow.fromarray(frame).quantize(colours) for frame in clips.moving(count)]
+    file = io.BytesIO()
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], comment=b"," * 300)
+    assert kinds.moves(file.getvalue()) is (count > 1)
+    (tmp_path / "a").write_bytes(file.getvalue())
+    kind = kinds.of_file(tmp_path / "a", "a.gif")
+    assert kind is (kinds.GIF if count > 1 else kinds.STILL_GIF)
+
+
+def test_broken_gifs_do_not_move() -> None:
+    data = clips.encoded("gif", "gif", [0])
+    for size in range(0, len(data), 7):
+        assert not kinds.moves(data[:size])
+
+
+def test_files_that_cannot_be_read_are_known_by_their_names(tmp_path: Path) -> None:
+    assert kinds.of_file(tmp_path / "gone", "a.gif") is kinds.GIF
+    assert kinds.of_file(tmp_path, "a.mov") is kinds.MOV
+    assert kinds.of_file(tmp_path / "a\0b", "a.npy") is kinds.NPY
