@@ -24,7 +24,7 @@ from engine import compiled
 from engine.compiled import CompiledStep
 from engine.decode import Decoder
 from engine.errors import BadInput, ContextTooLong, ModelUnavailable
-from engine.models import pixels
+from engine.models import pixels, processors
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.prompts import refuse_markers
@@ -166,11 +166,7 @@ class Adapter(ABC):
 
     def processed(self, images: Sequence[Image]) -> torch.Tensor:
         """The same by the checkpoint's own image processor."""
-        out = self.image_processor(
-            images=list(images), return_tensors="pt", input_data_format="channels_last"
-        )
-        pixels: torch.Tensor = out["pixel_values"]
-        return pixels
+        return processors.values(self.image_processor, images)
 
     def question_ids(self, prepared: Prepared) -> torch.Tensor:
         """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""

@@ -16,6 +16,7 @@ from transformers import CLIPImageProcessorPil, LlamaTokenizer
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
+from engine.models import processors
 from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
@@ -52,7 +53,10 @@ class EventGPTAdapter(Adapter):
         model, info = load_weights(EventGPT, info, folder)
         processor, notes = _processor(info, folder, model.config.tower_config().image_size)
         _add_markers(info, folder, model, tokenizer)
-        return cls(info, model, tokenizer, processor, notes)
+        adapter = cls(info, model, tokenizer, processor, notes)
+        size = model.config.tower_config().image_size
+        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
+        return adapter
 
     @property
     def visual_id(self) -> int:
@@ -129,15 +133,9 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
 
 
 def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str, ...]]:
-    names = ("preprocessor_config.json", "processor_config.json")
-    if not any((folder / name).is_file() for name in names):
-        crop = {"height": size, "width": size}
-        processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
-        return processor, (PUBLISHED_PROCESSOR,)
-    try:
-        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True), ()
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "image processor", error) from error
+    if processors.fields(folder, info.name) is None:
+        return processors.published_clip(size), (PUBLISHED_PROCESSOR,)
+    return processors.load(info, folder, CLIPImageProcessorPil), ()
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:

@@ -13,48 +13,39 @@ import torch
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
+from engine.models import processors
 from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.loading import (
-    CANNOT_LOAD,
     info_of,
     load_tokenizer,
     load_weights,
-    refuse_absent,
     refuse_larger_tokenizer,
-    unreadable,
 )
 from engine.models.shape import Form
-from engine.types import ModelInfo, Prepared
+from engine.types import Prepared
 
 
 class PlaceholderAdapter(Adapter):
     """A model of transformers whose prompt holds one placeholder token per visual row."""
 
     model_class: ClassVar[Any]
-    processor_class: ClassVar[Any]
     placeholder: ClassVar[str]
 
     @classmethod
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         info = info_of(entry, folder, form)
         tokenizer = load_tokenizer(info, folder)
-        processor = cls._load_processor(info, folder)
+        processor = processors.load(info, folder)
         model, info = load_weights(cls.model_class, info, folder)
         rows = model.get_input_embeddings().num_embeddings
         refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
         adapter = cls(info, model, tokenizer, processor, ())
         adapter._check_placeholder()
         adapter._check_layers()
+        size = int(model.config.vision_config.image_size)
+        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
         return adapter
-
-    @classmethod
-    def _load_processor(cls, info: ModelInfo, folder: Path) -> Any:
-        refuse_absent(info, folder, ("preprocessor_config.json", "processor_config.json"))
-        try:
-            return cls.processor_class.from_pretrained(folder, local_files_only=True)
-        except CANNOT_LOAD as error:
-            raise unreadable(info, folder, "image processor", error) from error
 
     @property
     @abstractmethod

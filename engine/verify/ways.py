@@ -8,7 +8,7 @@ the vision modules, the same ones for every way.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +23,17 @@ from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
 from engine.prefixes import Prefixes
-from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
+from engine.types import (
+    DecodeConfig,
+    Image,
+    Media,
+    Prepared,
+    Ran,
+    RunRequest,
+    RunResult,
+    Sample,
+)
+from engine.verify import named
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
@@ -215,11 +225,18 @@ class Subject:
         return RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode, pixels=pixels)
 
     def pixels(self) -> tuple[float, bool]:
-        """(grey levels between our pixels and the image processor's, whether ours are what ran)."""
+        """(grey levels between our pixels and the named processor's, whether ours are what ran).
+
+        Compared on the sample's pictures, and on a wide and a tall one.
+        """
         images, prepared = self.media.images, self.prepared.pixels
+        levels = max(self._levels(shown) for shown in (images, named.pictures()))
         ours = self.adapter.pixels(images, self.request.pixels)
-        levels = self.adapter.grey_levels(ours, self.adapter.processed(images))
         return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def _levels(self, images: Sequence[Image]) -> float:
+        ours = self.adapter.pixels(images, self.request.pixels)
+        return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
 
     def prepare(self, shown: Media) -> Prepared:
         """Stage 2 with the setting that is verified."""
