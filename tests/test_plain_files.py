@@ -20,7 +20,7 @@ def test_a_regular_file_and_a_link_to_one_are_read(tmp_path: Path) -> None:
 
 def test_a_larger_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"123456")
-    with pytest.raises(BadInput, match="File .* is larger than 5 bytes"):
+    with pytest.raises(BadInput, match=r"File .* is larger than 5 bytes"):
         plain_files.read_bytes(tmp_path / "a", 5, "File")
 
 
@@ -34,7 +34,7 @@ def test_other_kinds_are_refused_without_waiting(kind: str, tmp_path: Path) -> N
         path.symlink_to("/dev/zero")
     else:
         path.mkdir()
-    with pytest.raises(BadInput, match="File .* is not a regular file"):
+    with pytest.raises(BadInput, match=r"File .* is not a regular file"):
         plain_files.read_bytes(path, 100, "File")
 
 
