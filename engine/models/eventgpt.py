@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import CLIPImageProcessorPil, LlamaTokenizer
+from transformers import CLIPImageProcessorPil
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models import processors
+from engine.models import files, processors, schema
 from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
-from engine.models.files import read_json
 from engine.models.loading import (
-    CANNOT_LOAD,
     info_of,
+    load_sentencepiece,
     load_tokenizer,
     load_weights,
     refuse_larger_tokenizer,
-    unreadable,
 )
 from engine.models.shape import Form
 from engine.types import ModelInfo, Prepared
@@ -123,13 +121,8 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
         raise ModelUnavailable(
             f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
         )
-    stated = folder / "tokenizer_config.json"
-    fields = read_json(stated, info.name) if stated.is_file() else {}
-    legacy = fields.get("legacy") is not False
-    try:
-        return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=legacy)
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "tokenizer", error) from error
+    stated = files.read_record(folder / "tokenizer_config.json", schema.TokenizerConfig, info.name)
+    return load_sentencepiece(info, folder, legacy=stated.legacy is not False)
 
 
 def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str, ...]]:
@@ -139,10 +132,11 @@ def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
-    """The markers that the checkpoint's flags ask for, and rows for them where they lack.
+    """The markers that the checkpoint's flags ask for, and an embedding as long as the tokenizer.
 
-    New rows are the mean of the others, as in the published code: the most unremarkable value, so
-    that a token never trained is never the best one.
+    As in the published code, rows beyond the tokenizer's are cut, so that no answer holds an id
+    without a text, and absent rows are added.  New rows are the mean of the others, so that a
+    token never trained is never the best one.
     """
     config = model.config
     markers = ["<ev_patch>"] if config.mm_use_im_patch_token else []
@@ -150,11 +144,11 @@ def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> N
     added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
     old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
     refuse_larger_tokenizer(info, folder, wanted - added, old)
-    if wanted > old:
-        _grow(model, old, wanted)
+    if wanted != old:
+        _resize(model, old, wanted)
 
 
-def _grow(model: Any, old: int, wanted: int) -> None:
+def _resize(model: Any, old: int, wanted: int) -> None:
     model.resize_token_embeddings(wanted, mean_resizing=False)
     with torch.no_grad():
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):

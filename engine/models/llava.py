@@ -20,6 +20,7 @@ class LlavaAdapter(PlaceholderAdapter):
     kind = "image"
     prompt = "USER: <image>\n{question} ASSISTANT:"
     placeholder = "<image>"
+    markers = ("<image>",)
     model_class = LlavaForConditionalGeneration
 
     @property

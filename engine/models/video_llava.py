@@ -20,6 +20,7 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     kind = "video"
     prompt = "USER: <video>\n{question} ASSISTANT:"
     placeholder = "<video>"
+    markers = ("<image>", "<video>")
     model_class = VideoLlavaForConditionalGeneration
 
     @property
