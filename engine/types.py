@@ -297,6 +297,7 @@ class ModelInfo:
     context_limit: int | None = None
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
+    generation: tuple[str, ...] = ()  # what of generation_config.json is followed, or is not
 
     @property
     def precision(self) -> str:

@@ -7,7 +7,9 @@ published code does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,16 +86,24 @@ class EventGPTAdapter(Adapter):
         embeds: torch.Tensor = self.model.embed_prompt(prepared.input_ids, rows)
         return embeds
 
+    def counted_ids(self, prepared: Prepared) -> list[int]:
+        """None: as published, generate() is given embeddings alone."""
+        return []
+
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(
-            prepared.input_ids, event_tensors=prepared.pixels, **options
-        )
+        with _quiet():
+            out: torch.Tensor = self.model.generate(
+                prepared.input_ids, event_tensors=prepared.pixels, **options
+            )
         return out
 
     def generate_from_features(
         self, prepared: Prepared, rows: torch.Tensor, **options: Any
     ) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(prepared.input_ids, event_features=rows, **options)
+        with _quiet():
+            out: torch.Tensor = self.model.generate(
+                prepared.input_ids, event_features=rows, **options
+            )
         return out
 
     def vision_modules(self) -> list[torch.nn.Module]:
@@ -107,6 +117,14 @@ class EventGPTAdapter(Adapter):
     @property
     def text_config(self) -> Any:
         return self.model.config
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' word that penalties count new tokens alone: so it is published."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Passing `.*` with `inputs_embeds`")
+        yield
 
 
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:

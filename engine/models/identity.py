@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import settings
-from engine.models import checkpoint, shape, weights
+from engine import generation_rules, settings
+from engine.models import checkpoint, files, shape, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.types import ModelInfo
@@ -40,6 +40,9 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
         visual_tokens=sizes.visual_tokens,
         images=sizes.images,
         context_limit=sizes.text.context,
+        generation=generation_rules.notes(
+            files.read_if_there(folder / "generation_config.json", entry.name)
+        ),
     )
 
 

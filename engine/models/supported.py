@@ -6,8 +6,11 @@ nothing; imports neither torch nor transformers, so that a list of models can sa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from engine import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import files, schema, templates
 
@@ -48,6 +51,7 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
                 f"{name}: the {what} in {path} is {schema.shorten(repr(found))}, and only "
                 f"{wanted!r} is supported: use {USE[family]} instead."
             )
+    refuse_generation(name, files.read_if_there(folder / "generation_config.json", name))
     if family != "eventgpt":
         _refuse_unknown_prompt(name, family, folder)
 
@@ -82,3 +86,13 @@ def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
                 "LLaMA's, and no chat template says how it is asked: add chat_template.jinja, or "
                 f"use {USE[family]}."
             )
+
+
+def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
+    """ModelUnavailable for a setting that changes greedy answers and cannot be followed."""
+    if (key := generation_rules.refused(settings)) is not None:
+        raise ModelUnavailable(
+            f"{name}: its generation_config.json sets {key} to "
+            f"{schema.shorten(repr(settings[key]))}, which StageScope cannot follow: remove it "
+            "there to run the model without it."
+        )
