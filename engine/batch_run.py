@@ -213,7 +213,12 @@ class _Batch(pipeline.Staged):
             start = self.timeline.now()
             prompts = [self.adapter.embed(_prepared(one), _rows(one)) for one in self.here]
             answers = batching.generate(
-                self.adapter.decoder, prompts, self.config, self._step, self.watcher.cancelled
+                self.adapter.decoder,
+                prompts,
+                self.config,
+                self._step,
+                self.watcher.cancelled,
+                [self.adapter.rules_for(_prepared(one), self.config) for one in self.here],
             )
         first, last = self.step_ms[0], self.step_ms[-1]
         self.timeline.add("decode.prefill", start, first - start)

@@ -280,6 +280,7 @@ class _Run(Staged):
                 self.watcher.cancelled,
                 steps,
                 self.reuse.begin(),
+                self.adapter.rules_for(prepared, self.request.decode),
             )
         self._split_decode(start)
 
@@ -301,7 +302,8 @@ class _Run(Staged):
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
-        config = decode.generation_config(self.request.decode, self.adapter.eos_ids)
+        adapter, asked = self.adapter, self.request.decode
+        config = decode.generation_config(asked, adapter.eos_ids, adapter.rules, self.context)
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
         options["logits_processor"] = [decode.FirstScores()]

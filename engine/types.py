@@ -317,6 +317,7 @@ class ModelInfo:
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
     questions: frozenset[str] | None = None  # plain_question() of all it was trained on
+    generation: tuple[str, ...] = ()  # what of generation_config.json is followed, or is not
 
     @property
     def precision(self) -> str:

@@ -106,12 +106,13 @@ def sentencepiece_model(size: int) -> bytes:
     return model.getvalue()
 
 
-def llava(folder: Path) -> Path:
+def llava(folder: Path, pieces: int = 0) -> Path:
+    """`pieces`: the size of a sentencepiece model, behind which <image> has its id."""
     words = tokenizer()
     config = LlavaConfig(
         vision_config=CLIPVisionConfig(**VISION),
-        text_config=LlamaConfig(**_llama(len(words))),
-        image_token_index=SPECIAL.index("<image>"),
+        text_config=LlamaConfig(**_llama(pieces + 64 if pieces else len(words))),
+        image_token_index=pieces or SPECIAL.index("<image>"),
     )
     model = _loud(LlavaForConditionalGeneration(config), 1)
     return _save(folder, model, words, CLIPImageProcessorPil(**_square()))

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine import device, memory, settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.models import checkpoint, identity, need, quantization, shape
+from engine.models import checkpoint, identity, need, quantization, shape, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.files import read_json
 from engine.models.need import NEW_TOKENS, Need
 from engine.models.residents import Residents
 from engine.models.shape import Form
@@ -254,13 +253,8 @@ def _checked(item: ModelEntry) -> Path:
 
 
 def _check_family(item: ModelEntry, folder: Path) -> None:
-    found = read_json(folder / "config.json", item.name).get("model_type")
-    wanted = FAMILIES[item.family].model_type
-    if found != wanted:
-        raise ModelUnavailable(
-            f"{item.name} is entered as {item.family}, but {folder / 'config.json'} says its "
-            f"model_type is {found!r} (not {wanted!r}): correct its entry in models.toml."
-        )
+    model_types = {family: known.model_type for family, known in FAMILIES.items()}
+    supported.refuse_other(item.name, item.family, folder, model_types)
     letters = "".join(c for c in f"{item.name} {item.label}".lower() if c.isalnum())
     for telling, family in _TELLING.items():
         if telling in letters and family != item.family:

@@ -120,7 +120,8 @@ def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
     kind, values = type(adapter.image_processor), adapter.image_processor.to_dict()
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
     yield "processor backend", _made(adapter, info, backend(**values))
-    mean = [value + 1e-3 for value in values["image_mean"]]
+    found = values.get("image_mean")
+    mean = [value + 1e-3 for value in found] if isinstance(found, list | tuple) else [0.1, 0.2, 0.3]
     yield "processor setting", _made(adapter, info, kind(**values | {"image_mean": mean}))
 
 

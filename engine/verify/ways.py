@@ -7,26 +7,50 @@ the vision modules, the same ones for every way.
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.generation import StoppingCriteriaList
+from transformers import GenerationConfig
+from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
-from engine import decode, media, pipeline
+from engine import media, pipeline
 from engine.cache import FeatureCache
 from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
 from engine.prefixes import Prefixes
-from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
+from engine.types import (
+    DecodeConfig,
+    Image,
+    Media,
+    Prepared,
+    Ran,
+    RunRequest,
+    RunResult,
+    Sample,
+)
+from engine.verify import named
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+# What of a generation configuration a user decides here: how long, and how tokens are drawn.
+_DRAWN = (
+    "max_length",
+    "num_beams",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
 PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
@@ -54,6 +78,7 @@ class Answer:
     seen: tuple[Seen, ...]
     result: RunResult | None = None
     head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
+    scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
 
     @property
     def context(self) -> int:
@@ -159,6 +184,7 @@ class Subject:
         self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
+        self.judged: Answer | None = None  # plain, where the checkpoint's settings change scores
 
     @property
     def greedy(self) -> DecodeConfig:
@@ -179,9 +205,15 @@ class Subject:
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> Answer:
         """The model's own generate() on pixels, and nothing else."""
+        seen = _Scores()
+        options = self.options(config) | {"logits_processor": [seen]}
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
-            out = self.adapter.generate(self.prepared, **self.options(config))
-        return watch.answer("plain", self._new(out, watch.steps))
+            out = self.adapter.generate(self.prepared, **options)
+        answer = watch.answer("plain", self._new(out, watch.steps))
+        if self.adapter.rules.values and config.greedy:
+            self.judged = replace(answer, scores=torch.stack(seen.rows))
+            return self.judged
+        return answer
 
     @torch.inference_mode()
     def features(self, config: DecodeConfig) -> Answer:
@@ -189,7 +221,7 @@ class Subject:
         rows = self.adapter.encode(self.prepared)
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
-        return watch.answer("features", self._new(out, watch.steps))
+        return self._scored(watch.answer("features", self._new(out, watch.steps)))
 
     def hooked(self, config: DecodeConfig) -> Answer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
@@ -215,11 +247,18 @@ class Subject:
         return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:
-        """(grey levels between our pixels and the image processor's, whether ours are what ran)."""
+        """(grey levels between our pixels and the named processor's, whether ours are what ran).
+
+        Compared on the sample's pictures, and on a wide and a tall one.
+        """
         images, prepared = self.media.images, self.prepared.pixels
+        levels = max(self._levels(shown) for shown in (images, named.pictures()))
         ours = self.adapter.pixels(images, self.request.pixels)
-        levels = self.adapter.grey_levels(ours, self.adapter.processed(images))
         return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def _levels(self, images: Sequence[Image]) -> float:
+        ours = self.adapter.pixels(images, self.request.pixels)
+        return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
 
     def prepare(self, shown: Media) -> Prepared:
         """Stage 2 with the setting that is verified."""
@@ -232,8 +271,29 @@ class Subject:
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
-        chosen = decode.generation_config(config, self.adapter.eos_ids)
-        return generate_options(chosen, None, stopping)
+        return generate_options(self.own_generation(config), None, stopping)
+
+    def own_generation(self, config: DecodeConfig) -> GenerationConfig:
+        """The checkpoint's own generation configuration as transformers read it.
+
+        Only what a user chooses in this project is replaced: the length, and how tokens are drawn.
+        """
+        chosen = copy.deepcopy(self.adapter.own_generation)
+        for name in _DRAWN:
+            setattr(chosen, name, None)
+        least = max(chosen.min_new_tokens or 0, config.min_new_tokens)
+        chosen.min_new_tokens = min(least, config.max_new_tokens) or None
+        chosen.max_new_tokens, chosen.do_sample = config.max_new_tokens, not config.greedy
+        if chosen.min_length:
+            chosen.min_length = min(chosen.min_length, self._most(config))
+        if not config.greedy:
+            chosen.temperature, chosen.top_p, chosen.top_k = config.temperature, config.top_p, 0
+        chosen.eos_token_id = list(self.adapter.eos_ids)
+        chosen.pad_token_id = self.adapter.eos_ids[0]
+        return chosen
+
+    def _most(self, config: DecodeConfig) -> int:
+        return self.prepared.context_tokens + config.max_new_tokens
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
         pipeline.prepare(self.cache)  # the watch and the run's clock then start together
@@ -242,7 +302,12 @@ class Subject:
             result = self.run(request)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
-        return watch.answer(way, result.generation.token_ids, result)
+        return self._scored(watch.answer(way, result.generation.token_ids, result))
+
+    def _scored(self, answer: Answer) -> Answer:
+        """With plain's scores, where it says the same: the settings give both the same ones."""
+        same = self.judged is not None and answer.ids == self.judged.ids
+        return replace(answer, scores=self.judged.scores) if same and self.judged else answer
 
     def _new(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids of what generate() returned: as many as the head computed."""
@@ -253,6 +318,17 @@ class Subject:
         if ids[: len(prompt)] == prompt and len(ids) == len(prompt) + steps:
             ids = ids[len(prompt) :]
         return tuple(ids)
+
+
+class _Scores(LogitsProcessor):
+    """Keeps what generate() chose from: the logits after the checkpoint's own settings."""
+
+    def __init__(self) -> None:
+        self.rows: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.rows.append(scores[0].detach().float().cpu())
+        return scores
 
 
 class _Cancelling(Nobody):
