@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from benchmarks.machine import keep
 from engine.figures import stats
-from engine.imported.acceptance import Pair, analyse
+from engine.imported import acceptance
 
 Floats = npt.NDArray[np.float64]
-Draw = tuple[Floats, list[int]]  # values and the sequence of each
-Ends = Callable[[Floats, list[int]], tuple[float, float]]
+Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)
+Ends = Callable[[Floats, "list[int] | None"], tuple[float, float]]
 COUNTS = (*range(6, 21), 25, 30, 50, 100, 200)
-TRIALS, PERCENTILE_TRIALS, DRAWS = 4_000, 500, 1_000
+PERCENTILE_COUNTS = (6, 7, 8, 9, 10, 12, 14, 16, 20, 30, 50)
+TRIALS, PERCENTILE_TRIALS, POWER_TRIALS, DRAWS = 4_000, 400, 400, 500
 EFFECT = 0.8  # standard deviations of a sequence's value
 SIZES = (1, 1, 3, 5, 11)  # samples of a sequence
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "intervals.md"
@@ -34,29 +35,29 @@ BELOW = "<!-- Below this line: python -m benchmarks.intervals -->\n"
 
 def main() -> None:
     table = {kind: {str(n): _cell(kind, n) for n in COUNTS} for kind in KINDS}
-    shares = {str(n): _share_cell(n) for n in (6, 8, 10, 14, 20, 50, 100)}
+    shares = {str(n): _share_cell(n) for n in COUNTS}
     keep("intervals", {"trials": TRIALS, "kinds": table, "share": shares})
     head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
     PAGE.write_text(f"{head}{BELOW}\n{markdown(table, shares)}", encoding="utf-8")
 
 
 def normal(generator: np.random.Generator, count: int) -> Draw:
-    return generator.normal(size=count), list(range(count))
+    return generator.normal(size=count), None
 
 
 def skewed(generator: np.random.Generator, count: int) -> Draw:
     """Lognormal, shifted to a median of 0."""
-    return np.exp(generator.normal(size=count)) - 1, list(range(count))
+    return np.exp(generator.normal(size=count)) - 1, None
 
 
 def heavy(generator: np.random.Generator, count: int) -> Draw:
     """Student's t with 2 degrees of freedom."""
-    return generator.standard_t(2, size=count), list(range(count))
+    return generator.standard_t(2, size=count), None
 
 
 def tied(generator: np.random.Generator, count: int) -> Draw:
     """Whole numbers from -2 to 2, as differences of token counts are."""
-    return generator.integers(-2, 3, size=count).astype(float), list(range(count))
+    return generator.integers(-2, 3, size=count).astype(float), None
 
 
 def clustered(generator: np.random.Generator, count: int) -> Draw:
@@ -83,15 +84,16 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Draw]] = {
 }
 
 
-def exact(values: Floats, groups: list[int]) -> tuple[float, float]:
+def exact(values: Floats, groups: list[int] | None) -> tuple[float, float]:
     found = stats.median_interval(values.tolist(), groups)
     return found.low, found.high
 
 
-def percentile(values: Floats, groups: list[int]) -> tuple[float, float]:
+def percentile(values: Floats, groups: list[int] | None) -> tuple[float, float]:
     """The 2.5th and 97.5th percentile of the medians of whole sequences drawn with replacement."""
     order = np.argsort(values, kind="stable")
-    ordered, belongs = values[order], np.array(groups)[order]
+    ordered = values[order]
+    belongs = order if groups is None else np.array(groups)[order]
     count = int(belongs.max()) + 1
     drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=DRAWS)
     passed = np.cumsum(drawn.astype(np.int32)[:, belongs], axis=1, dtype=np.int32)
@@ -119,22 +121,27 @@ def false_verdicts(ends: Ends, kind: str, count: int, trials: int, seed: int = 0
 
 
 def _cell(kind: str, count: int) -> dict[str, Any]:
-    cell: dict[str, Any] = {}
-    for name, ends, trials in (
-        ("exact", exact, TRIALS),
-        ("percentile", percentile, PERCENTILE_TRIALS),
-    ):
-        none = simulate(ends, kind, count, trials, 0, 0.0)
-        some = simulate(ends, kind, count, PERCENTILE_TRIALS, 1, EFFECT)
-        share = float(none[:, 0].mean())
-        cell[name] = {
-            "false_verdicts": share,
-            "standard_error": (share * (1 - share) / trials) ** 0.5,
-            "power": float(some[:, 0].mean()),
-            "median_width": float(np.median(none[:, 1])),
-            "trials": trials,
-        }
+    """Both methods; the percentile method only for PERCENTILE_COUNTS, because it takes long."""
+    cell = {"exact": _figures(exact, kind, count, TRIALS)}
+    if count in PERCENTILE_COUNTS:
+        cell["percentile"] = _figures(percentile, kind, count, PERCENTILE_TRIALS)
     return cell
+
+
+def _figures(ends: Ends, kind: str, count: int, trials: int) -> dict[str, float]:
+    none = simulate(ends, kind, count, trials, 0, 0.0)
+    some = simulate(ends, kind, count, POWER_TRIALS, 1, EFFECT)
+    return {
+        "false_verdicts": float(none[:, 0].mean()),
+        "standard_error": _error(float(none[:, 0].mean()), trials),
+        "power": float(some[:, 0].mean()),
+        "median_width": float(np.median(none[:, 1])),
+        "trials": trials,
+    }
+
+
+def _error(share: float, trials: int) -> float:
+    return float((share * (1 - share) / trials) ** 0.5)
 
 
 def share_misses(count: int, trials: int, seed: int = 0) -> float:
@@ -147,22 +154,17 @@ def share_misses(count: int, trials: int, seed: int = 0) -> float:
 
 
 def _misses(generator: np.random.Generator, count: int) -> bool:
-    target = tuple(range(20))
-    pairs = []
-    for clip, rate in enumerate(generator.beta(3, 7, size=count)):
-        for _ in range(int(generator.choice(SIZES))):
-            hits = generator.random(20) < rate
-            ids = tuple(np.where(hits, target, -1).tolist())
-            pairs.append(Pair(str(clip), ids, target, clip=str(clip)))
-    found = analyse(pairs, "draft", "target").rate
+    rates = generator.beta(3, 7, size=count)
+    clips = np.repeat(np.arange(count), generator.choice(SIZES, size=count))
+    matched = generator.binomial(20, rates[clips])
+    found = acceptance.position_rate(matched, np.full(len(clips), 20), clips.tolist())
     assert found is not None and found.interval is not None
     return not found.interval[0] <= 0.3 <= found.interval[1]
 
 
 def _share_cell(count: int) -> dict[str, float]:
-    trials = 1_000
-    share = share_misses(count, trials)
-    return {"misses": share, "standard_error": (share * (1 - share) / trials) ** 0.5}
+    share = share_misses(count, TRIALS)
+    return {"misses": share, "standard_error": _error(share, TRIALS)}
 
 
 def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
@@ -172,7 +174,9 @@ def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
     lines += ["", f"Power in percent at an effect of {EFFECT:g} (exact / percentile):", ""]
     lines += _table(["sequences", *table], [[str(n), *_powers(table, n)] for n in COUNTS])
     lines += ["", "Median width of the exact interval over that of the percentile interval:", ""]
-    lines += _table(["sequences", *table], [[str(n), *_widths(table, n)] for n in COUNTS])
+    lines += _table(
+        ["sequences", *table], [[str(n), *_widths(table, n)] for n in PERCENTILE_COUNTS]
+    )
     lines += ["", "Intervals of matching ids that leave out the true rate, in percent:", ""]
     rows = [[n, _percent(c["misses"], c["standard_error"])] for n, c in shares.items()]
     lines += _table(["clips", "left out"], rows)
@@ -180,27 +184,23 @@ def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
 
 
 def _falses(table: dict[str, Any], count: int) -> list[str]:
-    cells = [kind[str(count)] for kind in table.values()]
-    return [
-        " / ".join(
-            _percent(cell[name]["false_verdicts"], cell[name]["standard_error"])
-            for name in ("exact", "percentile")
-        )
-        for cell in cells
-    ]
+    def words(cell: dict[str, float]) -> str:
+        return _percent(cell["false_verdicts"], cell["standard_error"])
+
+    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
 
 
 def _powers(table: dict[str, Any], count: int) -> list[str]:
-    cells = [kind[str(count)] for kind in table.values()]
-    return [
-        f"{100 * c['exact']['power']:.0f} / {100 * c['percentile']['power']:.0f}" for c in cells
-    ]
+    def words(cell: dict[str, float]) -> str:
+        return f"{100 * cell['power']:.0f}"
+
+    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
 
 
 def _widths(table: dict[str, Any], count: int) -> list[str]:
     cells = [kind[str(count)] for kind in table.values()]
     widths = [(c["exact"]["median_width"], c["percentile"]["median_width"]) for c in cells]
-    return ["-" if not old else f"{new / old:.2f}" for new, old in widths]
+    return [f"{new / old:.2f}" if old else "-" for new, old in widths]
 
 
 def _percent(share: float, error: float) -> str:

@@ -128,7 +128,7 @@ def analyse(
         max_prefix=int(prefixes.max()),
         gamma=gamma,
         first_windows=windows,
-        rate=_rate(matched, compared, clips),
+        rate=position_rate(matched, compared, clips),
         shuffled=shuffled(pairs, seed),
         per_token=_per_token(pairs),
         speedup=_speedup(pairs, prefixes, gamma, clips),
@@ -136,8 +136,8 @@ def analyse(
     )
 
 
-def _rate(matched: Array, compared: Array, clips: Sequence[str]) -> Range | None:
-    """Sum of matches / sum compared; its interval on the scale of log odds, half an id added to
+def position_rate(matched: Array, compared: Array, clips: Sequence[str]) -> Range | None:
+    """Sum of matches / sum compared; the interval on the scale of log odds, half an id added to
     both sides so that it exists for 0 and 1."""
     if not compared.sum():
         return None
