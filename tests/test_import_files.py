@@ -58,7 +58,8 @@ def test_the_json_has_the_shape_that_is_promised(
     assert all(claim["verdict"] and claim["without"] for claim in found["claims"])
     acceptance = found["files"][1]["acceptance"]
     assert acceptance["pairs"] == 4 and acceptance["raw"]["pos_matched"] == 0
-    assert acceptance["shuffled_interval"] and acceptance["predicted_speedup_interval"]
+    assert acceptance["shuffled_interval"]
+    assert acceptance["predicted_speedup_interval"] is None  # four clips are too few
 
 
 def test_one_bad_file_in_a_folder_costs_only_itself(

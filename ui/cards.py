@@ -164,12 +164,15 @@ def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
 
 
 def draw(slot: Slot, view: RunView) -> None:
-    """The card's changing part as the job stands now."""
+    """The card's changing part as the job stands now.
+
+    For an ended run once per script run: its elements have keys, which may occur once.
+    """
     slot.status.caption(status(view))
-    if view.error:
+    if view.ended and view.error:
         with slot.answer.container():
             show = problem if view.state == "failed" else notice
-            show(view.error, f"job_{view.model}")
+            show(view.error, f"job_{view.id}")
     else:
         slot.answer.text(view.text or " ")
     if view.result is not None:

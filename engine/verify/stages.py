@@ -24,7 +24,7 @@ UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
 OBSERVER = 0.01  # of generate()
 CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
-ENOUGH = 5  # pairs, below which an interval says nothing
+ENOUGH = 5  # pairs: all five beyond one bound come by chance in 1 of 32 cases
 FEW = 3  # pairs, below which not even a factor of two does
 MANY = 20  # pairs, below which nobody is accused of one per cent
 PAIR_TOKENS = 2  # vision and prefill, where the probe works: its share is never larger
@@ -167,7 +167,7 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     alone = [_vision(round_, "computed").ms for round_ in warm]
     probed = [_vision(round_, "hooked").ms for round_ in warm]
     ratios = [p / a for p, a in zip(probed, alone, strict=True)]
-    interval = stats.bootstrap(ratios)
+    interval = stats.median_interval(ratios, ratios=True)
     outcome = _within(interval)
     said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
@@ -179,7 +179,7 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
 
 
 def _range(interval: stats.Interval) -> str:
-    words = "95 % interval" if interval.n >= ENOUGH else "between"
+    words = "95 % interval" if interval.n >= stats.MIN_CLUSTERS else "between"
     return f"{words} {interval.low:.3f} to {interval.high:.3f}"
 
 
@@ -233,7 +233,7 @@ def _generate_ms(subject: Subject, probed: bool) -> float:
 
 def observer(found: Sequence[tuple[float, float]]) -> Finding:
     """What the probe adds to generate(), by the interval of the paired ratios."""
-    interval = stats.bootstrap([probed / bare for bare, probed in found])
+    interval = stats.median_interval([probed / bare for bare, probed in found], ratios=True)
     added = f"{interval.median - 1:+.2%} (95 % interval {interval.low - 1:+.2%} to "
     added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
     evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}

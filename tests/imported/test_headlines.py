@@ -23,7 +23,7 @@ def test_each_claim_has_the_files_that_have_both_times() -> None:
 
 
 def test_ratios_are_the_others_time_over_eventgpts() -> None:
-    overall, decoding, loading = headlines([read(made.flat())])
+    overall, decoding, loading = headlines([read(made.flat(6))])
     assert overall.evidence[0].recorded == pytest.approx(2.3 / 1.03)
     assert decoding.evidence[0].corrected == pytest.approx(2.0)
     assert loading.evidence[0].paired and loading.evidence[0].paired.median == pytest.approx(10.0)
@@ -279,8 +279,10 @@ def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
     rows = [dict(row, event_data="one.npy") for row in made.flat()]
     (one, *_) = headlines([read(rows)])[0].evidence
     assert one.amount == "4 records of 1 clip" and one.paired is None
-    (other, *_) = headlines([read(made.flat())])[0].evidence
-    assert other.amount == "4" and other.paired is not None
+    (few, *_) = headlines([read(made.flat(5))])[0].evidence
+    assert few.amount == "5" and few.paired is None
+    (other, *_) = headlines([read(made.flat(6))])[0].evidence
+    assert other.amount == "6" and other.paired is not None
 
 
 def test_as_recorded_the_label_stands_with_its_mark() -> None:

@@ -1,6 +1,6 @@
 """Two models, or two runs of one, sample by sample: what differs, and what a speed-up is made of.
 
-Boundary: asks the engine metric by metric, because intervals take time; its sentences are shown.
+Boundary: asks the engine metric by metric, which takes a moment; its sentences are shown.
 """
 
 from __future__ import annotations
@@ -85,8 +85,10 @@ def _told(found: Opened, name: LensName, a: str, b: str) -> Comparison:
 
 
 PAIRED_HELP = (
-    "Per sample that both answered; the interval resamples whole sequences, because clips of one "
-    "sequence overlap in time. A conclusion is said only where the interval leaves no doubt."
+    "Samples that both answered. Clips of one sequence overlap in time, so each sequence counts "
+    "once, by the median of its samples. The figure is the median over sequences, with its exact "
+    "95 % interval (sign test, six sequences or more). A conclusion is given only if the interval, "
+    "as it is printed, excludes equality."
 )
 
 
@@ -97,7 +99,7 @@ def _compared(
     place, told = st.empty(), []
     for number, metric in enumerate(metrics):
         share = number / len(metrics)
-        place.progress(share, text=f"Resampling: {BY_NAME[metric].label} …")
+        place.progress(share, text=f"Comparing: {BY_NAME[metric].label} …")
         told.append(opened.comparison(found, name, a, b, metric))
     place.empty()
     return told
