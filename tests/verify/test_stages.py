@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
-from engine.verify import stages
+from engine.verify import observer, stages
 from engine.verify.stages import Timed
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
@@ -124,11 +124,11 @@ def test_clocks_that_disagree_fail(outer: float) -> None:
 
 def test_the_observers_cost_is_a_tick_only_when_resolved() -> None:
     even = [(100.0, 100.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert stages.observer(even).outcome == "passed"
+    assert observer.observer(even).outcome == "passed"
     dear = [(100.0, 103.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert stages.observer(dear).outcome == "failed"
+    assert observer.observer(dear).outcome == "failed"
     noisy = [(100.0, 100.0 + 30 * (-1) ** i) for i in range(9)]
-    found = stages.observer(noisy)
+    found = observer.observer(noisy)
     assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
     border = [(100.0, 100.9 + 0.2 * (i % 2)) for i in range(40)]
-    assert stages.observer(border).outcome == "unresolved"
+    assert observer.observer(border).outcome == "unresolved"
