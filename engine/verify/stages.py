@@ -133,7 +133,7 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
     spreads: dict[str, Any] = {}
     for index, first in enumerate(rounds[0]):
         results = [round_[index].result for round_ in warm]
-        share = stats.spread([abs(r.unaccounted_ms) / r.total_ms for r in results])
+        share = stats.spread([_share(r, abs(r.unaccounted_ms)) for r in results])
         shares[first.kind] = share.median
         spreads[first.kind] = _spreads(results) | {"first_run_ms": _stages(first.result)}
     worst = max(shares, key=lambda kind: shares[kind])
@@ -162,8 +162,13 @@ def _clearly_open(results: Sequence[RunResult]) -> bool:
             return False
         between = max(0.0, load.waited_ms - sum(filter(None, inside)))
         gap = result.unaccounted_ms
-        shares.append((max(0.0, gap - between) if gap > 0 else -gap) / result.total_ms)
+        shares.append(_share(result, max(0.0, gap - between) if gap > 0 else -gap))
     return bool(shares) and stats.spread(shares).median > CLEARLY * UNACCOUNTED
+
+
+def _share(result: RunResult, ms: float) -> float:
+    """Of the run; all of it where a faulty clock says that the run took no time."""
+    return ms / result.total_ms if result.total_ms > 0 else 1.0
 
 
 def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
