@@ -1,0 +1,174 @@
+"""A busy machine: `verify` on clean code, and comparisons of runs of which some were disturbed.
+
+`python -m benchmarks.loaded`: N times the command line's verification of the demo models while so
+many processes keep the cores busy; then one model measured twice, quiet and busy, and two models
+measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model with
+itself can have no verdict that is true.  "before" is the verdict without the record of the load.
+The cache and the runs are in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import keep
+
+MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
+TIMED = ("clock", "accounted", "stage3", "observer")
+SAMPLES, REPEAT = 12, 2
+SPIN = "while True: pass"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20, help="verifications")
+    parser.add_argument("--busy", type=int, default=4, help="processes that keep cores busy")
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--skip-verify", action="store_true", help="the comparisons alone")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
+        os.environ["STAGESCOPE_CACHE_DIR"] = folder
+        os.environ["STAGESCOPE_RUNS_DIR"] = str(Path(folder) / "runs")
+        found: dict[str, Any] = {"busy_processes": options.busy}
+        subprocess.run([sys.executable, "-m", "engine", "demo"], check=True, capture_output=True)
+        if not options.skip_verify:
+            keep("loaded_verify", found | _verifications(options))
+        keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
+
+
+@contextmanager
+def _busy(number: int) -> Iterator[None]:
+    """So many processes that do nothing but compute."""
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def _verifications(options: argparse.Namespace) -> dict[str, Any]:
+    """Exit codes and outcomes of every check, counted over all runs."""
+    command = [sys.executable, "-m", "engine", "verify", "--models", options.models]
+    codes, outcomes, told, seconds = Counter[int](), Counter[str](), list[str](), list[float]()
+    with _busy(options.busy):
+        for number in range(options.runs):
+            start = time.perf_counter()
+            done = subprocess.run(
+                [*command, "--samples", "1", "--json"], capture_output=True, text=True
+            )
+            seconds.append(round(time.perf_counter() - start, 1))
+            codes[done.returncode] += 1
+            for row in json.loads(done.stdout)["verdicts"]:
+                outcomes[f"{row['check']}: {row['outcome']}"] += 1
+                again = row["check"] in TIMED and row["evidence"].get("tries", 1) > 1
+                if row["outcome"] == "failed" or again or "Open:" in row["sentence"]:
+                    told.append(f"{number}: {row['model']}: {row['check']}: {row['sentence']}")
+            print(number, dict(codes), len(told), flush=True)
+    failed = sum(n for name, n in outcomes.items() if name.endswith(": failed"))
+    return {
+        "models": options.models,
+        "runs": options.runs,
+        "exit_codes": dict(codes),
+        "failed_checks": failed,
+        "open": {name: n for name, n in outcomes.items() if name.endswith(": unresolved")},
+        "outcomes": dict(sorted(outcomes.items())),
+        "told": told,
+        "seconds_each": seconds,
+    }
+
+
+def _comparisons(folder: Path, busy: int) -> dict[str, Any]:
+    both = ("eventgpt-demo", "llava-demo")
+    quiet = _bench(folder / "quiet", both[1:], "sequential", 0)
+    loaded = _bench(folder / "busy", both[1:], "sequential", busy)
+    pairs = {
+        "one model, quiet and busy": [quiet, loaded],
+        "two models by turns, quiet": [_bench(folder / "turns", both, "auto", 0)],
+        "two models by turns, busy": [_bench(folder / "busy-turns", both, "auto", busy)],
+        "two models, the second disturbed": [_half(folder / "half", both, busy)],
+    }
+    return {name: _judged(folders) for name, folders in pairs.items()}
+
+
+def _half(folder: Path, models: tuple[str, ...], busy: int) -> Path:
+    """Model by model; the machine is busy from the second model on."""
+    _bench(folder, models, "sequential", 0, stop_after=SAMPLES * REPEAT + 1)
+    from engine import benchmark
+
+    with _busy(busy):
+        ready = benchmark.resume(folder)
+        with ready.writer:
+            benchmark.run(ready)
+    return folder
+
+
+def _bench(
+    folder: Path, models: tuple[str, ...], order: Any, busy: int, stop_after: int | None = None
+) -> Path:
+    """A dataset run that is kept in the folder; cancelled after so many results, if given."""
+    from engine import benchmark, dataset, settings
+    from engine.demo.dataset import ensure_dataset
+    from engine.plan import Plan
+    from engine.types import DecodeConfig
+
+    found = dataset.read(ensure_dataset(settings.load().demo_dir))
+    step = max(1, len(found.samples) // SAMPLES)
+    ids = tuple(sample.id for sample in found.samples[::step][:SAMPLES])
+    decode = DecodeConfig(max_new_tokens=24)
+    plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
+
+    class Watcher(benchmark.Alone):
+        def cancelled(self) -> bool:
+            done = ready.tracker.view().done
+            return stop_after is not None and done >= stop_after
+
+    with _busy(busy):
+        ready = benchmark.prepare(plan, found, folder)
+        with ready.writer:
+            benchmark.run(ready, Watcher())
+    return folder
+
+
+def _judged(folders: list[Path]) -> dict[str, Any]:
+    """The comparison of total time with and without the record of the machine's load."""
+    from engine import store
+    from engine.busy import words
+    from engine.figures import frame, loads, pairs
+
+    table = frame.frame([store.read(folder) for folder in folders])
+    a, b = frame.labels(table)[:2]
+    now = pairs.compare(table, a, b, "total")
+    forgotten = table.assign(load_wall_ms=float("nan"))
+    before = pairs.compare(forgotten, a, b, "total")
+    known = {label: load for label, load in loads.by_label(table).items() if load is not None}
+    return {
+        "a": a,
+        "b": b,
+        "n": now.n,
+        "sequences": now.sequences,
+        "load": {label: words(load) for label, load in known.items()},
+        "verdict": now.verdict,
+        "reason": now.reason,
+        "before": {
+            "verdict": before.verdict,
+            "ratio": None if before.ratio is None else vars(before.ratio),
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
