@@ -1,7 +1,7 @@
 """A busy machine: `verify` on clean code, and comparisons of runs of which some were disturbed.
 
-`python -m benchmarks.loaded`: N times the command line's verification of the demo models while so
-many processes keep the cores busy; then one model measured twice, quiet and busy, and two models
+`python -m benchmarks.loaded`: N times the command line's verification, the demo models by turns,
+while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two models
 measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model with
 itself can have no verdict that is true.  "before" is the verdict without the record of the load.
 The cache and the runs are in a temporary folder.
@@ -10,6 +10,7 @@ The cache and the runs are in a temporary folder.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import subprocess
@@ -18,11 +19,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import keep
+from benchmarks.machine import keep, spread
 
 MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
 TIMED = ("clock", "accounted", "stage3", "observer")
@@ -35,6 +37,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="verifications")
     parser.add_argument("--busy", type=int, default=4, help="processes that keep cores busy")
     parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--tokens", type=int, default=16, help="new tokens of a verification")
     parser.add_argument("--skip-verify", action="store_true", help="the comparisons alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -42,7 +45,6 @@ def main() -> None:
         os.environ["STAGESCOPE_CACHE_DIR"] = folder
         os.environ["STAGESCOPE_RUNS_DIR"] = str(Path(folder) / "runs")
         found: dict[str, Any] = {"busy_processes": options.busy}
-        subprocess.run([sys.executable, "-m", "engine", "demo"], check=True, capture_output=True)
         if not options.skip_verify:
             keep("loaded_verify", found | _verifications(options))
         keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
@@ -62,33 +64,60 @@ def _busy(number: int) -> Iterator[None]:
 
 def _verifications(options: argparse.Namespace) -> dict[str, Any]:
     """Exit codes and outcomes of every check, counted over all runs."""
-    command = [sys.executable, "-m", "engine", "verify", "--models", options.models]
-    codes, outcomes, told, seconds = Counter[int](), Counter[str](), list[str](), list[float]()
+    models, found = options.models.split(","), _Counts()
     with _busy(options.busy):
         for number in range(options.runs):
-            start = time.perf_counter()
-            done = subprocess.run(
-                [*command, "--samples", "1", "--json"], capture_output=True, text=True
-            )
-            seconds.append(round(time.perf_counter() - start, 1))
-            codes[done.returncode] += 1
-            for row in json.loads(done.stdout)["verdicts"]:
-                outcomes[f"{row['check']}: {row['outcome']}"] += 1
-                again = row["check"] in TIMED and row["evidence"].get("tries", 1) > 1
-                if row["outcome"] == "failed" or again or "Open:" in row["sentence"]:
-                    told.append(f"{number}: {row['model']}: {row['check']}: {row['sentence']}")
-            print(number, dict(codes), len(told), flush=True)
-    failed = sum(n for name, n in outcomes.items() if name.endswith(": failed"))
+            found.verify(number, models[number % len(models)], options.tokens)
+            print(number, dict(found.codes), len(found.told), flush=True)
+    names = sorted(found.outcomes)
     return {
-        "models": options.models,
+        "models": models,
         "runs": options.runs,
-        "exit_codes": dict(codes),
-        "failed_checks": failed,
-        "open": {name: n for name, n in outcomes.items() if name.endswith(": unresolved")},
-        "outcomes": dict(sorted(outcomes.items())),
-        "told": told,
-        "seconds_each": seconds,
+        "max_new_tokens": options.tokens,
+        "exit_codes": dict(found.codes),
+        "failed_checks": sum(found.outcomes[n] for n in names if n.endswith(": failed")),
+        "open": {n: found.outcomes[n] for n in names if n.endswith(": unresolved")},
+        "outcomes": {n: found.outcomes[n] for n in names},
+        "told": found.told,
+        "waited_share": spread(found.waited) if found.waited else None,
+        "others_cores": spread(found.others) if found.others else None,
+        "seconds_each": spread(found.seconds),
     }
+
+
+@dataclass
+class _Counts:
+    """What verifications ended with, and how busy the machine was in their timed rounds."""
+
+    codes: Counter[int] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    told: list[str] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def verify(self, number: int, model: str, tokens: int) -> None:
+        """The command line, in this process: another start of torch would prove nothing more."""
+        from engine.__main__ import main as command_line
+
+        said, start = io.StringIO(), time.perf_counter()
+        how = ["--samples", "1", "--max-new-tokens", str(tokens), "--json"]
+        with redirect_stdout(said):
+            self.codes[command_line(["verify", "--models", model, *how])] += 1
+        self.seconds.append(round(time.perf_counter() - start, 1))
+        for row in json.loads(said.getvalue())["verdicts"]:
+            self._count(f"{number}: {model}: ", row)
+
+    def _count(self, who: str, row: dict[str, Any]) -> None:
+        self.outcomes[f"{row['check']}: {row['outcome']}"] += 1
+        evidence = row["evidence"]
+        load = evidence.get("machine_load") if row["check"] in TIMED else None
+        if load and load["waited_ms"] is not None:
+            self.waited.append(load["waited_ms"] / load["wall_ms"])
+        if load and load["others"] is not None:
+            self.others.append(load["others"])
+        if row["outcome"] == "failed" or (load and evidence.get("tries", 1) > 1):
+            self.told.append(f"{who}{row['check']}: {row['outcome']}: {row['sentence']}")
 
 
 def _comparisons(folder: Path, busy: int) -> dict[str, Any]:
