@@ -1,10 +1,10 @@
 """A busy machine: `verify` on clean code, and comparisons of runs of which some were disturbed.
 
 `python -m benchmarks.loaded`: N times the command line's verification, the demo models by turns,
-while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two models
-measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model with
-itself can have no verdict that is true.  "before" is the verdict without the record of the load.
-The cache and the runs are in a temporary folder.
+while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two
+models measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model
+with itself can have no verdict that is true.  "before" is the verdict without the record of the
+load.  The cache and the runs are in a temporary folder.
 """
 
 from __future__ import annotations

@@ -131,7 +131,8 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values.append(spans["vision"].get("original_ms"))
     values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
     load = _mapping(row.get("machine_load"))
-    own = load.get("cpu_ms") if device_of(row).startswith("cpu") and _size(row) == 1 else None
+    on_cpu = _mapping(row.get("environment")).get("device") == "cpu"
+    own = load.get("cpu_ms") if on_cpu and _size(row) == 1 else None
     values += [own, *(load.get(name) for name in LOAD)]
     if answers:
         values += [row.get(name) or "" for name in TEXTS]
