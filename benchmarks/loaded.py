@@ -28,7 +28,7 @@ from benchmarks.machine import keep, spread
 
 MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
 TIMED = ("clock", "accounted", "stage3", "observer")
-SAMPLES, REPEAT = 12, 2
+SAMPLES, REPEAT = 12, 1
 SPIN = "while True: pass"
 
 
@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--models", default=MODELS)
     parser.add_argument("--tokens", type=int, default=16, help="new tokens of a verification")
     parser.add_argument("--skip-verify", action="store_true", help="the comparisons alone")
+    parser.add_argument("--skip-comparisons", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
@@ -47,7 +48,8 @@ def main() -> None:
         found: dict[str, Any] = {"busy_processes": options.busy}
         if not options.skip_verify:
             keep("loaded_verify", found | _verifications(options))
-        keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
+        if not options.skip_comparisons:
+            keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
 
 
 @contextmanager
@@ -157,7 +159,7 @@ def _bench(
     found = dataset.read(ensure_dataset(settings.load().demo_dir))
     step = max(1, len(found.samples) // SAMPLES)
     ids = tuple(sample.id for sample in found.samples[::step][:SAMPLES])
-    decode = DecodeConfig(max_new_tokens=24)
+    decode = DecodeConfig(max_new_tokens=16)
     plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
 
     class Watcher(benchmark.Alone):

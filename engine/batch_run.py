@@ -207,7 +207,7 @@ class _Batch(pipeline.Staged):
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
-            before, start = self.timeline.usage(), self.timeline.now()
+            start, before = self.timeline.mark()
             prompts = [self.adapter.embed(_prepared(one), _rows(one)) for one in self.here]
             answers = batching.generate(
                 self.adapter.decoder, prompts, self.config, self._step, self.watcher.cancelled

@@ -224,7 +224,7 @@ class _Run(Staged):
     def _read(self, prepared: Prepared) -> torch.Tensor | None:
         if self.cache is None:
             return None
-        before, start = self.timeline.usage(), self.timeline.now()
+        start, before = self.timeline.mark()
         try:
             stored = self.cache.read(self.adapter.feature_spec(prepared))
         except CacheError as error:
@@ -233,9 +233,9 @@ class _Run(Staged):
         if stored is None:
             return None
         rows = stored.rows.to(self.adapter.device)
-        ms = self.timeline.now() - start
-        used = self.timeline.usage().since(before)
-        self.timeline.add("vision", start, ms, "cached", stored.encode_ms, used)
+        end, after = self.timeline.mark()
+        used = after.since(before)
+        self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
             self.notes.append("The cached features were computed in a model's first (cold) run.")
         return rows
@@ -252,7 +252,7 @@ class _Run(Staged):
     def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
         steps = self._steps()
         with self._stage("decode"):
-            before, start = self.timeline.usage(), self.timeline.now()
+            start, before = self.timeline.mark()
             read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
             embeds = read(prepared)
             self._record("embeddings", embeds)
@@ -289,14 +289,14 @@ class _Run(Staged):
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
         options["logits_processor"] = [decode.FirstScores()]
-        before, start = self.timeline.usage(), self.timeline.now()
+        start, before = self.timeline.mark()
         with (
             profiler_range("generate", self.adapter.device),
             VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe,
         ):
             self.adapter.generate(prepared, **options)
-        total = self.timeline.now() - start
-        rest = self.timeline.usage().since(before).since(probe.used)
+        end, after = self.timeline.mark()
+        total, rest = end - start, after.since(before).since(probe.used)
         self.timeline.add("vision", start, probe.ms, "hook", used=probe.used)
         self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived", used=rest)
         self._split_decode(start + probe.ms, before.after(probe.used))

@@ -53,11 +53,27 @@ class Usage(NamedTuple):
 
 
 UNKNOWN = Usage(None, None)
+MARKS = 10  # readings, of which the last one stands if all were interrupted
 
 
 def usage(device: torch.device, wait: clocks.ThreadWait) -> Usage:
     """What has been used so far; only differences mean something."""
     return Usage(clocks.cpu_ms() if device.type == "cpu" else None, wait.ms())
+
+
+def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usage]:
+    """(seconds of the clock, usage) of one moment.
+
+    A thread often loses its core where it asks the system.  Then its wait would be in one of the
+    two and not in the other: they are read once more.
+    """
+    for _ in range(MARKS):
+        before = time.perf_counter()
+        used = usage(device, wait)
+        now = time.perf_counter()
+        if now - before < clocks.TIGHT_S:
+            break
+    return now, used
 
 
 class Timeline:
@@ -89,16 +105,21 @@ class Timeline:
         """What has been used so far by the process and by this thread."""
         return usage(self.device, self._wait)
 
+    def mark(self) -> tuple[float, Usage]:
+        """(milliseconds since the start, what has been used) of one moment."""
+        seconds, used = together(self.device, self._wait)
+        return (seconds - self._start) * 1000, used
+
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
         """Times the block; nothing is recorded when it raises."""
         self._sync()
-        before, start = self.usage(), self.now()
+        start, before = self.mark()
         with profiler_range(name, self.device):
             yield
             self._sync()
-        ms = self.now() - start
-        self.add(name, start, ms, used=self.usage().since(before))
+        end, after = self.mark()
+        self.add(name, start, end - start, used=after.since(before))
 
     def add(
         self,
@@ -159,8 +180,7 @@ class VisionProbe:
         def hook(*_: Any) -> None:
             if threading.get_ident() == self._thread:
                 self._sync()
-                before = usage(self._device, self._wait)
-                self._entered[index] = (time.perf_counter(), before)
+                self._entered[index] = together(self._device, self._wait)
 
         return hook
 
@@ -169,8 +189,9 @@ class VisionProbe:
             if threading.get_ident() == self._thread:
                 self._sync()
                 start, before = self._entered.pop(index)
-                self.ms += (time.perf_counter() - start) * 1000
-                self._used.append(usage(self._device, self._wait).since(before))
+                end, after = together(self._device, self._wait)
+                self.ms += (end - start) * 1000
+                self._used.append(after.since(before))
                 self.calls[index] += 1
 
         return hook
