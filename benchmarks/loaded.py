@@ -4,7 +4,7 @@
 while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two
 models measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model
 with itself can have no verdict that is true.  "before" is the verdict without the record of the
-load.  The cache and the runs are in a temporary folder.
+load.  The runs are in a temporary folder, and so is the cache where none is set.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
-        os.environ["STAGESCOPE_CACHE_DIR"] = folder
+        os.environ.setdefault("STAGESCOPE_CACHE_DIR", folder)
         os.environ["STAGESCOPE_RUNS_DIR"] = str(Path(folder) / "runs")
         found: dict[str, Any] = {"busy_processes": options.busy}
         if not options.skip_verify:
@@ -83,6 +83,7 @@ def _verifications(options: argparse.Namespace) -> dict[str, Any]:
         "told": found.told,
         "waited_share": spread(found.waited) if found.waited else None,
         "others_cores": spread(found.others) if found.others else None,
+        "other_threads_that_wanted_a_core": spread(found.runnable) if found.runnable else None,
         "seconds_each": spread(found.seconds),
     }
 
@@ -96,6 +97,7 @@ class _Counts:
     told: list[str] = field(default_factory=list)
     waited: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
+    runnable: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
     def verify(self, number: int, model: str, tokens: int) -> None:
@@ -118,6 +120,8 @@ class _Counts:
             self.waited.append(load["waited_ms"] / load["wall_ms"])
         if load and load["others"] is not None:
             self.others.append(load["others"])
+        if load and load["runnable"] is not None:
+            self.runnable.append(load["runnable"])
         if row["outcome"] == "failed" or (load and evidence.get("tries", 1) > 1):
             self.told.append(f"{who}{row['check']}: {row['outcome']}: {row['sentence']}")
 
