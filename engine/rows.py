@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine import certificates
+from engine.busy import MachineLoad, busy
 from engine.models.checkpoint import ModelEntry
 from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Span
 
@@ -72,6 +73,7 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "error": None,
         "extent": {"asked": request.extent, "ran": result.extent},
         "off_script": result.off_script,
+        "machine_load": machine_load(result.machine_load),
     }
 
 
@@ -109,6 +111,14 @@ def identity(model: ModelInfo) -> dict[str, Any]:
     }
 
 
+def machine_load(load: MachineLoad | None) -> dict[str, Any] | None:
+    """How busy the machine was during the run, `cores` of it; `busy` says why that is too much.
+
+    None, and null for a figure, means "not known".
+    """
+    return None if load is None else vars(load) | {"busy": busy(load)}
+
+
 def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[str, Any]:
     """The row of a run without an answer: the reason, and no figure at all.
 
@@ -135,4 +145,6 @@ def stage(span: Span | None) -> dict[str, Any] | None:
         "ms": span.ms,
         "source": span.source,
         "original_ms": span.original_ms,
+        "cpu_ms": span.cpu_ms,
+        "waited_ms": span.waited_ms,
     }

@@ -13,6 +13,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine import certificates
+from engine.busy import MachineLoad
+from engine.busy import busy as is_busy
+from engine.busy import words as load_words
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunView
@@ -57,6 +60,10 @@ FORMULAS = {
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
 }
 FAST_HELP = "Pictures were resized by the fast setting: some pixels are a grey level or two off."
+BUSY_HELP = (
+    "Other work had the machine's cores during this, so that its times are longer than on a quiet "
+    "machine. Measured: {}."
+)
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -251,6 +258,11 @@ def standing(name: str | None, command: str = "") -> tuple[str, Colour, str]:
     return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
 
 
+def busy(load: MachineLoad) -> str:
+    """What the chip of a busy machine explains, with the figures."""
+    return BUSY_HELP.format(load_words(load))
+
+
 def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
     """That the prompt's beginning came from memory, with the time that the rest's prefill took."""
     prefill, use = result.span("decode.prefill"), result.prefix
@@ -270,6 +282,8 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
         if span.source == "cached" and reused is None:
             words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
+    if (load := result.machine_load) is not None and is_busy(load):
+        found.append(("busy machine", "orange", busy(load)))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))
     if result.backend == "compiled":

@@ -115,8 +115,16 @@ def _card(row: dict[str, Any], asked: bool) -> str:
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
-        f"{_prefix(row['prefix'])}  {_verified(row)}"
+        f"{_prefix(row['prefix'])}{_machine(row['machine_load'])}  {_verified(row)}"
     )
+
+
+def _machine(load: dict[str, Any] | None) -> str:
+    """CPU time beside the wall time, and whether the machine was busy."""
+    if load is None:
+        return ""
+    told = f"; busy machine: {load['busy']}" if load["busy"] else ""
+    return f"  CPU time {load['cpu_ms']:.1f} ms in {load['wall_ms']:.1f} ms{told}\n"
 
 
 def _compiled(row: dict[str, Any]) -> str:

@@ -39,6 +39,9 @@ NUMBERS = (
     "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
+LOAD = ("began_s", "wall_ms", "cpu_ms", "cores", "threads", "waited_ms", "others", "steal",
+        "runnable")  # fmt: skip
+LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
 
 
@@ -60,6 +63,8 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     device      the type of device that answered, and whether it was shared; shared: that alone
     node, host, address, actor: where, for results of a cluster
     token_ms    times of the new tokens since the run's start, an array per result
+    cpu_ms      CPU time of the process during the run, where the CPU computes one sample alone
+    load_...    the machine during the run (busy.MachineLoad); NaN where that is not known
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
 
@@ -69,7 +74,7 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
     import pandas as pd
 
     table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
-    for name in NUMBERS:
+    for name in (*NUMBERS, *LOADS):
         table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
     return table
 
@@ -91,7 +96,8 @@ def _columns(answers: bool) -> list[str]:
     state += ["off_script", "extent"]
     batch = ["batch", "batch_id", "batch_cached"]
     sources = [f"{name}_source" for name in SPANS]
-    return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
+    numbers = [*sources, *NUMBERS, *LOADS]
+    return [*fixed, *state, *batch, *numbers, *((*TEXTS, "token_ms") if answers else ())]
 
 
 def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
@@ -128,6 +134,10 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values += [span.get("ms") for span in spans.values()]
     values.append(spans["vision"].get("original_ms"))
     values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
+    load = _mapping(row.get("machine_load"))
+    on_cpu = _mapping(row.get("environment")).get("device") == "cpu"
+    own = load.get("cpu_ms") if on_cpu and _size(row) == 1 else None
+    values += [own, *(load.get(name) for name in LOAD)]
     if answers:
         values += [row.get(name) or "" for name in TEXTS]
         values.append(_times(row.get("token_ms")))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.figures import metrics, stats
+from engine.figures import loads, metrics, stats
 from engine.figures.frame import measured
 from engine.figures.metrics import BY_NAME, PAIRED, Metric
 from engine.figures.stats import Interval
@@ -58,6 +58,8 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     both = paired(table, a, b, kind)
     if both.empty:
         return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
+    if kind.timed and (why := loads.no_verdict(table, a, b)):
+        return _unknown(kind, a, b, both, why)
     sequences = both["sequence"].tolist()
     groups = len(set(sequences))
     if groups < MIN_SEQUENCES:

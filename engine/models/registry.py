@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import importlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import device, memory, settings
+from engine import device, memory, prefixes, settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
 from engine.models import checkpoint, identity, need, quantization, shape, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
@@ -230,6 +231,27 @@ def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None =
     folder = folder or checkpoint.locate(item)
     sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
     return need.needed(item, folder, sizes, new_tokens)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes that models take together: all weights, and one run of the one that needs most; `free`
+    is what they may take, with the memory of models and prefixes that are loaded now."""
+
+    weights: int
+    run: int
+    free: int
+
+
+def room_together(items: Sequence[ModelEntry], new_tokens: int) -> Room:
+    """What these models need to be in memory at once, or ModelUnavailable."""
+    needs = [needed(item, new_tokens) for item in items]
+    held = sum(_residents.sizes().values()) + prefixes.store().bytes
+    return Room(
+        sum(one.weights for one in needs),
+        max(one.run for one in needs),
+        device.free_bytes() + held,
+    )
 
 
 def card(item: ModelEntry) -> ModelInfo:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from engine.figures import pairs, speedup, stats
+from engine.figures import loads, pairs, speedup, stats
 from engine.figures.metrics import BY_NAME
 from engine.figures.pairs import Comparison
 from engine.figures.speedup import Split
@@ -33,6 +33,8 @@ def comparing(found: Findings) -> Iterator[Block]:
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
     if told := devices.couple(found.table, a, b):
+        yield Text(told)
+    if told := loads.couple(found.table, a, b):
         yield Text(told)
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
     yield paired_table(a, b, some)

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.figures import agreement, lens, pairs, speedup, summary, throughput
+from engine.busy import busy
+from engine.figures import agreement, lens, loads, pairs, speedup, summary, throughput
 from engine.figures.agreement import AttributeScore, OverlapScore
 from engine.figures.frame import devices, frame, labels
 from engine.figures.lens import LensName
@@ -103,6 +104,10 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
         "counts": [asdict(count) for count in summary.counts(table)],
         "figures": [asdict(figure) for figure in summary.figures(table)],
         "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "machine_load": {
+            label: None if load is None else asdict(load) | {"busy": busy(load)}
+            for label, load in loads.by_label(table).items()
+        },
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -18,7 +18,7 @@ from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.base import Adapter
 from engine.types import ModelInfo, Prepared, Ran, Sample
-from engine.verify import checks, equality, keys, sight, stages, traces
+from engine.verify import checks, equality, keys, loaded, moments, observer, sight, stages, traces
 from engine.verify.verdict import Finding, Verdict, VerifyRequest
 from engine.verify.ways import Answer, Subject, rounding
 
@@ -29,6 +29,7 @@ EQUAL = {  # check -> the ways that must be equal to plain
     "equal_prefix": ("reused",),
 }
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
+TIMINGS = ("clock", "accounted", "stage3")
 
 
 class Watcher(Protocol):
@@ -81,7 +82,7 @@ class _Model:
 
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
-        self.pairs: list[tuple[float, float]] = []
+        self.pairs = observer.Pairs()
         self.backend: Ran = "eager"
 
     def verdicts(self) -> Iterator[Verdict]:
@@ -90,8 +91,8 @@ class _Model:
             other = samples[(index + 1) % len(samples)]
             yield from self._sample(sample, other)
             self.watcher.give_way()
-        if self.pairs:
-            found = stages.observer(self.pairs)
+        if self.pairs.ms:
+            found = loaded.settled([_observed(self.pairs)])
             yield Verdict("observer", self.adapter.info.name, "", found)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
@@ -121,6 +122,10 @@ class _Model:
         return Verdict("answer", self.adapter.info.name, sample.id, finding)
 
 
+def _observed(found: observer.Pairs) -> loaded.Try:
+    return loaded.Try(observer.observer(found.ms, found.net_ms), found.load)
+
+
 class _Examination:
     """One model and one sample, from the first answer to the last look."""
 
@@ -130,7 +135,7 @@ class _Examination:
         self.now = ""
         self.before: traces.State
         self.rounding = 0.0
-        self.pairs: list[tuple[float, float]] = []
+        self.pairs = observer.Pairs()
         self._doing("loading and preprocessing the sample")
         cancelled = model.watcher.cancelled
         self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
@@ -153,21 +158,17 @@ class _Examination:
             reused = check == "equal_prefix"
             yield check, checks.prefix(found, answers["reused"]) if reused else found
         yield "equal_sampled", self._sampled()
-        late = [fault for answer in answers.values() for fault in stages.token_times(answer)]
         yield "greedy", checks.greedy(answers.values())
         yield "counted", checks.counted(answers.values(), self.adapter.text)
         yield "encoded_once", checks.encoded_once(answers, shown)
-        rounds = self._rounds()
-        yield "clock", stages.clock(rounds, late)
-        yield "accounted", stages.accounted(rounds)
-        yield "stage3", stages.stage3(rounds)
+        yield from self._timings(answers)
         self._doing("changing what cache keys depend on")
         yield "keys", checks.keys(list(keys.changes(subject, self.folder)))
         self._doing("changing a byte of the cache")
         yield "damage", checks.damage(keys.damage(subject), plain)
         yield "sight", self._sight()
         self._doing("timing generate() with and without the probe")
-        self.pairs = stages.pairs(subject, PAIRS, PAIRS_S)
+        self.pairs = self._pairs()
         yield "left_as_found", self._left_as_found(plain)
 
     def _doing(self, what: str) -> None:
@@ -213,6 +214,38 @@ class _Examination:
             return found
         sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
         return replace(found, outcome="unresolved", sentence=sentence)
+
+    def _timings(self, answers: Mapping[str, Answer]) -> Iterator[tuple[str, Finding]]:
+        """The checks of repeated runs; on a busy machine those that fail are looked at again."""
+        tries: dict[str, list[loaded.Try]] = {check: [] for check in TIMINGS}
+        while any(map(loaded.again, tries.values())):
+            late, rounds = self._late(answers), self._rounds()
+            load = stages.load_of(rounds)
+            looks = (stages.clock(rounds, late), stages.accounted(rounds), stages.stage3(rounds))
+            for check, found in zip(TIMINGS, looks, strict=True):
+                if loaded.again(tries[check]):
+                    tries[check].append(loaded.Try(found, load))
+        for check, some in tries.items():
+            yield check, loaded.settled(some)
+
+    def _late(self, answers: Mapping[str, Answer]) -> list[moments.Fault]:
+        """Faults of token times; a way whose fault may be a pause answers once more."""
+        faults: list[moments.Fault] = []
+        for way, answer in answers.items():
+            found = list(moments.token_faults(answer))
+            if any(not fault.sure for fault in found):
+                again: Answer = getattr(self.subject, way)(self.subject.greedy)
+                found = list(moments.token_faults(again))
+            faults += found
+        return faults
+
+    def _pairs(self) -> observer.Pairs:
+        """Timed again while they say that the probe is slow and the machine is busy; the pairs of
+        the quietest time."""
+        found: list[observer.Pairs] = []
+        while loaded.again([_observed(one) for one in found]):
+            found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
+        return min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
 
     def _rounds(self) -> list[list[stages.Timed]]:
         rounds: list[list[stages.Timed]] = []

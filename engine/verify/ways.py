@@ -8,7 +8,6 @@ the vision modules, the same ones for every way.
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
-from engine import media, pipeline
+from engine import clocks, media, pipeline
 from engine.cache import FeatureCache
 from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
@@ -77,7 +76,7 @@ class Answer:
     embeds: torch.Tensor
     seen: tuple[Seen, ...]
     result: RunResult | None = None
-    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
+    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the run's start
     scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
 
     @property
@@ -99,8 +98,7 @@ class Watch:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._rows: list[torch.Tensor] = []
-        self._times: list[float] = []
-        self._start = time.perf_counter()
+        self._times: list[float] = []  # seconds of the second clock
         self._embeds: torch.Tensor | None = None
         self._calls: dict[int, int] = {}
         self._pictures: dict[int, int] = {}
@@ -124,8 +122,8 @@ class Watch:
         self._hooks.callback(handle.remove)
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
-        self._times.append((time.perf_counter() - self._start) * 1000)
         self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+        self._times.append(clocks.second_s())  # after the copy, which waits for the device
 
     def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
         self._scores(module, arguments, out[0])
@@ -157,8 +155,15 @@ class Watch:
             empty if self._embeds is None else self._embeds,
             seen,
             result,
-            tuple(self._times),
+            self._since_start(result),
         )
+
+    def _since_start(self, result: RunResult | None) -> tuple[float, ...]:
+        """When the head had computed each token, in ms from the run's zero point."""
+        if result is None or result.clocks is None:
+            return ()
+        zero = result.clocks[0].second_s
+        return tuple((moment - zero) * 1000 for moment in self._times)
 
     @property
     def steps(self) -> int:
@@ -296,7 +301,7 @@ class Subject:
         return self.prepared.context_tokens + config.max_new_tokens
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
-        pipeline.prepare(self.cache)  # the watch and the run's clock then start together
+        pipeline.prepare(self.cache)
         self.adapter.compile_ahead(request)
         with Watch(self.adapter) as watch:
             result = self.run(request)

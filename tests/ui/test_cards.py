@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine import certificates
+from engine.busy import MachineLoad
 from engine.run_job import RunView
 from tests.ui.answers import CACHED, result
 from tests.ui.verify.made import PLACE, certificate
@@ -80,6 +81,16 @@ def _no_certificates(cache_dir: Path) -> None:
 def test_badges_name_both_times_of_a_cached_stage() -> None:
     _, (words, _, _) = cards.badges(result(vision=CACHED))
     assert words == "vision from cache: 2.00 ms, took 40.0 ms"
+
+
+@pytest.mark.usefixtures("_no_certificates")
+def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
+    quiet = MachineLoad(0.0, 1000.0, 990.0, 2, 1, waited_ms=1.0, others=0.1)
+    loaded = dataclasses.replace(quiet, waited_ms=600.0, others=1.5)
+    for load, marks in ((None, []), (quiet, []), (loaded, ["busy machine"])):
+        found = cards.badges(dataclasses.replace(result(), machine_load=load))
+        assert [badge[0] for badge in found] == ["unverified", *marks]
+    assert "others used 1.5 of 2 cores" in found[1][2] and "60% of its time" in found[1][2]
 
 
 @pytest.mark.usefixtures("_no_certificates")

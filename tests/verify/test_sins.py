@@ -25,7 +25,7 @@ from engine.models.pixels import Plain
 from engine.prefixes import Prefix, Prefixes
 from engine.timing import VisionProbe
 from engine.types import Generation
-from engine.verify import run, stages
+from engine.verify import observer, run, stages
 from engine.verify.verdict import CHECKS
 from tests.verify.conftest import FAMILIES, Verify
 
@@ -100,7 +100,7 @@ def probe_changes_what_it_sees(patch: Patch) -> None:
 
 
 def probe_is_slow(patch: Patch) -> None:
-    patch.setattr(run, "PAIRS", stages.MANY)
+    patch.setattr(run, "PAIRS", observer.MANY)
     patch.setattr(run, "PAIRS_S", 60.0)
     enter = VisionProbe.__enter__
 

@@ -9,7 +9,8 @@ from typing import cast
 
 import streamlit as st
 
-from engine.figures import throughput
+from engine.busy import busy
+from engine.figures import loads, throughput
 from engine.figures.lens import LENSES, LensName
 from engine.figures.metrics import BY_NAME, METRICS
 from engine.figures.summary import Figure
@@ -105,12 +106,15 @@ def _measured(whole: Findings) -> list[Figure]:
 
 
 def _badges(whole: Findings) -> None:
-    """Which answers a certificate covers."""
+    """Which answers a certificate covers, and whose times are of a busy machine."""
     with st.container(horizontal=True, gap="small", key="results_standing"):
         for label, kinds in whole.verified.items():
             for kind in kinds:
-                words, colour, help_text = cards.standing(None if kind == UNVERIFIED else kind)
-                st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
+                told, colour, help_text = cards.standing(None if kind == UNVERIFIED else kind)
+                st.badge(f"{escape(label)}: {told}", color=colour, help=help_text)
+        for label, load in loads.by_label(whole.table).items():
+            if load is not None and busy(load):
+                st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
 
 
 def medians(figures: tuple[Figure, ...], labels: list[str]) -> bars.Medians:
