@@ -70,6 +70,8 @@ def here(environment: Mapping[str, str]) -> bool:
 
 def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
     """One sentence why a certificate no longer says anything about what runs now, or ""."""
+    if certificate["format"] == certificates.WITHOUT_COVERAGE:
+        return "An earlier version made it, which did not record what a certificate covers."
     if certificates.stale(certificate):
         return _other_code(certificate)
     by_name = {entry.name: entry for entry in entries}

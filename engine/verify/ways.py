@@ -27,6 +27,7 @@ from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResu
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+BRIEF = 48  # tokens
 PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
@@ -100,7 +101,8 @@ class Watch:
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         self._times.append((time.perf_counter() - self._start) * 1000)
-        self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+        row = out.detach().reshape(-1, out.shape[-1])[-1]
+        self._rows.append(row.to("cpu", torch.float32, copy=True))  # tokens are ruled out in place
 
     def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
         self._scores(module, arguments, out[0])
@@ -173,15 +175,21 @@ class Subject:
         return "compiled" if step is not None and not step.failure else "eager"
 
     @property
+    def brief(self) -> DecodeConfig:
+        """Greedy and short, for what is repeated and is compared at full length elsewhere."""
+        config = self.greedy
+        return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
+
+    @property
     def sampled(self) -> DecodeConfig:
-        return replace(self.greedy, temperature=0.8, top_p=0.95, seed=1)
+        return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
 
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> Answer:
         """The model's own generate() on pixels, and nothing else."""
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate(self.prepared, **self.options(config))
-        return watch.answer("plain", self._new(out, watch.steps))
+        return watch.answer("plain", self.new_ids(out, watch.steps))
 
     @torch.inference_mode()
     def features(self, config: DecodeConfig) -> Answer:
@@ -189,7 +197,7 @@ class Subject:
         rows = self.adapter.encode(self.prepared)
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
-        return watch.answer("features", self._new(out, watch.steps))
+        return watch.answer("features", self.new_ids(out, watch.steps))
 
     def hooked(self, config: DecodeConfig) -> Answer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
@@ -244,7 +252,7 @@ class Subject:
             raise Cancelled("The verification was cancelled.")
         return watch.answer(way, result.generation.token_ids, result)
 
-    def _new(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
+    def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids of what generate() returned: as many as the head computed."""
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
