@@ -45,7 +45,7 @@ def long(plain: Answer, others: Sequence[Answer], rounding: float, pieces: Piece
 
 def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
     """Every way ends where plain does, with one end token; open where plain reaches its limit."""
-    faults = [fault for answer in answers.values() for fault in _ends_wrong(answer, eos_ids)]
+    faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
     plain = answers["plain"]
     natural = bool(plain.ids) and plain.ids[-1] in eos_ids
     for way, answer in answers.items():
@@ -65,7 +65,8 @@ def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
     return replace(found, outcome="unresolved", sentence=sentence)
 
 
-def _ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
+def ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
+    """An end token before the last one, or a reason for the stop that the ids contradict."""
     if any(one in eos_ids for one in answer.ids[:-1]):
         yield f"{answer.way}: an end token stands before the last token."
     if answer.result is None or not answer.ids:

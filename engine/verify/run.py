@@ -219,7 +219,7 @@ class _Examination:
         for one in sampling.tried(self.subject, plain):
             self._doing(f"sampling on flattened logits: {one.name}")
             tried.append(one)
-        return sampling.settings(tried, self.rounding)
+        return sampling.settings(tried, self.rounding, self.adapter.eos_ids, self._text)
 
     def _batch(self, plain: Answer) -> Finding:
         """This sample, and another question about another one, in turn."""
@@ -268,9 +268,11 @@ class _Examination:
 
     def _text(self, ids: Sequence[int]) -> str:
         """Ids as text: special tokens are left out first, then the tokenizer decodes the rest."""
-        special = set(self.adapter.tokenizer.all_special_ids)
+        tokenizer = self.adapter.tokenizer
+        added = tokenizer.added_tokens_decoder.items()
+        special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
         kept = [one for one in ids if one not in special]
-        return str(self.adapter.tokenizer.decode(kept, skip_special_tokens=False)).strip()
+        return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
     def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
         return equality.finding(plain, others, self.rounding, self._pieces)[0]

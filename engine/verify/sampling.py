@@ -10,7 +10,7 @@ request alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +20,7 @@ from transformers import GenerationConfig
 
 from engine.models.base import Adapter
 from engine.types import DecodeConfig
-from engine.verify import equality
+from engine.verify import checks, equality, extents
 from engine.verify.verdict import Finding, Outcome
 from engine.verify.ways import Answer, Subject, Watch
 
@@ -128,8 +128,15 @@ def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConf
     return GenerationConfig(**values)
 
 
-def settings(found: list[Tried], rounding: float) -> Finding:
+def settings(
+    found: Sequence[Tried],
+    rounding: float,
+    eos_ids: tuple[int, ...],
+    text: Callable[[Sequence[int]], str],
+) -> Finding:
     """Equal tokens under every setting, and settings that do change the tokens.
+
+    Results must also say why they stopped, and give the text that `text` makes of their ids.
 
     Where logits differ by rounding, one random number may draw two tokens: left open.
     """
@@ -143,6 +150,12 @@ def settings(found: list[Tried], rounding: float) -> Finding:
             close = 0 < compared.logit_difference <= rounding and one.name in SETTINGS
             kept = open_ if close else faults
             kept.append(f"With another {one.name}, {other.way}: {compared.sentence}")
+    faults += [
+        f"With another {one.name}: {fault}"
+        for one in found
+        for other in one.others
+        for fault in (*checks.misreported(other, text), *extents.ends_wrong(other, eos_ids))
+    ]
     answers = {one.name: one.plain.ids for one in found}
     idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
     open_ += [
