@@ -15,7 +15,7 @@ from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Span
 
 # Null in the row of a sample that was answered in a batch.
 NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
-              "uncached_total_ms", "unaccounted_ms", "token_ms", "verified")  # fmt: skip
+              "uncached_total_ms", "unaccounted_ms", "token_ms")  # fmt: skip
 
 
 def row(result: RunResult) -> dict[str, Any]:
@@ -30,6 +30,7 @@ def row(result: RunResult) -> dict[str, Any]:
 
 def _alone(result: RunResult) -> dict[str, Any]:
     request, model, answer = result.request, result.model, result.generation
+    standing = certificates.standing_of(result)
     return {
         "model": model.name,
         "family": model.family,
@@ -68,17 +69,18 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
         "notes": list(result.notes),
         "environment": dict(result.environment),
-        "verified": certificates.of(result),
+        "verified": standing.certificate if standing.state == "verified" else None,
         "batch": 1,
         "error": None,
         "extent": {"asked": request.extent, "ran": result.extent},
         "off_script": result.off_script,
         "machine_load": machine_load(result.machine_load),
+        "standing": standing.row(),
     }
 
 
 def _batched(batch: Batch) -> dict[str, Any]:
-    """The batch's figures; no certificate speaks of batches."""
+    """The batch's figures."""
     return dict.fromkeys(NOT_OF_ONE) | {
         "stages": dict.fromkeys(STAGES),
         "batch": batch.size,

@@ -196,6 +196,8 @@ class VerifiedModel(Struct):
     environment: Texts
     backend: str
     verified: bool
+    coverage: dict[str, Any] = {}
+    unproved: list[str] = []
 
 
 class VerifiedRequest(Struct):
@@ -208,6 +210,8 @@ class VerifiedRequest(Struct):
     runs: Count
     backend: str
     pixels: str
+    extent: str | None = None
+    batch: Count | None = None
 
 
 class Certificate(Struct):

@@ -6,6 +6,7 @@ They go through the same registry, loaders and adapters as every other model.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
@@ -135,7 +136,7 @@ def _square() -> dict[str, object]:
     return {"do_center_crop": False, "size": side, "crop_size": side}
 
 
-def _save(folder: Path, model: torch.nn.Module, words: object, processor: object) -> Path:
+def _save(folder: Path, model: torch.nn.Module, words: Any, processor: Any) -> Path:
     for part in (model.half(), words, processor):
         part.save_pretrained(folder)
     return folder

@@ -16,6 +16,7 @@ from engine import certificates
 from engine.busy import MachineLoad
 from engine.busy import busy as is_busy
 from engine.busy import words as load_words
+from engine.coverage import Standing
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunView
@@ -39,6 +40,10 @@ PREFIX_HELP = (
 VERIFIED_HELP = (
     "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
     "decoupled inference is the model's own. The Verify page shows what was and was not proved."
+)
+NOT_COVERED_HELP = (
+    "The model is verified, but this result goes beyond what its certificate covers: what is "
+    "missing was not compared with the model's own generate()."
 )
 UNVERIFIED_HELP = (
     "No certificate covers this checkpoint, code, device, dtype, backend and pixels: nobody has "
@@ -249,13 +254,17 @@ def _badges(result: RunResult) -> None:
             st.badge(words, color=colour, help=help_text)
 
 
-def standing(name: str | None, command: str = "") -> tuple[str, Colour, str]:
-    """The badge of a model as it ran: its certificate by the hash, or that there is none, and the
-    command that would verify it as it ran."""
-    if name is None:
-        how = f" As this ran, in a terminal: `{command}`" if command else ""
-        return "unverified", "gray", UNVERIFIED_HELP + how
-    return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
+def standing(found: Standing, command: str = "") -> tuple[str, Colour, str]:
+    """The badge of a result as it ran: its certificate by the hash, what no certificate covers, or
+    that there is none, and the command that would verify it as it ran."""
+    if found.state == "verified":
+        return found.words, "green", VERIFIED_HELP
+    if found.state == "not covered":
+        name = found.certificate[: certificates.SHOWN]
+        closest = f" The closest certificate is {name}." if name else ""
+        return found.words, "orange", NOT_COVERED_HELP + closest
+    how = f" As this ran, in a terminal: `{command}`" if command else ""
+    return found.words, "gray", UNVERIFIED_HELP + how
 
 
 def busy(load: MachineLoad) -> str:
@@ -275,7 +284,7 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
-    found = [standing(certificates.of(result), command)]
+    found = [standing(certificates.standing_of(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine import certificates, dataset, rows
+from engine import certificates, coverage, dataset, rows
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -132,11 +132,14 @@ def _compiled(row: dict[str, Any]) -> str:
 
 
 def _verified(row: dict[str, Any]) -> str:
-    certificate: str | None = row["verified"]
-    if certificate is None:
-        command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
-        return f"unverified: run `{command}` to prove the stages are the model's own"
-    return f"verified: certificate {certificate[: certificates.SHOWN]}"
+    """Verified, not covered (with what is missing) or unverified, and the command that helps."""
+    standing = coverage.of_row(row)
+    if standing.state == "verified":
+        return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
+    if standing.state == "not covered":
+        return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
+    command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
+    return f"unverified: run `{command}` to prove the stages are the model's own"
 
 
 def _prefix(use: dict[str, Any] | None) -> str:

@@ -19,7 +19,7 @@ Boundary: ids and times in, figures out; numpy alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -136,7 +136,7 @@ def analyse(
     )
 
 
-def position_rate(matched: Array, compared: Array, clips: Sequence[str]) -> Range | None:
+def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) -> Range | None:
     """Sum of matches / sum compared; the interval on the scale of log odds, half an id added to
     both sides so that it exists for 0 and 1."""
     if not compared.sum():

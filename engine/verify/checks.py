@@ -55,7 +55,7 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
         for way, c in counts.items()
         if c["computed"] != c["returned"]
     ]
-    faults += [fault for answer in found for fault in _misreported(answer, text)]
+    faults += [fault for answer in found for fault in misreported(answer, text)]
     good = (
         "Every way returns exactly the tokens that the language model's head computed; text and "
         "context are theirs."
@@ -63,7 +63,7 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
     return judged(faults, good, "ways", {"counts": counts})
 
 
-def _misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
+def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
     """What a result says beside its ids."""
     if answer.result is None:
         return

@@ -41,7 +41,7 @@ class Timed:
 
 def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
     """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
-    config = subject.greedy
+    config = subject.brief
     requests = {
         "computed": subject.run_request(config, "refresh"),
         "cached": subject.run_request(config, "use"),

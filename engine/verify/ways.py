@@ -50,6 +50,7 @@ _DRAWN = (
     "epsilon_cutoff",
     "eta_cutoff",
 )
+BRIEF = 48  # tokens
 PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
@@ -122,7 +123,8 @@ class Watch:
         self._hooks.callback(handle.remove)
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
-        self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+        row = out.detach().reshape(-1, out.shape[-1])[-1]
+        self._rows.append(row.to("cpu", torch.float32, copy=True))  # tokens are ruled out in place
         self._times.append(clocks.second_s())  # after the copy, which waits for the device
 
     def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
@@ -204,8 +206,14 @@ class Subject:
         return "compiled" if step is not None and not step.failure else "eager"
 
     @property
+    def brief(self) -> DecodeConfig:
+        """Greedy and short, for what is repeated and is compared at full length elsewhere."""
+        config = self.greedy
+        return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
+
+    @property
     def sampled(self) -> DecodeConfig:
-        return replace(self.greedy, temperature=0.8, top_p=0.95, seed=1)
+        return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
 
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> Answer:
@@ -214,7 +222,7 @@ class Subject:
         options = self.options(config) | {"logits_processor": [seen]}
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate(self.prepared, **options)
-        answer = watch.answer("plain", self._new(out, watch.steps))
+        answer = watch.answer("plain", self.new_ids(out, watch.steps))
         if self.adapter.rules.values and config.greedy:
             self.judged = replace(answer, scores=torch.stack(seen.rows))
             return self.judged
@@ -226,7 +234,7 @@ class Subject:
         rows = self.adapter.encode(self.prepared)
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
-        return self._scored(watch.answer("features", self._new(out, watch.steps)))
+        return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
 
     def hooked(self, config: DecodeConfig) -> Answer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
@@ -314,7 +322,7 @@ class Subject:
         same = self.judged is not None and answer.ids == self.judged.ids
         return replace(answer, scores=self.judged.scores) if same and self.judged else answer
 
-    def _new(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
+    def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids of what generate() returned: as many as the head computed."""
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")

@@ -114,4 +114,6 @@ def test_a_result_says_which_certificate_covers_it() -> None:
     certificates.keep(kept)
     assert cards.badges(run)[0][:2] == (f"verified {kept['hash'][:12]}", "green")
     other = dataclasses.replace(run, environment=PLACE | {"device": "cuda:0"})
-    assert cards.badges(other)[0][0] == "unverified"
+    words, colour, why = cards.badges(other)[0]
+    assert (words, colour) == ("not covered: device cuda:0 (cpu verified)", "orange")
+    assert kept["hash"][:12] in why

@@ -30,7 +30,15 @@ MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
     **dict.fromkeys(
-        ("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix", "equal_sampled"),
+        (
+            "equal_hooked",
+            "equal_decoupled",
+            "equal_features",
+            "equal_prefix",
+            "equal_sampled",
+            "equal_batch",
+            "long",
+        ),
         "must be all",
     ),
 }
