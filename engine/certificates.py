@@ -252,7 +252,7 @@ def standing_of(result: RunResult) -> Standing:
     """Whether a certificate covers a result as it ran, and what it lacks otherwise.
 
     Certificates of other code say nothing.  The newest one of the same dtype, device, backend and
-    pixels decides: if a check of it failed, earlier ones count no more.  Among those that verified the
+    pixels decides: if a check of it failed, earlier ones count no more.  Of those that verified the
     checkpoint the closest one is named.
     """
     closest = UNVERIFIED

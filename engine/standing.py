@@ -32,9 +32,10 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
             continue
         for model in certificate["models"]:
             same = model["digest"] == digest and model["dtype"] == entry.precision
-            if same and _usual(model) and here(model["environment"]):
-                if model["verified"] or certificates.failed(certificate, model):
-                    return certificate if model["verified"] else None
+            if not same or not _usual(model) or not here(model["environment"]):
+                continue
+            if model["verified"] or certificates.failed(certificate, model):
+                return certificate if model["verified"] else None
     return None
 
 

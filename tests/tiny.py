@@ -136,7 +136,7 @@ def _square() -> dict[str, object]:
     return {"do_center_crop": False, "size": side, "crop_size": side}
 
 
-def _save(folder: Path, model: torch.nn.Module, words: Any, processor: Any) -> Path:
+def _save(folder: Path, model: Any, words: Any, processor: Any) -> Path:
     for part in (model.half(), words, processor):
         part.save_pretrained(folder)
     return folder
