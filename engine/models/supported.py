@@ -22,6 +22,7 @@ USE = {
     "eventgpt": "the EventGPT-7b folder of its authors",
 }
 _ORIGINAL = ("LlavaLlamaForCausalLM", "LlavaLlama", "VideoLlavaLlamaForCausalLM")
+_PICTURE_IDS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
 _BOS, _EOS = "<s>", "</s>"  # of the tokenizer that the built-in prompts were published with
 
 
@@ -32,7 +33,8 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
     """
     path = folder / "config.json"
     config = files.read_record(path, schema.Config, name)
-    model_type = files.read_json(path, name).get("model_type")
+    stated = files.read_json(path, name)
+    model_type = stated.get("model_type")
     if family != "eventgpt":
         _refuse_original(name, path, config)
     if model_type != model_types[family]:
@@ -51,6 +53,8 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
                 f"{name}: the {what} in {path} is {schema.shorten(repr(found))}, and only "
                 f"{wanted!r} is supported: use {USE[family]} instead."
             )
+    if family != "eventgpt":
+        _refuse_odd_values(name, path, stated)
     refuse_generation(name, files.read_if_there(folder / "generation_config.json", name))
     if family != "eventgpt":
         _refuse_unknown_prompt(name, family, folder)
@@ -67,6 +71,20 @@ def _refuse_original(name: str, path: Path, config: schema.Config) -> None:
         f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
         f"does not read: use {USE['video_llava' if video else 'llava']} instead."
     )
+
+
+def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
+    """Values of the right type that transformers fails on: layer 0, and no id for a picture."""
+    layers = stated.get("vision_feature_layer")
+    odd = (
+        ["vision_feature_layer"] if 0 in (layers if isinstance(layers, list) else [layers]) else []
+    )
+    odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
+    if odd:
+        raise ModelUnavailable(
+            f"{name}: {path}: {odd[0]} is {schema.shorten(repr(stated[odd[0]]))}, which no model "
+            "can use: correct it, or copy the file again."
+        )
 
 
 def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:

@@ -195,6 +195,9 @@ UNSUPPORTED: dict[str, tuple[str, dict[str, Any], str]] = {
         },
         "authors' own format.*use LanguageBind/Video-LLaVA-7B-hf",
     ),
+    "layer 0": ("llava", {"vision_feature_layer": 0}, "vision_feature_layer is 0"),
+    "layer 0 of several": ("llava", {"vision_feature_layer": [-2, 0]}, "vision_feature_layer is"),
+    "no id": ("llava", {"image_token_id": None}, "image_token_id is None"),
     "a number": ("llava", {"model_type": 5}, "model_type is 5"),
 }
 
