@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import MediaError
+from engine.plain_files import open_regular
 from engine.quoting import cut, shown
 
 MAX_BYTES = 1 << 30
@@ -88,7 +89,7 @@ def opened(data: Data) -> Iterator[BinaryIO]:
     name = label(data.path)
     with ExitStack() as stack:
         with _readable(name):
-            file = stack.enter_context(open(data.path, "rb", opener=unblocked))
+            file = stack.enter_context(open_regular(data.path))
             _check_unchanged(file, data, name)
         yield file
         _check_unchanged(file, data, name)
@@ -110,11 +111,6 @@ def _readable(name: str) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         raise MediaError(f"{name} could not be read ({reason(error)}): check the file.") from error
-
-
-def unblocked(path: str, flags: int) -> int:
-    """Without waiting for whoever writes a pipe that has taken the file's place."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_unchanged(file: BinaryIO, data: Large, name: str) -> None:

@@ -7,12 +7,10 @@ Boundary: first bytes and names in, a Kind out; decodes nothing.
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.media.files import unblocked
+from engine.plain_files import open_regular
 
 HEAD = 1024  # bytes of a file that decide its kind
 TS_PACKET = 188  # bytes of a transport stream's packet, which begins with "G": ISO/IEC 13818-1
@@ -133,10 +131,10 @@ def of_file(path: Path, name: str) -> Kind | None:
     By its name alone where the file cannot be read: who loads it says why.
     """
     try:
-        with open(path, "rb", opener=unblocked) as file:
-            head = file.read(HEAD) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
+        with open_regular(path) as file:
+            head = file.read(HEAD)
             kind = of(head, name)
-            still = kind is GIF and head and not moves(head + file.read(_MAX_GIF))
+            still = kind is GIF and not moves(head + file.read(_MAX_GIF))
             return STILL_GIF if still else kind
     except (OSError, ValueError):
         return of(b"", name)

@@ -72,7 +72,7 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
     found = files.large(path)
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(MediaError, match="a changed while it was read"), files.opened(found):
+    with pytest.raises(MediaError, match=r"a could not be read .*named pipe"), files.opened(found):
         pass
     with pytest.raises(MediaError, match="not a file"):
         files.content(path)
