@@ -80,14 +80,13 @@ def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
 
     folders = [str(p) for p in Path(tempfile.gettempdir()).glob("stagescope-visit-*/*/your-files")]
     assert folders
-    values = [*known, NAME, *folders[:1], f"{folders[0]}/1.png"]
     tries = [page.url]
     for name in PAGES:
         path = "" if name == "compare" else name
-        for value in values:
-            tries.append(reachable + path + query([(one, value) for one in parameters(name)]))
-        ids_only = [(f"{name}_job", known[1]), ("compare_jobs", known[0])]
-        tries.append(reachable + path + query([*ids_only, ("compare_draft_job", known[1])]))
+        odd = [known[0], known[1], f"{folders[0]}/1.png"]
+        some = [(one, value) for one in parameters(name) for value in odd]
+        jobs_ = [("compare_jobs", known[0]), ("compare_draft_job", known[1])]
+        tries += [reachable + path + query(some), reachable + path + query(jobs_)]
     for address in tries:
         content = settled(other, address)
         assert sheet not in content and f"own files · {NAME}" not in content, address
