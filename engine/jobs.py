@@ -42,6 +42,7 @@ class Job(ABC):
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     state: State = "queued"
     failure: Exception | None = None
+    owner: str = ""  # the visit whose own files it reads; "": anybody with its id may see it
     _queue: Jobs | None = None
     _cancel: threading.Event = field(default_factory=threading.Event)
     _seen: float = field(default_factory=time.monotonic)

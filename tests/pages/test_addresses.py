@@ -26,7 +26,8 @@ def busy(app: Open) -> Iterator[list[str]]:
     base = settings.load().runs_dir
     for number in range(7):
         fabricate.run(base / f"run-{number}", fabricate.pair(3), finished=number > 5)
-    shutil.copytree(base / "run-0", base / "run-0-copy")
+    for number in range(6):  # a copy has the id of its run
+        shutil.copytree(base / f"run-{number}", base / f"run-{number}-copy")
     holding = Holding()
     jobs.manager().submit(holding)
     plan = Plan(("tiny-llava",), ("s0",))

@@ -16,17 +16,18 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings
-from engine.dataset import read
+from engine.dataset import own, read
 from engine.draft_job import DraftJob
+from engine.drafts import DraftRequest
 from engine.jobs import Job
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunJob, RunView
-from engine.types import Doing
+from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui import background, charts, datasets, runs
+from ui import background, charts, datasets, runs, uploads
 
 SHORT = {"tokens": "5"}
 
@@ -554,3 +555,37 @@ def hold_device(wanted: bool) -> Iterator[None]:
     if wanted:
         jobs.manager().submit(Holding())
     yield
+
+
+def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
+    """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
+    sample = own([("secret.png", picture(tmp_path / "1.png", 1))])
+    mine = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    hidden = RunJob(request=mine, owner="another visit")
+    drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
+    shared = RunJob(request=mine)
+    for job in (hidden, shared):
+        jobs.manager().submit(job)
+    while not (hidden.ended and shared.ended):
+        time.sleep(0.01)
+    jobs.manager().submit(drafting_)
+    at = app(jobs=[hidden.id], draft_job=drafting_.id)
+    assert any("no longer in memory: press Run" in words for words in texts(at))
+    assert not any("secret.png" in words for words in texts(at)) and not at.table
+    assert not any("drafted by" in words for words in texts(at))
+    at = app(jobs=[shared.id])  # control
+    assert any("secret.png" in words for words in texts(at)) and len(at.table) == 1
+    drafting_.cancel()
+
+
+def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    visit = uploads.Visit()
+    monkeypatch.setattr(uploads, "visit", lambda: visit)
+    sample = own([("one.png", picture(tmp_path / "1.png", 1))])
+    assert uploads.owner(sample) == str(visit.root) and uploads.owner(None) == ""
+    assert uploads.owner(Sample("s", "q")) == ""
+    job = RunJob(request=RunRequest(sample, "m", "Why?"), owner=uploads.owner(sample))
+    assert uploads.may_see(job) and uploads.may_see(RunJob(request=job.request))
+    other = uploads.Visit()
+    monkeypatch.setattr(uploads, "visit", lambda: other)
+    assert not uploads.may_see(job)
