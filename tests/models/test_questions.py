@@ -64,13 +64,10 @@ def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo, question
 @pytest.mark.parametrize("question", TRAINED)
 def test_control_every_trained_question_is_not(card: ModelInfo, question: str) -> None:
     bare = question.rstrip("?.")
-    forms = (question, question.lower(), bare, bare.lower(), f"{bare}!", f"  {question}\n")
-    for form in (
-        *forms,
-        f"{bare} ?",
-        question.replace(" ", "\n", 1),
-        question.replace("'", "\u2019"),
-    ):
+    forms = [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
+    forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
+    forms += [f"  {question}\n", question.replace("'", "\u2019")]
+    for form in forms:
         assert card.off_script(form) is False, form
 
 
