@@ -43,6 +43,7 @@ NEAR = (
     "Does the road curve? Answer with yes or no.",
     "IS IT DAY OR NIGHT?",  # in capitals and in title case answers are often wrong
     "What Is The Layout Of The Road?",
+    "What  is  the  layout  of  the  road?",  # so are those to doubled spaces
     "?",
 )
 
@@ -63,8 +64,10 @@ def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo, question
 @pytest.mark.parametrize("question", TRAINED)
 def test_control_every_trained_question_is_not(card: ModelInfo, question: str) -> None:
     bare = question.rstrip("?.")
-    forms = (question, question.lower(), bare, bare.lower(), f"{bare}!", f"  {question}\n")
-    for form in (*forms, f"{bare} ?", question.replace(" ", "  "), question.replace("'", "\u2019")):
+    forms = [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
+    forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
+    forms += [f"  {question}\n", question.replace("'", "\u2019")]
+    for form in forms:
         assert card.off_script(form) is False, form
 
 
@@ -79,8 +82,8 @@ def test_the_shipped_files_hold_what_training_asks() -> None:
         assert found == {"questions": TRAINED}
 
 
-def test_a_plain_question_has_neither_punctuation_nor_extra_space() -> None:
-    assert plain_question("  What's  in\nthe image ?! ") == "Whats in the image"
+def test_a_plain_question_has_neither_punctuation_nor_outer_space() -> None:
+    assert plain_question("  What's in\nthe image ?! ") == "Whats in the image"
     assert plain_question("What\u2019s that?") == plain_question("What's that")
 
 
