@@ -110,6 +110,7 @@ def identity(model: ModelInfo) -> dict[str, Any]:
         "context_limit": model.context_limit,
         "missing": None if model.missing is None else list(model.missing),
         "extra": None if model.extra is None else list(model.extra),
+        "generation": list(model.generation),
     }
 
 

@@ -121,4 +121,5 @@ def _said(card: ModelInfo) -> list[tuple[str, str]]:
         ("vision tower", seen),
         ("visual tokens", f"{card.visual_tokens:,} (of pictures: {card.images})"),
         ("context", f"{card.context_limit:,} tokens"),
+        *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]

@@ -7,6 +7,7 @@ the network, nothing read can run code, and no weight is ever left at a random v
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -56,24 +57,31 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
     """
     torch.set_num_threads(settings.load().threads)
     try:
-        _refuse_code(info, folder)
-        _refuse_larger_than_its_weights(model_class, info, folder)
-        with _followed():
-            model, report = model_class.from_pretrained(
-                folder,
-                dtype=getattr(torch, info.dtype),
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # so that the report names them; refused below
-                weights_only=True,
-                **quantization.options(info),
-            )
-        refuse_incomplete(info.name, folder, report)
-        model = model if info.quantization else model.to(info.device)
+        with warnings.catch_warnings():
+            # of keys that transformers reads today and will not read one day
+            warnings.simplefilter("ignore", FutureWarning)
+            return _load_weights(model_class, info, folder)
     except (ModelUnavailable, Cancelled):
         raise
     except CANNOT_LOAD as error:
         raise _cannot_load(info, folder, error) from error
+
+
+def _load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
+    _refuse_code(info, folder)
+    _refuse_larger_than_its_weights(model_class, info, folder)
+    with _followed():
+        model, report = model_class.from_pretrained(
+            folder,
+            dtype=getattr(torch, info.dtype),
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # so that the report names them; refused below
+            weights_only=True,
+            **quantization.options(info),
+        )
+    refuse_incomplete(info.name, folder, report)
+    model = model if info.quantization else model.to(info.device)
     count = info.parameters if info.quantization else _count(model)
     return model, replace(info, parameters=count, missing=(), extra=_extra(report))
 

@@ -26,6 +26,7 @@ TokenId = Annotated[int, Meta(ge=0, lt=2**31)]
 Length = Annotated[int, Meta(ge=0, le=2**24)]
 Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 Positive = Annotated[float, Meta(gt=0, le=1e6)]
+Above = Annotated[float, Meta(gt=0, le=1e12)]
 Sides = Side | dict[str, Side | None]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
 
@@ -42,6 +43,14 @@ class Text(Struct):
     head_dim: Width | None = None
     vocab_size: Tokens | None = None
     max_position_embeddings: Tokens | None = None
+    hidden_act: str | None = None
+    rms_norm_eps: Above | None = None
+    rope_theta: Above | None = None
+    attention_dropout: Number | None = None
+    attention_bias: bool | None = None
+    mlp_bias: bool | None = None
+    tie_word_embeddings: bool | None = None
+    is_encoder_decoder: bool | None = None
 
 
 class Vision(Struct):
@@ -54,6 +63,11 @@ class Vision(Struct):
     num_attention_heads: Depth | None = None
     image_size: Side | None = None
     patch_size: Side | None = None
+    num_channels: Depth | None = None
+    projection_dim: Width | None = None
+    hidden_act: str | None = None
+    layer_norm_eps: Above | None = None
+    attention_dropout: Number | None = None
 
 
 class Config(Text):
@@ -64,6 +78,8 @@ class Config(Text):
     vision_config: Vision | None = None
     vision_feature_layer: int | Annotated[list[int], Meta(min_length=1)] | None = None
     vision_feature_select_strategy: str | None = None
+    projector_hidden_act: str | None = None
+    multimodal_projector_bias: bool | None = None
     image_token_index: TokenId | None = None
     image_token_id: TokenId | None = None
     video_token_index: TokenId | None = None
@@ -114,6 +130,10 @@ class TokenizerConfig(Struct):
     bos_token: str | dict[str, Any] | None = None
     eos_token: str | dict[str, Any] | None = None
     chat_template: str | list[dict[str, str]] | None = None
+    unk_token: str | dict[str, Any] | None = None
+    pad_token: str | dict[str, Any] | None = None
+    model_max_length: int | float | None = None
+    padding_side: str | None = None
     legacy: bool | None = None
     add_bos_token: bool | None = None
     added_tokens_decoder: dict[str, dict[str, Any]] | None = None

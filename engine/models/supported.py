@@ -74,11 +74,12 @@ def _refuse_original(name: str, path: Path, config: schema.Config) -> None:
 
 
 def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
-    """Values of the right type that transformers fails on: layer 0, and no id for a picture."""
+    """Values of the right type that transformers fails on, such as layer 0 or no picture's id."""
     layers = stated.get("vision_feature_layer")
     odd = (
         ["vision_feature_layer"] if 0 in (layers if isinstance(layers, list) else [layers]) else []
     )
+    odd += ["is_encoder_decoder"] if stated.get("is_encoder_decoder") else []
     odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
     if odd:
         raise ModelUnavailable(

@@ -53,6 +53,13 @@ def test_a_card_in_words() -> None:
     }
 
 
+def test_the_checkpoints_generation_settings_are_on_the_card() -> None:
+    said = "The checkpoint's own default is sampling; here the run's temperature decides."
+    rows = dict(identity.of_card(ENTRY, replace(CARD, generation=(said,))))
+    assert rows["Generation settings"] == said
+    assert "Generation settings" not in dict(identity.of_card(ENTRY, CARD))
+
+
 def test_what_is_not_known_is_not_made_up() -> None:
     bare = replace(
         CARD, revision=None, parameters=None, tower=None, missing=None, stored_dtype=None
