@@ -30,6 +30,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.preprocessing
 	$(BIN)/python -m benchmarks.verification
 	$(BIN)/python -m benchmarks.loaded
+	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.again
 	$(BIN)/python -m benchmarks.drafting
 	$(BIN)/python -m benchmarks.app

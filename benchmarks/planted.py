@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import multiprocessing
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,10 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="only write the kept table")
     options = parser.parse_args()
     if not options.write:
+        if not options.only:
+            (RESULTS / "planted.json").unlink(missing_ok=True)
         with tempfile.TemporaryDirectory() as folder:
-            rows = _measured(Path(folder), options.only, options.jobs)
-        keep("planted", {"faults": _merged(rows) if options.only else rows})
+            _keep(_measured(Path(folder), options.only, options.jobs))
     write()
     print(table(_kept()), end="")
 
@@ -63,17 +65,15 @@ def _kept() -> list[Row]:
 
 def _merged(rows: Sequence[Row]) -> list[Row]:
     """The kept rows, with those that were measured again in their place."""
-    new = {row["fault"]: row for row in rows}
-    kept = [new.pop(row["fault"], row) for row in _kept()]
-    return [*kept, *new.values()]
+    known = {NOTHING, *_names()}
+    new = {row["fault"]: row for row in (*_kept(), *rows) if row["fault"] in known}
+    return list(new.values())
 
 
 def _measured(folder: Path, only: str, jobs: int) -> list[Row]:
     """One row per fault.  The libraries are imported once, before the processes are forked."""
     _prepare(folder)
-    from tests.faults import FAULTS
-
-    names = [name for name in (NOTHING, *FAULTS) if only in name]
+    names = [name for name in (NOTHING, *_names()) if only in name]
     context = multiprocessing.get_context("fork")
     workers = []
     for place in range(min(jobs, len(names))):
@@ -82,14 +82,31 @@ def _measured(folder: Path, only: str, jobs: int) -> list[Row]:
         workers.append((here, context.Process(target=_share, args=given)))
         workers[-1][1].start()
         there.close()
-    found = {}
-    for here, worker in workers:
-        with contextlib.suppress(EOFError):
-            while True:
-                row = here.recv()
-                found[row["fault"]] = row
-        worker.join()
-    return [found[name] for name in names]
+    found: list[Row] = []
+    pipes = [here for here, _ in workers]
+    while pipes:
+        for pipe in wait(pipes):
+            assert isinstance(pipe, Connection)
+            try:
+                found.append(pipe.recv())
+                _keep(found)
+            except EOFError:
+                pipes.remove(pipe)
+    return sorted(found, key=lambda row: names.index(row["fault"]))
+
+
+def _keep(rows: Sequence[Row]) -> None:
+    """After every fault, so that a run that is stopped leaves what it has measured."""
+    known = [NOTHING, *_names()]
+    merged = sorted(_merged(rows), key=lambda row: known.index(row["fault"]))
+    with contextlib.redirect_stdout(io.StringIO()):
+        keep("planted", {"faults": merged})
+
+
+def _names() -> list[str]:
+    from tests.faults import FAULTS
+
+    return list(FAULTS)
 
 
 def _share(pipe: Connection, names: Sequence[str], folder: Path) -> None:
@@ -207,6 +224,7 @@ def _tested(name: str, files: list[str]) -> list[str]:
     os.chdir(ROOT)
     first = _First()
     options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "benchmarks.planting"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # imported before the fork
     pytest.main([*options, "-m", "not slow and not compiles", *files], plugins=[first])
     return first.failed
 

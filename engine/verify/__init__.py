@@ -14,9 +14,18 @@ another way is taken from that way.
     observer.py  what the probe costs
     loaded.py    timing checks on a busy machine
     keys.py      the feature cache: its keys and a damaged entry
+    extents.py   the natural end, long answers, batches
+    sampling.py  temperature, top_p, seed and minimum length, on flattened logits
+    projection.py  visual rows a second time, in float64; what the probe times
+    shown.py     the frames a second time
+    work.py      each stage does its own work; the clock waits for the device
+    figures.py   TTFT, TPOT, totals and token times from the raw spans
+    controls.py  the comparison finds planted differences
+    limits.py    what is not proved
     traces.py    the model is left as it was found
     sight.py     what is shown changes what is said
     checks.py    the findings that need no more than the recordings
+    once.py      the checks about a model as a whole
     run.py       all checks of all models and samples
 
 Boundary: importing this package imports no torch; `run` does.

@@ -20,7 +20,6 @@ from engine.models.base import Adapter
 from engine.types import ModelInfo, Prepared, Ran, Sample
 from engine.verify import (
     checks,
-    controls,
     equality,
     extents,
     figures,
@@ -28,16 +27,14 @@ from engine.verify import (
     loaded,
     moments,
     observer,
-    projection,
-    sampling,
+    once,
     shown,
     sight,
     stages,
     traces,
-    work,
 )
 from engine.verify.verdict import ONCE, Finding, Verdict, VerifyRequest
-from engine.verify.ways import ANOTHER_QUESTION, Answer, Subject, rounding
+from engine.verify.ways import Answer, Subject, rounding
 
 EQUAL = {  # check -> the ways that must be equal to plain
     "equal_hooked": ("hooked",),
@@ -199,48 +196,9 @@ class _Examination:
 
     def _once(self, plain: Answer) -> Iterator[tuple[str, Finding]]:
         """What is about the model as a whole, whatever the number of samples."""
-        adapter, subject = self.adapter, self.subject
-        yield "settings", self._settings(plain)
-        yield "equal_batch", self._batch(plain)
-        self._doing("forcing a long answer")
-        config = extents.forced(subject)
-        forced = subject.plain(config)
-        others = [subject.decoupled(config)]
-        noise = max(self.rounding, rounding(adapter, forced))
-        yield "long", extents.long(forced, others, noise, self._pieces)
-        yield "comparison", controls.comparison(forced, self.rounding)
-        self._doing("computing visual rows in float64")
-        yield "rows", projection.rows(adapter, subject.prepared)
-        yield "probe", projection.probe(adapter, subject.prepared)
-        self._doing("watching what each stage does")
-        logs, contents = work.runs(subject, self.folder / "work")
-        yield "work", work.work(logs, contents)
-        yield "synchronised", work.synchronised(logs[-1])
-
-    def _settings(self, plain: Answer) -> Finding:
-        tried = []
-        for one in sampling.tried(self.subject, plain):
-            self._doing(f"sampling on flattened logits: {one.name}")
-            tried.append(one)
-        return sampling.settings(tried, self.rounding, self.adapter.eos_ids, self._text)
-
-    def _batch(self, plain: Answer) -> Finding:
-        """This sample, and another question about another one, in turn."""
-        size = self.request.batch
-        if size < 2:
-            return Finding("unresolved", "No batch was asked for: batches are not covered.")
-        self._doing(f"answering a batch of {size}")
-        request = replace(self.request, prompt=ANOTHER_QUESTION)
-        cancelled, folder = self.watcher.cancelled, self.folder / "other"
         sample = self.sample if self.adapter.kind in self.other.missing else self.other
-        try:
-            other = Subject(self.adapter, sample, request, folder, cancelled)
-        except BadInput:  # its own row says so
-            other = Subject(self.adapter, self.sample, request, folder, cancelled)
-        plains = (plain, other.plain(other.greedy))
-        found = extents.batch((self.subject, other), plains, size)
-        other.cache.close()
-        return extents.equal_batch(found, size, self.adapter, self.rounding, self._pieces)
+        reading = once.Reading(self.rounding, self._pieces, self._text, self._doing)
+        yield from once.findings(self.subject, sample, plain, reading, self.folder)
 
     def _doing(self, what: str) -> None:
         if self.watcher.cancelled():

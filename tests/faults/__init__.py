@@ -12,6 +12,6 @@ from tests.faults.fault import Fault
 __all__ = ["FAULTS", "Fault"]
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for part in (models, caching, decoding, stages, verifier)
+    for part in (verifier, stages, decoding, models, caching)
     for fault in part.FAULTS
 }

@@ -161,7 +161,10 @@ def first_frame_for_the_middle(patch: Patch) -> None:
     patch.setattr(video, "middle", lambda n: [0] if n > 0 else [])
 
 
-EVENT, LLAVA = "models/test_eventgpt models/test_equality", "models/test_equality"
+EVENT, LLAVA = (
+    "models/test_projection models/test_eventgpt models/test_equality",
+    "models/test_equality",
+)
 FAULTS = (
     fault("adaptor applied twice", "eventgpt", "equal_decoupled rows", adaptor_applied_twice,
           EVENT, "EventGPT's encode() applies the feature adaptor a second time."),

@@ -101,6 +101,15 @@ def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) 
     assert "unverified" in " ".join(element.value for element in at.markdown)
 
 
+def test_what_no_certificate_covers_is_named(app: Open, make: Make) -> None:
+    missing = ["sampling", "96 tokens (48 verified)"]
+    standing = {"state": "not covered", "certificate": "ab12" * 16, "missing": missing}
+    make("one", [fabricate.row(standing=standing)])
+    at = app(PAGE, runs="one")
+    words = " ".join(element.value for element in at.markdown)
+    assert "not covered: sampling, 96 tokens (48 verified)" in words
+
+
 def test_a_certificate_is_named(app: Open, make: Make) -> None:
     make("one", [fabricate.row(verified="ab12" * 16), fabricate.row(sample="s1")])
     at = app(PAGE, runs="one")

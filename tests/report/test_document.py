@@ -236,6 +236,11 @@ def test_machines_are_counted_not_the_nodes_that_each_ray_names_anew(tmp_path: P
     assert "| EPYC | 3 | 2 and the run's own process | 6 |" in text(tmp_path / "own", rows)
 
 
+def test_a_report_names_what_no_certificate_covers(tmp_path: Path) -> None:
+    standing = {"state": "not covered", "certificate": "abc123", "missing": ["sampling"]}
+    assert "not covered: sampling (n 1)" in text(tmp_path, [fabricate.row(standing=standing)])
+
+
 def test_where_the_figures_come_from_stands_in_it(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",

@@ -1,0 +1,78 @@
+"""Natural ends, long answers and batches, judged on recordings that are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+
+from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
+from engine.verify import controls, equality, extents
+from engine.verify.ways import Answer, Seen
+
+EOS = (2,)
+INFO = ModelInfo("m", "llava", "c", None, "float32", False)
+REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
+
+
+def answer(way: str, ids: tuple[int, ...], stop: Stop = "eos") -> Answer:
+    """An answer whose ids are the best of random logits over 8 tokens."""
+    logits = torch.rand(len(ids), 8, generator=torch.Generator().manual_seed(1))
+    for place, one in enumerate(ids):
+        logits[place, one] = 2.0
+    generation = Generation(ids, "", stop, 9, ())
+    result = None if way == "plain" else RunResult(REQUEST, INFO, (), generation, 1.0, False)
+    return Answer(way, ids, logits, torch.zeros(1, 9, 3), (Seen("Tower", 1, 1),), result)
+
+
+PLAIN = answer("plain", (5, 6, 2))
+
+
+@pytest.mark.parametrize(
+    ("ids", "stop", "outcome", "words"),
+    [
+        ((5, 6, 2), "eos", "passed", "All ways end after 3 tokens"),
+        ((5, 6), "length", "failed", "end token of plain's answer is missing"),
+        ((5, 6, 2, 2), "eos", "failed", "an end token stands before the last token"),
+        ((5, 6, 2), "length", "failed", "says that it stopped by 'length'"),
+    ],
+)
+def test_every_way_ends_where_generate_does(
+    ids: tuple[int, ...], stop: Stop, outcome: str, words: str
+) -> None:
+    found = extents.ends({"plain": PLAIN, "hooked": answer("hooked", ids, stop)}, EOS)
+    assert found.outcome == outcome and words in found.sentence
+    assert found.evidence["natural_end"]
+
+
+def test_an_answer_that_reaches_its_limit_leaves_the_end_open() -> None:
+    cut = {"plain": answer("plain", (5, 6)), "hooked": answer("hooked", (5, 6), "length")}
+    found = extents.ends(cut, EOS)
+    assert found.outcome == "unresolved" and "not covered" in found.sentence
+
+
+def test_a_long_answer_says_how_far_it_reached_and_is_open_where_the_context_ends() -> None:
+    def pieces(ids: Sequence[int]) -> list[str]:
+        return [str(one) for one in ids]
+
+    whole = answer("plain", (5,) * 272)
+    found = extents.long(whole, [replace(whole, way="decoupled")], 1e-5, pieces)
+    assert found.outcome == "passed"
+    assert (found.evidence["new_tokens"], found.evidence["positions"]) == (272, 281)
+    short = answer("plain", (5,) * 200)
+    found = extents.long(short, [replace(short, way="decoupled")], 1e-5, pieces)
+    assert found.outcome == "unresolved" and "no room" in found.sentence
+    wrong = replace(whole, way="decoupled", ids=(*whole.ids[:-1], 4))
+    assert extents.long(whole, [wrong], 1e-5, pieces).outcome == "failed"
+
+
+def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = answer("plain", (5,) * 40)
+    found = controls.comparison(long, 1e-5)
+    assert found.outcome == "passed" and len(found.evidence["planted"]) == 9
+    whole = equality.first_difference
+    monkeypatch.setattr(equality, "first_difference", lambda one, two: whole(one[:8], two[:8]))
+    found = controls.comparison(long, 1e-5)
+    assert found.outcome == "failed" and "does not notice another token" in found.sentence
