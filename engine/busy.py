@@ -43,7 +43,7 @@ class MachineLoad:
 
     @property
     def taken(self) -> float | None:
-        """Cores that others took, this process's own guests' host included."""
+        """Cores that other processes and other guests of the host took together."""
         return None if self.others is None else self.others + (self.steal or 0.0)
 
     @property
@@ -59,7 +59,8 @@ def busy(load: MachineLoad | None) -> str:
     that much of its time is not its own.  That also sees the other threads of this process, such
     as a page's.  It does not see a delay of torch's threads, so a run is disturbed as well if
     others took, beside the cores that the run leaves free, more than EXCESS of the cores that it
-    needs.  Below LEAST_MS of their time the system's counters are too coarse to tell.
+    needs.  Other guests of the host take any core, a free one or not: WAITED of all is too much.
+    Below LEAST_MS of their time the system's counters are too coarse to tell.
     """
     if load is None:
         return ""
@@ -67,6 +68,8 @@ def busy(load: MachineLoad | None) -> str:
         return f"the run's thread waited for a core for {load.waited:.0%} of its time"
     if load.taken is None or load.taken * load.wall_ms < LEAST_MS:
         return ""
+    if load.steal is not None and load.steal > WAITED * load.cores:
+        return f"other guests of the host took {load.steal:.1f} of {load.cores:,} cores"
     needed = min(load.threads, load.cores)
     if load.taken - (load.cores - needed) > EXCESS * needed:
         return f"others used {load.taken:.1f} of {load.cores:,} cores"

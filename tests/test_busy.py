@@ -21,8 +21,9 @@ def load(**more: Any) -> MachineLoad:
     [
         ("waited for a core for 40%", {"waited_ms": 400.0}),
         ("others used 1.6 of 2 cores", {"others": 1.6}),
-        ("others used 1.4 of 2 cores", {"others": 0.9, "steal": 0.5}),
+        ("others used 1.4 of 2 cores", {"others": 1.3, "steal": 0.1}),
         ("others used 0.6 of 2 cores", {"others": 0.6, "threads": 2}),
+        ("other guests of the host took 0.3", {"steal": 0.3}),
         ("others used 1.6 of 2 cores", {"others": 1.6, "waited_ms": None}),
         ("waited for a core for 40%", {"waited_ms": 400.0, "others": None}),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from engine import clocks
 
 
-def ticking(monkeypatch: pytest.MonkeyPatch, first: list[float], second: list[float]) -> Iterator:
+def ticking(
+    monkeypatch: pytest.MonkeyPatch, first: list[float], second: list[float]
+) -> Iterator[float]:
     """A first clock with these readings; the second one is put in the module's place."""
     readings = iter(second)
     monkeypatch.setattr(clocks, "second_s", lambda: next(readings))
@@ -40,7 +43,7 @@ def test_the_narrowest_of_many_wide_brackets_is_kept(monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_not_known_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks.sys, "platform", "sunos")
+    monkeypatch.setattr(sys, "platform", "sunos")
     wait = clocks.ThreadWait()
     assert wait.ms() is None
     assert clocks.since(None, 3.0) is None and clocks.since(1.0, 3.0) == 2.0

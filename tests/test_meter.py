@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine import meter
+from engine import clocks, meter
 
 STAT = """cpu  900 0 100 5000 0 0 0 30 0 0
 cpu0 400 10 50 2500 7 1 2 10 0 0
@@ -45,7 +45,7 @@ def test_a_load_that_nobody_tells_is_none_and_never_zero(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(meter, "_counters", lambda cpus: meter._Counters())
-    monkeypatch.setattr(meter.clocks.ThreadWait, "ms", lambda self: None)
+    monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
     found = meter.Meter(2).read()
     assert (found.others, found.steal, found.runnable, found.waited_ms) == (None,) * 4
     assert found.threads == 2 and found.wall_ms > 0 and not found.known
@@ -56,7 +56,7 @@ def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(meter, "_counters", lambda cpus: next(counters))
     monkeypatch.setattr(meter, "_own_cpus", lambda: frozenset({0, 1}))
     cpu, wall = iter([0.0, 300.0]), iter([10.0, 11.0])
-    monkeypatch.setattr(meter.clocks, "cpu_ms", lambda: next(cpu))
+    monkeypatch.setattr(clocks, "cpu_ms", lambda: next(cpu))
     clock = SimpleNamespace(perf_counter=lambda: next(wall), time=lambda: 5.0)
     monkeypatch.setattr(meter, "time", clock)
     found = meter.Meter(1).read()

@@ -15,16 +15,21 @@ from engine.figures.frame import labels, measured
 if TYPE_CHECKING:
     import pandas as pd
 
+ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # known wherever a load is
+MOST = 1e12  # of any of them: a greater one was not measured
 NEAR = 5.0  # times the longer of two runs: results of a sample this close are of one time
 NEAR_S = 10.0  # and never less than that
 
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:
     """The load over all these results; None where there are none, or one that does not say it."""
+    import numpy as np
+
+    always = lines[[f"load_{name}" for name in ALWAYS]].to_numpy(dtype=np.float64)
     wall = lines["load_wall_ms"]
-    if not len(lines) or bool(wall.isna().any()) or not wall.sum():
-        return None
     total = float(wall.sum())
+    if not len(lines) or not (np.abs(always) < MOST).all() or total <= 0:  # NaN is not less
+        return None
 
     def mean(name: str) -> float | None:
         values = lines[f"load_{name}"]
@@ -45,8 +50,8 @@ def of(lines: pd.DataFrame) -> MachineLoad | None:
 
 
 def by_label(table: pd.DataFrame) -> dict[str, MachineLoad | None]:
-    """The load of each label's measured results."""
-    lines = measured(table)
+    """The load of each label's answers, those of batches included and warm-up left out."""
+    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
     return {label: of(lines[lines["label"] == label]) for label in labels(table)}
 
 

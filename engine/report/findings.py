@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.busy import busy
+from engine.busy import MachineLoad, busy
 from engine.figures import agreement, lens, loads, pairs, speedup, summary, throughput
 from engine.figures.agreement import AttributeScore, OverlapScore
 from engine.figures.frame import devices, frame, labels
@@ -45,9 +45,9 @@ class LensRow:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report is made of.  `verified` maps a label to its certificates (or why none
-    covers it) and their counts,
-    `devices` to the type of device that its times are of, "" where no result says it."""
+    """What a report is made of.  `verified` maps a label to its certificates (or why none covers
+    it) and their counts, `devices` to the type of device that its times are of, "" where no result
+    says it, `loads` to how busy the machine was, None where that is not known."""
 
     runs: tuple[Run, ...]
     table: pd.DataFrame
@@ -64,6 +64,7 @@ class Findings:
     attributes: tuple[AttributeScore, ...] = ()
     overlaps: tuple[OverlapScore, ...] = ()
     passages: tuple[Passage, ...] = ()
+    loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
 
 
 def gather(runs: Sequence[Run]) -> Findings:
@@ -97,6 +98,7 @@ def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
         failures=_failures(table),
         devices=devices(table),
         throughputs=throughput.throughputs(table),
+        loads=loads.by_label(table),
     )
 
 

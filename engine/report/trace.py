@@ -136,6 +136,7 @@ class _Place:
         for name, span in spans:
             if span is not None:
                 more = {"source": span["source"], "original_ms": span["original_ms"]}
+                more |= {key: span[key] for key in ("cpu_ms", "waited_ms") if key in span}
                 yield self._event(name, span["start_ms"], span["start_ms"] + span["ms"], more)
         yield from self._tokens(row)
 

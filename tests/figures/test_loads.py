@@ -81,6 +81,13 @@ def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:
     assert told["ev"]["busy"] and told["ev"]["others"] == 1.4 and told["vl"]["busy"] == ""
 
 
+def test_a_load_that_was_changed_by_hand_is_not_known(tmp_path: Path) -> None:
+    for odd in (1e300, None, "many"):
+        lines = table(tmp_path / str(odd), QUIET | {"cores": odd}, QUIET)
+        assert loads.by_label(lines)["ev"] is None
+        assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
+
+
 def test_cpu_time_stands_beside_wall_time(tmp_path: Path) -> None:
     lines = table(tmp_path, QUIET, QUIET)
     assert set(lines["cpu_ms"]) == {90.0}

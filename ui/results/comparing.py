@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from engine.figures import loads, speedup, throughput
+from engine.figures import speedup, throughput
 from engine.figures.lens import LensName
 from engine.figures.metrics import BY_NAME, PAIRED
 from engine.figures.pairs import Comparison
@@ -71,7 +71,7 @@ def pair(found: Opened) -> tuple[str, str]:
     chosen = a or found.labels[0], b or found.labels[1]
     if told := devices.couple(found.table, *chosen):
         cards.notice(told, "results_devices")
-    if told := loads.couple(found.table, *chosen):
+    if told := opened.loads_told(found, *chosen):
         cards.notice(told, "results_loads")
     return chosen
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from engine.figures import agreement, frame, lens, metrics, pairs, ranking, speedup, summary
+from engine.figures import agreement, frame, lens, loads, metrics, pairs, ranking, speedup, summary
 from engine.figures.agreement import AttributeScore, OverlapScore
 from engine.figures.lens import Lens, LensName
 from engine.figures.metrics import BY_NAME
@@ -147,6 +147,16 @@ def _comparison(
     key: Key, name: LensName, a: str, b: str, metric: str, _found: Opened
 ) -> Comparison:
     return pairs.compare(look(_found, name).table, a, b, metric)
+
+
+def loads_told(found: Opened, a: str, b: str) -> str:
+    """What is to be known of the machine's load beside a comparison of two labels."""
+    return _loads_told(found.key, a, b, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
+def _loads_told(key: Key, a: str, b: str, _found: Opened) -> str:
+    return loads.couple(_found.table, a, b)
 
 
 def split(found: Opened, name: LensName, a: str, b: str) -> Split | None:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from engine.busy import busy
 from engine.coverage import Standing
-from engine.figures import loads, throughput
+from engine.figures import throughput
 from engine.figures.lens import LENSES, LensName
 from engine.figures.metrics import BY_NAME, METRICS
 from engine.figures.summary import Figure
@@ -113,7 +113,7 @@ def _badges(whole: Findings) -> None:
             for kind in kinds:
                 words, colour, help_text = cards.standing(standing(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
-        for label, load in loads.by_label(whole.table).items():
+        for label, load in whole.loads.items():
             if load is not None and busy(load):
                 st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
 
