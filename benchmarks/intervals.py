@@ -157,7 +157,9 @@ def _misses(generator: np.random.Generator, count: int) -> bool:
     rates = generator.beta(3, 7, size=count)
     clips = np.repeat(np.arange(count), generator.choice(SIZES, size=count))
     matched = generator.binomial(20, rates[clips])
-    found = acceptance.position_rate(matched, np.full(len(clips), 20), clips.tolist())
+    found = acceptance.position_rate(
+        matched, np.full(len(clips), 20), [str(clip) for clip in clips]
+    )
     assert found is not None and found.interval is not None
     return not found.interval[0] <= 0.3 <= found.interval[1]
 
