@@ -24,6 +24,7 @@ from engine.records.correct import is_whole, part_of, stages_of
 from engine.records.types import Figure, Record, ResultFile, milliseconds
 
 CLOSE = 0.02
+FAR = 0.1  # of a time: a rate that is of no stage at all has to be this far from the decoding
 FEW = 3  # rows
 _RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|throughput")
 _EACH = re.compile(r"per_?tok(en)?(_(time|ms|s))?$|token_time$|(^|_)tpot(_ms)?$")
@@ -51,7 +52,11 @@ def _wrong_rate(
 ) -> Iterator[Found]:
     rows = [(r, spans) for r in records if (spans := _spans(file, r, key))]
     timed = [(r, spans, times) for r, spans in rows if (times := _decodings(file, r))]
-    wrong = [(r, spans) for r, spans, times in timed if not _any_close(spans, times)]
+    wrong = [
+        (r, spans)
+        for r, spans, times in timed
+        if not _any_close(spans, times, CLOSE if _partial(file, r, spans) else FAR)
+    ]
     if len(wrong) < max(FEW, MOST * len(timed)):
         return
     record, spans = wrong[0]
@@ -100,8 +105,8 @@ def _decodings(file: ResultFile, record: Record) -> list[float]:
     return [*found, milliseconds(*total)] if total else found
 
 
-def _any_close(spans: Sequence[float], times: Sequence[float]) -> bool:
-    return any(abs(span - time) <= CLOSE * time for span in spans for time in times)
+def _any_close(spans: Sequence[float], times: Sequence[float], slack: float = CLOSE) -> bool:
+    return any(abs(span - time) <= slack * time for span in spans for time in times)
 
 
 def _partial(file: ResultFile, record: Record, spans: Sequence[float]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ NO_ROWS = Group("Z", "no rows")
 _FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
 _BESIDE = {"config", "statistics", "summary", "errors"}
 Reader = Callable[[Any, Reading], None]
+LIMIT_ROWS = 200_000  # the longest published list has 2,220
 SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
 
 
@@ -43,6 +44,10 @@ def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
 
 def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     """A parsed JSON value in the common form."""
+    rows = _most_rows(value)
+    if rows > LIMIT_ROWS:
+        told = f"result files of at most {LIMIT_ROWS:,} are read"
+        return unreadable(name, f"{name} holds a list of {rows:,} rows: {told}.", size)
     found = group_of(value)
     if found is None:
         return unreadable(name, f"{name} is of another kind ({_keys(value)}): {OTHER}.", size)
@@ -53,6 +58,14 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     if group not in (FAILED, NO_ROWS):
         unread.name(value, reading)
     return _finish(name, value, reading, size)
+
+
+def _most_rows(value: Any, depth: int = 2) -> int:
+    """The length of the longest list where these files have their rows."""
+    if isinstance(value, list):
+        return len(value)
+    inner = value.values() if isinstance(value, dict) and depth else ()
+    return max((_most_rows(one, depth - 1) for one in inner), default=0)
 
 
 def group_of(value: Any) -> tuple[Group, Reader] | None:

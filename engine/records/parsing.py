@@ -104,7 +104,7 @@ def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
             continue
         inside = _below(path)
         if not inside:
-            raise RecordsError(f"{path} holds no .json file: choose another folder.")
+            raise RecordsError(f"{shown(str(path))} holds no .json file: choose another folder.")
         for file in inside:
             found.setdefault(file, shown(str(file.relative_to(path))))
     if len(found) > LIMIT_FILES:

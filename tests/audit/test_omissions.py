@@ -149,8 +149,15 @@ def test_a_rate_without_the_decoding(key: str) -> None:
     (one,) = found(rated(key, 1, 4), "per_token")
     assert f"all 4 records have a {key} that is not of the decoding" in one.message
     assert "the time of stage4_time alone" in one.message
-    (one,) = found(rated(key, 1, 5, 5, 5), "per_token")
+    (one,) = found(rated(key, 1, *[5] * 8), "per_token")
     assert "none of its times" in one.message
+
+
+def test_a_rate_near_the_decoding_is_left_in_peace() -> None:
+    value = rated("tokens_per_sec", 1, 5)
+    for row in value["results"]:
+        row["videollava"]["tokens_per_sec"] *= 1.05
+    assert not found(value, "per_token")
 
 
 def test_a_speed_up_that_nothing_measured_gives() -> None:

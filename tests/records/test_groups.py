@@ -345,3 +345,12 @@ def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
     assert isinstance(file.config["max_new_tokens"], str)
     assert len(str(file.config["max_new_tokens"])) < 50
     audit(file)
+
+
+@pytest.mark.parametrize("wrap", [list, lambda rows: {"results": rows},
+                                  lambda rows: {"eventgpt": {"samples": rows}}])  # fmt: skip
+def test_a_list_that_is_too_long_is_refused(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.records.groups.LIMIT_ROWS", 5)
+    file = read(wrap([{"egpt_time": 1.0, "stage5_time": 1.0}] * 6))
+    assert file.status == "unknown" and "holds a list of 6 rows" in file.message
+    assert read(made.flat(5)).status == "ok"
