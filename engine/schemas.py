@@ -33,7 +33,7 @@ class Span(Struct):
 
     start_ms: Difference
     ms: Difference
-    source: str = "measured"
+    source: str
     original_ms: Difference | None = None
 
 
