@@ -38,6 +38,7 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFSOCK: "a socket",
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
 }
 
 
@@ -156,8 +157,8 @@ def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
     """All or nothing: a reader never sees half of it.  OSError where that is impossible.
 
     The new content is written beside the old one, into a file that this call makes itself, and
-    then takes its place.  What is no regular file, /dev/null for example, is not replaced; a link
-    is replaced and not written through.
+    then takes its place.  What is no regular file is neither replaced nor written through:
+    /dev/null and /dev/stdout, for example, which is a link.
     """
     _refuse_replacing(path)
     part = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.part")
@@ -180,7 +181,7 @@ def _refuse_replacing(path: Path) -> None:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except FileNotFoundError:
         return
-    if kind not in (stat.S_IFREG, stat.S_IFLNK):
+    if kind != stat.S_IFREG:
         told = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
         raise OSError(errno.EINVAL, told, str(path))
 

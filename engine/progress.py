@@ -275,9 +275,10 @@ class Tracker:
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a row that may enter a median; what a cached stage touches is left out."""
-    if row.get("batch", 1) > 1:
+    if (row.get("batch") or 1) > 1:
         some = ("batch",) if row["batch_cached"] else _BATCH
-        return {name: row[name] for name in (*some, "new_tokens")}
+        known = {name: row.get(name) for name in (*some, "new_tokens")}
+        return {name: value for name, value in known.items() if value is not None}
     stages = row["stages"]
     found = {
         name: stage["ms"]
@@ -289,6 +290,6 @@ def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
         ("tpot_ms", "new_tokens") if cached else ("ttft_ms", "tpot_ms", "total_ms", "new_tokens")
     )
     for name in names:
-        if row[name] is not None:
+        if row.get(name) is not None:
             found[name.removesuffix("_ms")] = row[name]
     return found

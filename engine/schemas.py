@@ -34,7 +34,7 @@ class Span(Struct):
 
     start_ms: Difference
     ms: Difference
-    source: str = "measured"
+    source: str
     original_ms: Difference | None = None
     cpu_ms: Difference | None = None
     waited_ms: Difference | None = None

@@ -35,6 +35,23 @@ def test_no_marks_and_odd_ones(tmp_path: Path) -> None:
     assert marks.read(folder) == {TASK: Mark("up")}
 
 
+def test_notes_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    assert marks.problem(folder) == ""
+    marks.put(folder, TASK, Mark("up"))
+    with (folder / marks.MARKS).open("ab") as stream:
+        stream.write(b'odd\n{"thumb": 5}\n')
+    assert marks.problem(folder).startswith("2 of 3 lines of marks.jsonl cannot be read (line 2: ")
+    (folder / marks.MARKS).unlink()
+    (tmp_path / "outside").write_text("")
+    (folder / marks.MARKS).symlink_to(tmp_path / "outside")
+    assert "symbolic link" in marks.problem(folder)
+    for use in (lambda: marks.read(folder), lambda: marks.put(folder, TASK, Mark("down"))):
+        with pytest.raises(StoreError, match="symbolic link"):
+            use()
+    assert (tmp_path / "outside").read_text() == ""
+
+
 def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="5,000 characters"):
         marks.put(tmp_path, TASK, Mark("", "x" * 5000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from engine.plain_files import (
     read_json,
     read_limited,
     read_text,
+    write_whole,
 )
 
 LIMIT = 100
@@ -129,6 +131,43 @@ def test_descriptors_are_closed(tmp_path: Path) -> None:
             pass
     if before:
         assert len(list(OPEN.iterdir())) == before
+
+
+def test_a_file_is_replaced_whole_and_nothing_else_is(tmp_path: Path) -> None:
+    file, other = tmp_path / "a", tmp_path / "other"
+    write_whole(file, [b"one ", b"two"])
+    write_whole(file, b"three")
+    assert file.read_bytes() == b"three"
+    other.write_bytes(b"kept")
+    (tmp_path / "link").symlink_to(other)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name in ("link", "pipe", "folder"):
+        with pytest.raises(OSError, match="not a regular file"):
+            write_whole(tmp_path / name, b"x")
+    with pytest.raises(OSError, match="names a folder"):
+        write_whole(Path(), b"x")
+    assert other.read_bytes() == b"kept" and (tmp_path / "link").is_symlink()
+
+
+def test_a_device_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By root too, who could: no file is even made beside it."""
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("something was opened"))
+    for name in ("/dev/null", "/dev/stdout"):
+        with pytest.raises(OSError, match="not a regular file"):
+            write_whole(Path(name), b"x")
+
+
+def test_an_end_in_the_middle_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"half"
+        raise OSError(28, "No space left on device")
+
+    write_whole(tmp_path / "a", b"old")
+    with pytest.raises(OSError, match="No space"):
+        write_whole(tmp_path / "a", pieces())
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
 
 
 def test_a_name_that_no_system_takes_is_refused(tmp_path: Path) -> None:

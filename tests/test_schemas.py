@@ -16,6 +16,7 @@ from engine.figures.frame import frame
 from engine.header import HEADER
 from engine.lines import Damage
 from engine.plain_files import JSON_FAULTS, reason
+from engine.progress import Tracker
 from engine.schemas import Annotation, Event, Row
 from engine.store import Run
 from tests import fabricate
@@ -97,6 +98,23 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
     for form in ("md", "csv", "json", "trace"):
         assert "".join(report.write([run], form))
+
+
+@pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
+def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
+    """Older rows have fewer keys: what is absent is not known."""
+    rows = []
+    for key in base:
+        row = base | {"sample": f"without-{key}"}
+        del row[key]
+        rows.append(row)
+    run = made(tmp_path / "run", rows)
+    for form in ("md", "csv", "json", "trace"):
+        assert "".join(report.write([run], form))
+    tracker = Tracker(1, ("ev",))
+    for _, row in run.results():
+        tracker.earlier(row)
+    assert tracker.view().done > 20 and len(run.damage.broken) < 12
 
 
 def mutated(value: Any, draw: random.Random, share: float) -> Any:

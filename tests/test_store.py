@@ -14,7 +14,7 @@ import pytest
 
 from engine import header as headers
 from engine import store
-from engine.errors import StoreError
+from engine.errors import BadInput, StoreError
 from engine.plan import Task
 from tests import fabricate
 
@@ -69,6 +69,36 @@ def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) ->
     with store.reopen(folder) as writer:
         assert len(writer.done) == 1
     assert any("line 2" in entry["text"] for entry in store.read(folder).journal)
+
+
+@pytest.mark.parametrize("name", [store.RESULTS, store.JOURNAL, store.LOCK, headers.HEADER])
+def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None:
+    """Neither read nor written through: what it leads to stays as it is."""
+    outside = tmp_path / "outside"
+    outside.write_text("kept")
+    kinds = (lambda path: path.symlink_to(outside), os.mkfifo, Path.mkdir)
+    for number, put in enumerate(kinds):
+        folder = fabricate.run(tmp_path / f"{number}", [fabricate.row()], finished=False).folder
+        (folder / name).unlink()
+        put(folder / name)
+        with pytest.raises(StoreError, match=r"link|pipe|folder|Is a directory"):
+            store.reopen(folder)
+        if name not in (store.LOCK, store.JOURNAL):
+            with pytest.raises(StoreError, match=r"link|pipe|folder"):
+                list(store.read(folder).results())
+        (tmp_path / f"new{number}").mkdir()
+        put(tmp_path / f"new{number}" / name)
+        with pytest.raises(StoreError):
+            store.create(fabricate.header(), tmp_path / f"new{number}")
+    assert outside.read_text() == "kept"
+
+
+def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
+    """Half of a surrogate pair is no text: a reader would leave out the whole line."""
+    run = fabricate.run(tmp_path / "run", [fabricate.row(reference="a \ud800 b", text="😀")])
+    assert [(row["reference"], row["text"]) for _, row in run.results()] == [("a ? b", "😀")]
+    with pytest.raises(BadInput, match="surrogate"):
+        fabricate.header(samples=("\ud800",))
 
 
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ def _first(lines: pd.DataFrame) -> Lens:
     """Each answer up to the N-th token, N the least of all models' answers to the sample."""
     # A model of a run whose results have several labels answers each sample under one of them.
     whole = lines[["model", "number"]].drop_duplicates()
-    said = lines[lines["new_tokens"] > 0]
+    timed = lines["token_ms"].map(len) >= lines["new_tokens"]  # a time of each token is known
+    said = lines[(lines["new_tokens"] > 0) & timed]
     models = said[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
     shared = said[said["sample"].map(models) == len(whole)]
     least = shared.groupby("sample")["new_tokens"].min()

@@ -135,7 +135,7 @@ class _Place:
         spans += [("prefill", row.get("prefill")), ("token steps", row.get("steps"))]
         for name, span in spans:
             if span is not None:
-                more = {"source": span["source"], "original_ms": span["original_ms"]}
+                more = {"source": span["source"], "original_ms": span.get("original_ms")}
                 more |= {key: span[key] for key in ("cpu_ms", "waited_ms") if key in span}
                 yield self._event(name, span["start_ms"], span["start_ms"] + span["ms"], more)
         yield from self._tokens(row)
@@ -159,7 +159,7 @@ class _Place:
 
     def _tokens(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """A token lasts from the one before it to itself; the first is the prefill's."""
-        times, ids = row["token_ms"], row["token_ids"]
+        times, ids = row.get("token_ms") or (), row.get("token_ids") or ()
         for index in range(1, min(len(times), len(ids))):
             args = {"index": index, "token_id": ids[index]}
             yield self._event(f"token {index + 1}", times[index - 1], times[index], args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
     at = app(PAGE)
     assert set(listed(at)) == {"one", "two", "bad"} and "Choose a run" in texts(at)
-    assert at.checkbox(key="results_pick_bad").disabled and "not a run of StageScope" in texts(at)
+    assert at.checkbox(key="results_pick_bad").disabled and "cannot be used" in texts(at)
     at.selectbox(key="results_find_model").set_value("im").run()
     assert listed(at) == ["two"]
     at.selectbox(key="results_find_model").set_value(None).run()
@@ -315,7 +316,22 @@ def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None
     with (run.folder / store.RESULTS).open("ab") as stream:
         stream.write(b"no json\n")
     at = app(PAGE, runs="one")
-    assert "1 lines of results.jsonl cannot be read" in texts(at) and at.get("vega_lite_chart")
+    assert "lines of results.jsonl cannot be read (line" in texts(at) and at.get("vega_lite_chart")
+
+
+@pytest.mark.parametrize("name", [store.RESULTS, store.JOURNAL, marks.MARKS])
+def test_a_pipe_or_a_link_in_a_run_is_said(
+    app: Open, make: Make, tmp_path: Path, name: str
+) -> None:
+    """Nothing waits for it, and nothing outside the run is shown."""
+    (tmp_path / "outside").write_text("secret\n")
+    for number, put in enumerate((os.mkfifo, lambda path: path.symlink_to(tmp_path / "outside"))):
+        run = make(f"run{number}", [fabricate.row()])
+        (run.folder / name).unlink(missing_ok=True)
+        put(run.folder / name)
+        at = app(PAGE, runs=f"run{number}")
+        assert not at.exception and f"{name}" in texts(at) and "secret" not in texts(at)
+        assert ("named pipe" if number == 0 else "symbolic link") in texts(at)
 
 
 def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, make: Make) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import streamlit as st
 
 from engine import marks, settings, store
+from engine.errors import StoreError
 from engine.header import HEADER
 from engine.marks import Mark
 from engine.plan import Task
@@ -127,10 +128,16 @@ class RunSource:
         from engine.figures import frame
 
         run = store.read(self.info.folder)
-        return Rows(frame.one(run), run, run.problems)
+        table = frame.one(run)
+        notes = marks.problem(self.info.folder)
+        return Rows(table, run, (*run.problems, *([notes] if notes else [])))
 
     def marks(self) -> dict[Task, Mark]:
-        return marks.read(self.info.folder)
+        """None where they cannot be read: `problems` says so."""
+        try:
+            return marks.read(self.info.folder)
+        except StoreError:
+            return {}
 
     def mark(self, task: Task, mark: Mark) -> None:
         marks.put(self.info.folder, task, mark)
