@@ -18,12 +18,12 @@ from typing import Protocol
 import streamlit as st
 
 from engine.errors import BadInput
+from engine.media import kinds
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
 FOLDER = "your-files"  # messages name a file by its folder and number, as in your-files/2.npy
-CLIPS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "ts", "gif")
-TYPES = (*CLIPS, "npy", "png", "jpg", "jpeg")
+TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
 
 
 class Dropped(Protocol):
