@@ -29,6 +29,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.events
 	$(BIN)/python -m benchmarks.preprocessing
 	$(BIN)/python -m benchmarks.verification
+	$(BIN)/python -m benchmarks.loaded
 	$(BIN)/python -m benchmarks.again
 	$(BIN)/python -m benchmarks.drafting
 	$(BIN)/python -m benchmarks.app
@@ -37,6 +38,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding
+	$(BIN)/python -m benchmarks.intervals
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.scaling
 	$(BIN)/python -m benchmarks.table --write

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,10 @@ import torch
 from engine import batching, compiled, device, media, memory, pipeline
 from engine.batching import Answer
 from engine.errors import CacheError, Cancelled, StageScopeError
+from engine.meter import Meter
 from engine.models.base import Adapter
 from engine.pipeline import Nobody, Watcher
-from engine.timing import Timeline
+from engine.timing import Timeline, Usage, total
 from engine.types import (
     Batch,
     Extent,
@@ -126,6 +127,8 @@ class _Batch(pipeline.Staged):
         self.cached = 0
         self.step_ms: list[float] = []
         self.lost_ms = 0.0
+        self.step_usage: list[Usage] = []
+        self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device)
 
     @property
@@ -200,19 +203,31 @@ class _Batch(pipeline.Staged):
         except CacheError as error:
             member.notes.append(f"{error} The features were computed.")
             return None
-        return stored.rows.to(self.adapter.device) if stored else None
+        if stored is None:
+            return None
+        if not self.adapter.takes(_prepared(member), stored.rows):
+            member.notes.append(pipeline.NO_FEATURES)
+            return None
+        return stored.rows.to(self.adapter.device)
 
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
-            start = self.timeline.now()
+            start, before = self.timeline.mark()
             prompts = [self.adapter.embed(_prepared(one), _rows(one)) for one in self.here]
             answers = batching.generate(
-                self.adapter.decoder, prompts, self.config, self._step, self.watcher.cancelled
+                self.adapter.decoder,
+                prompts,
+                self.config,
+                self._step,
+                self.watcher.cancelled,
+                [self.adapter.rules_for(_prepared(one), self.config) for one in self.here],
             )
         first, last = self.step_ms[0], self.step_ms[-1]
-        self.timeline.add("decode.prefill", start, first - start)
-        self.timeline.add("decode.steps", first, last - first)
+        prefill = self.step_usage[0].since(before)
+        steps = self.step_usage[-1].since(self.step_usage[0])
+        self.timeline.add("decode.prefill", start, first - start, used=prefill)
+        self.timeline.add("decode.steps", first, last - first, used=steps)
         longest = max(prompt.shape[1] for prompt in prompts)
         padded = (len(prompts), longest, prompts[0].shape[2])
         for member, answer in zip(self.here, answers, strict=True):
@@ -222,6 +237,7 @@ class _Batch(pipeline.Staged):
     def _step(self, tokens: list[int]) -> None:
         ms = self.timeline.now()
         self.step_ms.append(ms)
+        self.step_usage.append(self.timeline.usage())
         for token in tokens:
             self.watcher.token(token, ms)
 
@@ -229,25 +245,37 @@ class _Batch(pipeline.Staged):
         """The results, once all answers have ended; Cancelled if one was cut."""
         if any(member.answer.stop == "cancelled" for member in self.here):
             raise Cancelled(f"{self.adapter.info.name} was cancelled between two tokens.")
-        total = self.timeline.now() - self.lost_ms
+        total_ms = self.timeline.end() - self.lost_ms
+        load = self.meter.read()
         self.adapter.runs += 1
         batch = Batch(
             id=secrets.token_hex(6),
             size=len(self.here),
             spans=self._spans(),
-            total_ms=total,
+            total_ms=total_ms,
             tokens=sum(len(member.answer.ids) for member in self.here),
             cached=self.cached,
         )
         environment, notes = device.environment(self.adapter.device), tuple(self._notes())
         for member in self.here:
-            member.result = self._result(member, batch, notes, environment)
+            result = self._result(member, batch, notes, environment)
+            member.result = replace(result, machine_load=load)
 
     def _spans(self) -> tuple[Span, ...]:
         """A span per name: from its first start, the times of all samples added up."""
         names = dict.fromkeys(span.name for span in self.timeline.spans)
         parts = [[one for one in self.timeline.spans if one.name == name] for name in names]
-        return tuple(Span(p[0].name, p[0].start_ms, sum(one.ms for one in p)) for p in parts)
+        return tuple(
+            Span(
+                part[0].name,
+                part[0].start_ms,
+                sum(one.ms for one in part),
+                "measured",
+                None,
+                *total([Usage(one.cpu_ms, one.waited_ms) for one in part]),
+            )
+            for part in parts
+        )
 
     def _notes(self) -> Iterator[str]:
         """What is to be known of every row of the batch."""

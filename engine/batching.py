@@ -15,6 +15,7 @@ import torch
 from transformers import DynamicCache, TemperatureLogitsWarper, TopPLogitsWarper
 
 from engine.decode import Decoder, refuse_non_finite
+from engine.generation_rules import AnswerRules
 from engine.types import DecodeConfig, Stop
 
 
@@ -77,9 +78,18 @@ class Chooser:
         self._config, self._eos = config, list(eos)
         self._generators = [torch.Generator(on).manual_seed(config.seed) for _ in range(rows)]
 
-    def __call__(self, scores: torch.Tensor, said: int) -> torch.Tensor:
-        """scores [B, vocabulary] after `said` new tokens -> tokens [B]."""
+    def __call__(
+        self,
+        scores: torch.Tensor,
+        said: int,
+        answers: Sequence[Answer] = (),
+        rules: Sequence[AnswerRules | None] = (),
+    ) -> torch.Tensor:
+        """scores [B, vocabulary] after `said` new tokens -> tokens [B], under each row's rules."""
         config = self._config
+        for row, (answer, rule) in enumerate(zip(answers, rules, strict=False)):
+            if rule is not None and not answer.stop:
+                scores[row : row + 1] = rule(scores[row : row + 1], answer.ids)
         if said < config.min_new_tokens:
             scores[:, self._eos] = -torch.inf
         if config.greedy:
@@ -103,8 +113,11 @@ def generate(
     config: DecodeConfig,
     on_step: Callable[[list[int]], None],
     cancelled: Callable[[], bool],
+    rules: Sequence[AnswerRules | None] = (),
 ) -> list[Answer]:
     """One answer per prompt [1, S_i, hidden], equal to its own single run in float32.
+
+    `rules`: the checkpoint's for each prompt, or () for none.
 
     on_step is called after each step with the new tokens of the rows that go on.  NotFinite if a
     row's first scores are no numbers.  Cancelled, every answer that has not ended stops there.
@@ -115,7 +128,7 @@ def generate(
     choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
     said = 0
     while True:
-        tokens = choose(batch.scores, said)
+        tokens = choose(batch.scores, said, answers, rules)
         said += 1
         on_step(_take(answers, tokens.tolist(), config, decoder.eos_ids))
         if all(answer.stop for answer in answers):

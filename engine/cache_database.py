@@ -72,8 +72,8 @@ def check(folder: Path) -> None:
     if not (folder / DATABASE).exists():
         return
     with closing(sqlite3.connect(folder / DATABASE, timeout=TIMEOUT_S)) as database:
-        for name, text in _rows(database, "SELECT name, sql FROM sqlite_master", len(SCHEMA)):
-            if name not in SCHEMA or text != SCHEMA[str(name)]:
+        for item, text in _rows(database, "SELECT name, sql FROM sqlite_master", len(SCHEMA)):
+            if item not in SCHEMA or text != SCHEMA[str(item)]:
                 raise ValueError("its tables are not those that StageScope writes")
         made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone()
         if made is not None:

@@ -2,11 +2,12 @@
 
 Format: one JSON object per verification, kept as HASH.json below the runs folder; "hash" is the
 SHA-256 of the rest, written with sorted keys and no spaces.  "models" says who was verified:
-digest of the checkpoint, dtype, device and hardware, and whether it was; "engine" is the digest of
-this package's code and of the libraries that compute for it; "verdicts" hold all checks.
+digest of the checkpoint, dtype, device and hardware, whether it was, what that covers ("coverage")
+and what it does not prove ("unproved"); "engine" is the digest of this package's code and of the
+libraries that compute for it; "verdicts" hold all checks.
 
 Boundary: writes, reads and finds certificates; verifies nothing and imports no torch.  A
-certificate proves nothing about a changed checkpoint or changed code: `hash_for` finds none then.
+certificate proves nothing about a changed checkpoint or changed code: `standing_of` says so.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ import json
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine import settings
+from engine import coverage, settings
+from engine.coverage import NOT_RECORDED, SHOWN, UNVERIFIED, Coverage, Standing
 from engine.errors import BadInput
 from engine.plain_files import JSON_FAULTS, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.schemas import Certificate, checked
-from engine.types import Pixels, Ran, RunResult
+from engine.types import Ran, RunResult
+from engine.verify.limits import unproved
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
-FORMAT = 2  # 1 did not name the backend
+__all__ = ["SHOWN"]
+FORMAT = 3  # 1 did not name the backend, 2 does not record what it covers
+WITHOUT_COVERAGE = 2  # still read, so that it can be shown as stale
 MAX_BYTES = 2**25  # of one file
-SHOWN = 12  # characters of a hash that name it
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
 
@@ -89,6 +93,7 @@ def make(
             "backend": request.backend,
             "pixels": request.pixels,
             "extent": request.extent,
+            "batch": request.batch,
         },
         "models": list(models),
         "verdicts": [as_row(verdict) for verdict in verdicts],
@@ -118,6 +123,7 @@ def model_entry(
 
     `backend` is what decoded in the decoupled way: another one is not what was verified.
     """
+    rows = [as_row(verdict) for verdict in verdicts if verdict.model == name]
     return {
         "name": name,
         "digest": digest,
@@ -125,6 +131,8 @@ def model_entry(
         "environment": dict(environment),
         "backend": backend,
         "verified": bool(digest) and verified(verdicts, name),
+        "coverage": _plain(asdict(coverage.of(rows))),
+        "unproved": unproved(rows),
     }
 
 
@@ -196,18 +204,24 @@ def _contradiction(found: Mapping[str, Any]) -> str:
     A model that is called verified must be so by its own verdicts: the hash finds accidents, it is
     no signature.
     """
-    if found["format"] != FORMAT:
+    if found["format"] not in (FORMAT, WITHOUT_COVERAGE):
         return f"it has format {quoted(found['format'])} and this program reads {FORMAT}"
     datetime.fromisoformat(found["made"])
     names = [model["name"] for model in found["models"]]
     if len(set(names)) < len(names):
         return "it names a model twice"
     for model in found["models"]:
-        rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
-        good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
-        if model["verified"] is not good:
+        if found["format"] != WITHOUT_COVERAGE and not _bears_out(found, model):
             return "it says of a model what its own checks do not show"
     return ""
+
+
+def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+    """Whether the verdicts say what the model's entry claims: that it is verified, and how far."""
+    rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
+    good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
+    same = model.get("coverage") == _plain(asdict(coverage.of(rows)))
+    return model["verified"] is good and same and "unproved" in model
 
 
 def kept() -> list[dict[str, Any]]:
@@ -229,31 +243,55 @@ def _all() -> list[dict[str, Any] | Unused]:
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:
-    """Whether other code runs now than the one that was verified."""
-    return bool(certificate["engine"] != engine_digest())
+    """Whether other code runs now than was verified, or what it covers was not recorded."""
+    old = certificate["format"] == WITHOUT_COVERAGE
+    return old or bool(certificate["engine"] != engine_digest())
 
 
-def hash_for(
-    digest: str,
-    dtype: str,
-    environment: Mapping[str, str],
-    backend: Ran = "eager",
-    pixels: Pixels = "exact",
-) -> str | None:
-    """The hash of the newest certificate for checkpoint, code, device, dtype, backend and pixels.
+def standing_of(result: RunResult) -> Standing:
+    """Whether a certificate covers a result as it ran, and what it lacks otherwise.
 
-    None if there is none.  The newest one decides: a failure takes back what an earlier certificate
-    said.  What the model's own generate() decoded is covered whatever the decoupled way ran.
+    Certificates of other code say nothing.  The newest one of the same dtype, device, backend and
+    pixels decides: if a check of it failed, earlier ones count no more.  Of those that verified the
+    checkpoint the closest one is named.
     """
-    wanted = (digest, dtype, *_place(environment))
+    closest = UNVERIFIED
     for certificate in kept():
-        if certificate["request"].get("pixels") != pixels:
+        model = _model(certificate, result.model.digest)
+        if model is None or stale(certificate):
             continue
-        found = [] if stale(certificate) else list(_named(certificate))
-        named = {who: good for who, ran, good in found if backend in (ran, "generate")}
-        if wanted in named:
-            return str(certificate["hash"]) if named[wanted] else None
-    return None
+        elsewhere = tuple(_other_setting(certificate, model, result))
+        if not model["verified"]:
+            if not elsewhere and failed(certificate, model):
+                break
+            continue
+        lacking = (*elsewhere, *_beyond(model, result))
+        if not lacking:
+            return Standing("verified", str(certificate["hash"]))
+        if closest is UNVERIFIED or len(lacking) < len(closest.missing):
+            closest = Standing("not covered", str(certificate["hash"]), lacking)
+    return closest
+
+
+def _beyond(model: Mapping[str, Any], result: RunResult) -> tuple[str, ...]:
+    """What the result has beyond what this model's verification compared."""
+    found = coverage_in(model)
+    return (NOT_RECORDED,) if found is None else coverage.missing(found, result)
+
+
+def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
+    """The coverage of a certificate's model; None where it was not recorded."""
+    fields = model.get("coverage")
+    if not isinstance(fields, Mapping):
+        return None
+    lists = {name: tuple(fields[name]) for name in ("pictures", "frames")}
+    return Coverage(**{**fields, **lists})
+
+
+def of(result: RunResult) -> str | None:
+    """The hash of the certificate that covers a result as it ran, or None."""
+    found = standing_of(result)
+    return found.certificate if found.state == "verified" else None
 
 
 def command(model: str, ran: str, pixels: str) -> str:
@@ -264,19 +302,36 @@ def command(model: str, ran: str, pixels: str) -> str:
     return " ".join(words)
 
 
-def of(result: RunResult) -> str | None:
-    """The hash of the certificate that covers a result's model as it ran, or None."""
-    model, pixels = result.model, result.request.pixels
-    return hash_for(model.digest, model.precision, result.environment, result.backend, pixels)
+def _model(certificate: Mapping[str, Any], digest: str) -> Mapping[str, Any] | None:
+    """The certificate's entry for a checkpoint; the digest "" belongs to no checkpoint."""
+    found: list[Mapping[str, Any]] = certificate["models"]
+    return next((one for one in found if digest and one["digest"] == digest), None)
 
 
-def _named(certificate: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Who was verified, what decoded, and whether it is good."""
-    for model in certificate["models"]:
-        place = _place(model["environment"])
-        who = (model["digest"], model["dtype"], *place)
-        yield who, model["backend"], model["verified"]
+def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+    """Whether a check of this model failed; one that is open takes back no earlier certificate."""
+    rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
+    return any(row["outcome"] == "failed" for row in rows)
 
 
-def _place(environment: Mapping[str, str]) -> tuple[str, str]:
-    return environment.get("device", ""), environment.get("hardware", "")
+def _other_setting(
+    certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
+) -> Iterator[str]:
+    """Dtype, device, backend and pixels of the result, where they are not the verified ones.
+
+    What the model's own generate() decoded is covered whatever the decoupled way ran.
+    """
+    there, here = model["environment"], result.environment
+    pairs = [
+        ("dtype", result.model.precision, model["dtype"]),
+        ("device", here.get("device", ""), there.get("device", "")),
+        ("hardware", here.get("hardware", ""), there.get("hardware", "")),
+        ("pixels", result.request.pixels, certificate["request"].get("pixels", "")),
+    ]
+    if result.extent is not None:
+        pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
+    if result.backend != "generate":
+        pairs.append(("backend", result.backend, model["backend"]))
+    for name, ran, proved in pairs:
+        if ran != proved:
+            yield f"{name} {ran} ({proved} verified)"

@@ -28,6 +28,7 @@ from transformers import DynamicCache
 from engine import decode, memory, settings
 from engine.decode import Decoder
 from engine.errors import SettingsError
+from engine.generation_rules import AnswerRules
 from engine.llama import Llama, rms_norm, rotate
 from engine.types import DecodeConfig
 
@@ -77,6 +78,7 @@ class CompiledStep(nn.Module):
         self._rooms: OrderedDict[int, Room] = OrderedDict()
         self._room: Room | None = None
         self._config = DecodeConfig()
+        self._rules: AnswerRules | None = None
 
     @torch.inference_mode()
     def ready(self, tokens: int) -> float:
@@ -123,8 +125,11 @@ class CompiledStep(nn.Module):
         memory.release()
 
     @torch.inference_mode()
-    def start(self, kept: DynamicCache, config: DecodeConfig) -> None:
+    def start(
+        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
+    ) -> None:
         """Takes over the keys and values of a prompt; `ready` was called for this length."""
+        self._rules = rules
         context = kept.get_seq_length()
         size = self._bucket(context + config.max_new_tokens)
         self._rooms.move_to_end(size)
@@ -141,9 +146,9 @@ class CompiledStep(nn.Module):
     def next(self, ids: list[int]) -> int:
         """The id that follows these new ones."""
         scores, best = self(ids[-1])
-        if self._config.greedy:
+        if self._config.greedy and self._rules is None:
             return int(best)
-        return decode.choose(scores, ids, self._config, self._eos)
+        return decode.choose(scores, ids, self._config, self._eos, self._rules)
 
     @torch.inference_mode()
     def forward(self, token: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -116,6 +116,9 @@ def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
     return ids
 
 
+OWN = "own files"  # the sequence of a sample of files that a user gave
+
+
 def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
     """One sample of files that a user gave: (the name he knows, where it was saved).
 
@@ -144,7 +147,7 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
     }
     return Sample(
         id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
-        sequence="own files",
+        sequence=OWN,
         event_images=as_events,
         events=raw,
         mp4=mp4,

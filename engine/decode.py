@@ -24,6 +24,7 @@ from transformers import (
 
 from engine import llama
 from engine.errors import NotFinite
+from engine.generation_rules import AnswerRules, GenerationRules
 from engine.types import DecodeConfig, Stop
 
 
@@ -95,8 +96,16 @@ def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Te
     return scores
 
 
-def choose(scores: torch.Tensor, ids: list[int], config: DecodeConfig, eos: list[int]) -> int:
-    """scores [1, vocabulary] -> the next token's id."""
+def choose(
+    scores: torch.Tensor,
+    ids: list[int],
+    config: DecodeConfig,
+    eos: list[int],
+    rules: AnswerRules | None = None,
+) -> int:
+    """scores [1, vocabulary] -> the next token's id, under the checkpoint's rules if it has any."""
+    if rules is not None:
+        scores = rules(scores, ids)
     if len(ids) < config.min_new_tokens:
         for end in eos:
             scores[:, end] = -torch.inf
@@ -113,7 +122,9 @@ def choose(scores: torch.Tensor, ids: list[int], config: DecodeConfig, eos: list
 class Steps(Protocol):
     """What goes on after the prefill: `start` once, then `next` for every token."""
 
-    def start(self, kept: DynamicCache, config: DecodeConfig) -> None: ...
+    def start(
+        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
+    ) -> None: ...
     def next(self, ids: list[int]) -> int: ...
 
 
@@ -123,13 +134,16 @@ class EagerSteps:
     def __init__(self, decoder: Decoder) -> None:
         self._decoder, self._eos = decoder, list(decoder.eos_ids)
 
-    def start(self, kept: DynamicCache, config: DecodeConfig) -> None:
-        self._kept, self._config = kept, config
+    def start(
+        self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
+    ) -> None:
+        self._kept, self._config, self._rules = kept, config, rules
 
     def next(self, ids: list[int]) -> int:
         """The id that follows these new ones."""
         token = torch.tensor([[ids[-1]]], device=self._decoder.device)
-        return choose(step(self._decoder, token, self._kept), ids, self._config, self._eos)
+        scores = step(self._decoder, token, self._kept)
+        return choose(scores, ids, self._config, self._eos, self._rules)
 
 
 def generate(
@@ -140,17 +154,18 @@ def generate(
     cancelled: Callable[[], bool],
     steps: Steps | None = None,
     past: DynamicCache | None = None,
+    rules: AnswerRules | None = None,
 ) -> tuple[list[int], Stop]:
     """New token ids (an EOS included) and why they end.  on_token is called as each appears.
 
-    `past` is as in prefill().
+    `past` is as in prefill(), `rules` as in choose().
     """
     eos, ids = list(decoder.eos_ids), list[int]()
     scores, kept = prefill(decoder, embeds, past)
     refuse_non_finite(scores)
-    token = choose(scores, ids, config, eos)
+    token = choose(scores, ids, config, eos, rules)
     steps = steps or EagerSteps(decoder)
-    steps.start(kept, config)
+    steps.start(kept, config, rules)
     while True:
         ids.append(token)
         on_token(token)
@@ -163,8 +178,14 @@ def generate(
         token = steps.next(ids)
 
 
-def generation_config(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
-    """The same choices for a model's own generate(); nothing of the checkpoint's own remains."""
+def generation_config(
+    config: DecodeConfig,
+    eos_ids: tuple[int, ...],
+    rules: GenerationRules | None = None,
+    context: int = 0,
+) -> GenerationConfig:
+    """The same choices for a model's own generate() on a prompt of `context` tokens, with the
+    checkpoint's rules and nothing else of its own."""
     sampling = (
         {}
         if config.greedy
@@ -172,9 +193,9 @@ def generation_config(config: DecodeConfig, eos_ids: tuple[int, ...]) -> Generat
     )
     return GenerationConfig(
         max_new_tokens=config.max_new_tokens,
-        min_new_tokens=config.min_new_tokens or None,
         do_sample=not config.greedy,
         eos_token_id=list(eos_ids),
         pad_token_id=eos_ids[0],
+        **(rules or GenerationRules()).options(config, context),
         **sampling,
     )

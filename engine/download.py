@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.errors import BadInput, DownloadFailed
 from engine.models.checkpoint import ModelEntry
 
-_TOKENIZER = "tokenizer.model"
+_BESIDE = ("tokenizer.model", "chat_template.jinja")
 
 
 def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
@@ -39,7 +39,7 @@ def needed(names: Sequence[str]) -> list[str]:
     indices = [f"{name.split('-')[0]}{Path(name).suffix}.index.json" for name in weights]
     other_index = {name for name in top if name.endswith(".index.json")} - set(indices)
     described = [name for name in top if name.endswith(".json") and name not in other_index]
-    return sorted({*weights, *described, *(name for name in top if name == _TOKENIZER)})
+    return sorted({*weights, *described, *(name for name in top if name in _BESIDE)})
 
 
 def _fetch(entry: ModelEntry, to: Path | None) -> Path:

@@ -17,6 +17,7 @@ from engine import decode, drafting, media, memory
 from engine.drafting import Drafted, Drafter, Lookup, ModelDrafter
 from engine.drafts import Cycle, Difference, DraftRequest, Mark, State, Timing, Tried
 from engine.errors import Cancelled
+from engine.generation_rules import AnswerRules
 from engine.models.base import Adapter
 from engine.timing import Timeline
 from engine.types import DecodeConfig, Sample, Stop
@@ -27,13 +28,15 @@ CANCELLED = "The drafting was cancelled."
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A model before stage 4: the prompt's embeddings, the question's ids, what that took."""
+    """A model before stage 4: the prompt's embeddings, the question's ids, what that took, and
+    the checkpoint's rules for the answer."""
 
     adapter: Adapter
     embeds: torch.Tensor
     question: tuple[int, ...]
     ms: float
     shown: str
+    rules: AnswerRules | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,8 @@ class _Trial:
             adapter.check_context(prepared, config.max_new_tokens)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
         question = tuple(adapter.question_ids(prepared)[0].tolist())
-        return Ready(adapter, embeds, question, timeline.spans[0].ms, shown.shown)
+        rules = adapter.rules_for(prepared, config)
+        return Ready(adapter, embeds, question, timeline.spans[0].ms, shown.shown, rules)
 
     def _pair(self, turned: bool) -> tuple[Timed, Timed]:
         """Alone and drafted, in alternating order, as a machine that slows down slows both."""
@@ -115,7 +119,8 @@ class _Trial:
     def _alone(self, ready: Ready) -> Timed:
         def answer(on_token: Callable[[int], None]) -> tuple[list[int], Stop]:
             decoder, config = ready.adapter.decoder, self.request.decode
-            return decode.generate(decoder, ready.embeds, config, on_token, self.watcher.cancelled)
+            cancelled, rules = self.watcher.cancelled, ready.rules
+            return decode.generate(decoder, ready.embeds, config, on_token, cancelled, rules=rules)
 
         (ids, stop), times = self._timed(ready, answer)
         self._refuse_cancelled(stop)
@@ -133,6 +138,7 @@ class _Trial:
                 self.request.gamma,
                 on_token,
                 self.watcher.cancelled,
+                self.target.rules,
             )
 
         found, times = self._timed(self.target, answer)
@@ -143,7 +149,8 @@ class _Trial:
     def _drafter(self, config: DecodeConfig) -> Drafter:
         if self.draft is None:
             return Lookup(self.target.question)
-        return ModelDrafter(self.draft.adapter.decoder, self.draft.embeds, config)
+        draft = self.draft
+        return ModelDrafter(draft.adapter.decoder, draft.embeds, config, draft.rules)
 
     @staticmethod
     def _timed(ready: Ready, answer: Callable[[Callable[[int], None]], A]) -> tuple[A, list[float]]:
@@ -189,7 +196,8 @@ class _Trial:
             at = min(len(ids), len(other))
             pieces = [self._pieces(one[at : at + 1]) for one in (ids, other)]
             return Difference(at, "".join(pieces[0]), "".join(pieces[1]), (0.0, 0.0), 0.0, False)
-        found = drafting.margin(self.adapter.decoder, self.target.embeds, ids, at, other[at])
+        decoder, embeds, rules = self.adapter.decoder, self.target.embeds, self.target.rules
+        found = drafting.margin(decoder, embeds, ids, at, other[at], rules)
         one, two = self._pieces([ids[at], other[at]])
         return Difference(at, one, two, found.logits, found.rounding, found.tied)
 

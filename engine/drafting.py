@@ -24,6 +24,7 @@ from transformers import DynamicCache
 from engine import decode
 from engine.decode import Decoder
 from engine.drafts import Cycle, refuse_sampling
+from engine.generation_rules import AnswerRules
 from engine.timing import synchronizer
 from engine.types import DecodeConfig, Stop
 
@@ -68,8 +69,14 @@ class ModelDrafter:
     Its cache follows the target's answer: what the target did not say is cut off again.
     """
 
-    def __init__(self, decoder: Decoder, embeds: torch.Tensor, config: DecodeConfig) -> None:
-        self._decoder, self._config = decoder, config
+    def __init__(
+        self,
+        decoder: Decoder,
+        embeds: torch.Tensor,
+        config: DecodeConfig,
+        rules: AnswerRules | None = None,
+    ) -> None:
+        self._decoder, self._config, self._rules = decoder, config, rules
         _, self._cache = decode.prefill(decoder, embeds)
         self._read: list[int] = []  # new ids that the cache holds
 
@@ -80,7 +87,7 @@ class ModelDrafter:
         scores, drafted = self._advance(ids[same:]), list[int]()
         eos = list(self._decoder.eos_ids)
         while True:
-            token = decode.choose(scores, [*ids, *drafted], self._config, eos)
+            token = decode.choose(scores, [*ids, *drafted], self._config, eos, self._rules)
             drafted.append(token)
             if token in eos or len(drafted) == most:
                 return drafted
@@ -124,15 +131,17 @@ def generate(
     gamma: int,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
+    rules: AnswerRules | None = None,
 ) -> Drafted:
     """The target's greedy answer to embeds [1, S, hidden], at most `gamma` tokens drafted at once.
 
-    BadInput for a config that samples.  on_token is called for each token, several in a row.
+    `rules` are the target's own, as in decode.choose().  BadInput for a config that samples.
+    on_token is called for each token, several in a row.
     """
     refuse_sampling(config)
     scores, cache = decode.prefill(target, embeds)
     decode.refuse_non_finite(scores)
-    loop = _Loop(target, config, cache, on_token, scores.shape[-1])
+    loop = _Loop(target, config, cache, on_token, scores.shape[-1], rules)
     loop.add(scores)
     while not loop.ended:
         if cancelled():
@@ -152,7 +161,9 @@ class _Loop:
         cache: DynamicCache,
         on_token: Callable[[int], None],
         known: int,
+        rules: AnswerRules | None,
     ) -> None:
+        self._rules = rules
         self.found, self.ended = Drafted(), False
         self._target, self._config, self._cache, self._on_token = target, config, cache, on_token
         self._eos = list(target.eos_ids)
@@ -162,7 +173,7 @@ class _Loop:
     def add(self, scores: torch.Tensor) -> int:
         """The target's next token from scores [1, vocabulary]."""
         ids = self.found.ids
-        token = decode.choose(scores, ids, self._config, self._eos)
+        token = decode.choose(scores, ids, self._config, self._eos, self._rules)
         ids.append(token)
         self._on_token(token)
         if token in self._eos:
@@ -225,7 +236,12 @@ class Margin:
 
 
 def margin(
-    decoder: Decoder, embeds: torch.Tensor, ids: Sequence[int], position: int, other: int
+    decoder: Decoder,
+    embeds: torch.Tensor,
+    ids: Sequence[int],
+    position: int,
+    other: int,
+    rules: AnswerRules | None = None,
 ) -> Margin:
     """The answer's own token at this position against another, as the decoder alone sees both."""
     scores, cache = decode.prefill(decoder, embeds)
@@ -239,6 +255,8 @@ def margin(
     dtype = next(decoder.head.parameters()).dtype
     unit = torch.finfo(dtype).eps * float(alone.abs().max())
     rounding = 2 * max(float((alone - again).abs().max()), unit)
-    pair = (ids[position], other)
-    found = (float(alone[-1, pair[0]]), float(alone[-1, pair[1]]))
+    pair, last = (ids[position], other), alone[-1]
+    if rules is not None:
+        last = rules(last[None], ids[:position])[0]
+    found = (float(last[pair[0]]), float(last[pair[1]]))
     return Margin(position, pair, found, rounding)

@@ -6,8 +6,9 @@ from the first to the last token, the target alone / drafted, pair by pair.  Two
 beside it: the acceptance analysis' (from both models' separate answers, see acceptance.py), and the
 loop's own, tokens per pass / (c d + 1), with d drafted tokens per pass at c target tokens each.
 Both suppose that a pass over several tokens costs what a single token does; `pass_cost` says what
-it did cost.  Pairs of one sample are not independent: of several samples an interval draws whole
-samples, and it is their number that must suffice for a conclusion.
+it did cost.  Pairs of one sample are not independent, nor are samples of one sequence: of several
+samples a sequence counts once in an interval, and the number of sequences must suffice for a
+conclusion.
 
 Boundary: ids and milliseconds in, figures and sentences out; no torch.
 """
@@ -28,7 +29,7 @@ from engine.types import EXTENTS, PIXELS, DecodeConfig, Extent, Pixels, Sample
 
 LOOKUP = "lookup"  # in place of a draft model: prompt lookup
 MAX_GAMMA, MAX_RUNS = 16, 100
-FEWEST = 6  # samples (or pairs, of one sample), below which no interval decides anything
+FEWEST = stats.MIN_CLUSTERS  # sequences (or pairs, of one sample) that a conclusion needs
 State = Literal["accepted", "rejected", "own"]
 
 
@@ -208,8 +209,10 @@ def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] =
     """The figures of at least one sample."""
     cycles = [cycle for one in tried for cycle in one.cycles]
     tokens = sum(cycle.tokens for cycle in cycles) / len(cycles) if cycles else None
-    measured = _interval([(one.sample, one.ratios()) for one in tried])
-    whole = _interval([(one.sample, one.whole_ratios()) for one in tried])
+    sequence = {sample.id: sample.sequence for sample in request.samples}
+    named = [(sequence.get(one.sample, one.sample), one) for one in tried]
+    measured = _interval([(name, one.ratios()) for name, one in named])
+    whole = _interval([(name, one.whole_ratios()) for name, one in named])
     assert whole is not None  # each sample has at least one pair
     return DraftReport(
         target=request.target,
@@ -232,12 +235,13 @@ def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] =
 
 
 def _interval(found: Sequence[tuple[str, Sequence[float]]]) -> stats.Interval | None:
-    """Over each sample's ratios, which are drawn together unless there is one sample only."""
+    """Over (sequence, ratios) of each sample; of one sample alone, over its pairs."""
     ratios = [ratio for _, some in found for ratio in some]
-    groups = [sample for sample, some in found for _ in some]
+    groups = [sequence for sequence, some in found for _ in some]
     if not ratios:
         return None
-    return stats.bootstrap(ratios, groups if len(set(groups)) > 1 else None)
+    several = sum(bool(some) for _, some in found) > 1
+    return stats.median_interval(ratios, groups if several else None, ratios=True)
 
 
 def _rate(cycles: Sequence[Cycle], place: int) -> float | None:
@@ -304,7 +308,7 @@ def sentence(found: DraftReport) -> str:
     if one is None:
         return "Its answers have a single token: there is nothing to draft."
     samples = sum(bool(tried.ratios()) for tried in found.samples)
-    enough, of = _weight(samples, one.n)
+    enough, of = _weight(samples, one)
     start = f"Drafted by {by}, {found.target}"
     if not enough:
         return f"{start} runs at {one.median:.2f}x its speed alone; {of}."
@@ -312,15 +316,19 @@ def sentence(found: DraftReport) -> str:
     return f"{start} is {_outcome(one)} ({interval})."
 
 
-def _weight(samples: int, pairs: int) -> tuple[bool, str]:
+def _weight(samples: int, one: stats.Interval) -> tuple[bool, str]:
     """Whether so many suffice for a conclusion, and of what it is one, or what is missing."""
-    if samples > 1:
-        enough, found = samples >= FEWEST, f"{samples} samples, {pairs} pairs"
-        few = f"too few samples to conclude from ({samples}; {FEWEST} or more are needed)"
-    else:
-        enough, found = pairs >= FEWEST, f"{pairs} pairs of this sample"
-        few = f"pairs: {pairs}, too few to conclude from ({FEWEST} or more are needed)"
-    return enough, found if enough else few
+    enough = one.clusters >= FEWEST
+    need = f"{FEWEST} or more are needed"
+    if samples == 1:
+        few = f"pairs: {one.n}, too few to conclude from ({need})"
+        return enough, f"{one.n} pairs of this sample" if enough else few
+    if one.clusters == samples:
+        few = f"too few samples to conclude from ({samples}; {need})"
+        return enough, f"{samples} samples, {one.n} pairs" if enough else few
+    few = f"too few sequences to conclude from ({one.clusters}; {need})"
+    of = f"{samples} samples of {one.clusters} sequences, {one.n} pairs"
+    return enough, of if enough else few
 
 
 def _outcome(one: stats.Interval) -> str:

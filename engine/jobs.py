@@ -42,11 +42,13 @@ class Job(ABC):
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     state: State = "queued"
     failure: Exception | None = None
+    owner: str = ""  # the visit whose own files it reads; "": anybody with its id may see it
     _queue: Jobs | None = None
     _cancel: threading.Event = field(default_factory=threading.Event)
     _seen: float = field(default_factory=time.monotonic)
     _submitted: float = field(default_factory=time.monotonic)
     _started: float | None = None
+    _ended: float | None = None
 
     @property
     @abstractmethod
@@ -72,7 +74,14 @@ class Job(ABC):
 
     @property
     def queued_ms(self) -> float:
-        return ((self._started or time.monotonic()) - self._submitted) * 1000
+        """Time in the queue; of a job that never started, until it ended."""
+        return ((self._started or self._ended or time.monotonic()) - self._submitted) * 1000
+
+    def end(self, state: State, failure: Exception | None = None) -> None:
+        """The last state, set after all that belongs to it: who sees it sees the rest as well."""
+        self.failure = failure
+        self._ended = time.monotonic()
+        self.state = state
 
     def cancelled(self) -> bool:
         unseen = time.monotonic() - self._seen
@@ -92,12 +101,12 @@ class Job(ABC):
             self._started = time.monotonic()
             self.run()
         except Cancelled as error:
-            self.state, self.failure = "cancelled", self.unseen() or error
+            self.end("cancelled", self.unseen() or error)
         except StageScopeError as error:
-            self.state, self.failure = "failed", error
+            self.end("failed", error)
         except Exception as error:  # the worker outlives whatever a model raises
             log.exception("%s failed", self.title)
-            self.state, self.failure = "failed", error
+            self.end("failed", error)
 
     def unseen(self) -> Cancelled | None:
         """Why the job was stopped, if it was not for somebody's Cancel."""
@@ -168,8 +177,7 @@ class Jobs:
         with self._change:
             if job in self._waiting:
                 self._waiting.remove(job)
-                job.state = "cancelled"
-                job.failure = Cancelled(f"{job.title} was cancelled before it started.")
+                job.end("cancelled", Cancelled(f"{job.title} was cancelled before it started."))
 
     def serve_brief(self) -> float:
         """Works off the brief jobs in the queue, on the caller's thread: the worker's own."""

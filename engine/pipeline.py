@@ -20,9 +20,10 @@ from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCrit
 from engine import decode, device, media, memory
 from engine.compiled import CompiledStep
 from engine.errors import CacheError, Cancelled, OutOfMemory
+from engine.meter import Meter
 from engine.models.base import Adapter, generate_options
 from engine.reuse import Reuse
-from engine.timing import Timeline, VisionProbe, profiler_range
+from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe, profiler_range
 from engine.types import (
     Doing,
     Extent,
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
 
 COMPILED_BEFORE = (
     "The compiled decode step was made ready in {:.1f} s, before this run's clock started."
+)
+NO_FEATURES = (
+    "An entry of the feature cache has another shape than this model's features. The features "
+    "were computed."
 )
 COMPILED_WITHIN = (
     "The compiled decode step was made ready in {:.1f} s, between stages 3 and 4 of this run."
@@ -188,6 +193,8 @@ class _Run(Staged):
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
+        self.first_usage = self.last_usage = UNKNOWN
+        self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device)
 
     # stage 1
@@ -234,7 +241,7 @@ class _Run(Staged):
     def _read(self, prepared: Prepared) -> torch.Tensor | None:
         if self.cache is None:
             return None
-        start = self.timeline.now()
+        start, before = self.timeline.mark()
         try:
             stored = self.cache.read(self.adapter.feature_spec(prepared))
         except CacheError as error:
@@ -242,9 +249,13 @@ class _Run(Staged):
             return None
         if stored is None:
             return None
+        if not self.adapter.takes(prepared, stored.rows):
+            self.notes.append(NO_FEATURES)
+            return None
         rows = stored.rows.to(self.adapter.device)
-        ms = self.timeline.now() - start
-        self.timeline.add("vision", start, ms, "cached", stored.encode_ms)
+        end, after = self.timeline.mark()
+        used = after.since(before)
+        self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
             self.notes.append("The cached features were computed in a model's first (cold) run.")
         return rows
@@ -261,7 +272,7 @@ class _Run(Staged):
     def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
         steps = self._steps()
         with self._stage("decode"):
-            start = self.timeline.now()
+            start, before = self.timeline.mark()
             read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
             embeds = read(prepared)
             self._record("embeddings", embeds)
@@ -273,8 +284,9 @@ class _Run(Staged):
                 self.watcher.cancelled,
                 steps,
                 self.reuse.begin(),
+                self.adapter.rules_for(prepared, self.request.decode),
             )
-        self._split_decode(start)
+        self._split_decode(start, before)
 
     def _steps(self) -> CompiledStep | None:
         """The compiled step where it is asked for and can be had; None is the eager one."""
@@ -294,20 +306,22 @@ class _Run(Staged):
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
-        config = decode.generation_config(self.request.decode, self.adapter.eos_ids)
+        adapter, asked = self.adapter, self.request.decode
+        config = decode.generation_config(asked, adapter.eos_ids, adapter.rules, self.context)
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
         options = generate_options(config, _Streamer(self._token), stopping)
         options["logits_processor"] = [decode.FirstScores()]
-        start = self.timeline.now()
+        start, before = self.timeline.mark()
         with (
             profiler_range("generate", self.adapter.device),
             VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe,
         ):
             self.adapter.generate(prepared, **options)
-        total = self.timeline.now() - start
-        self.timeline.add("vision", start, probe.ms, "hook")
-        self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived")
-        self._split_decode(start + probe.ms)
+        end, after = self.timeline.mark()
+        total, rest = end - start, after.since(before).since(probe.used)
+        self.timeline.add("vision", start, probe.ms, "hook", used=probe.used)
+        self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived", used=rest)
+        self._split_decode(start + probe.ms, before.after(probe.used))
         self.stop = self._why_stopped()
         if self.adapter.device.type == "mps":
             self.notes.append("On MPS generate() hands tokens on one step late: TTFT is too long.")
@@ -319,23 +333,30 @@ class _Run(Staged):
 
     def _token(self, token: int) -> None:
         ms = self.timeline.now()
+        self.last_usage = self.timeline.usage()
+        if not self.ids:
+            self.first_usage = self.last_usage
         self.ids.append(token)
         self.token_ms.append(ms)
         self.watcher.token(token, ms)
 
-    def _split_decode(self, start: float) -> None:
+    def _split_decode(self, start: float, before: Usage) -> None:
+        """The parts of stage 4, which began at `start` when `before` had been used."""
         if self.token_ms:
             first, last = self.token_ms[0], self.token_ms[-1]
             source = self.timeline.spans[-1].source
-            self.timeline.add("decode.prefill", start, first - start, source)
-            self.timeline.add("decode.steps", first, last - first, source)
+            prefill = self.first_usage.since(before)
+            steps = self.last_usage.since(self.first_usage)
+            self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
+            self.timeline.add("decode.steps", first, last - first, source, used=steps)
 
     def _record(self, name: str, tensor: torch.Tensor) -> None:
         dtype = str(tensor.dtype).removeprefix("torch.")
         self.tensors.append(TensorSpec(name, tuple(tensor.shape), dtype, tensor.nbytes))
 
     def result(self) -> RunResult:
-        total = self.timeline.now()
+        total = self.timeline.end()
+        load = self.meter.read()
         self.adapter.runs += 1
         if self.to_store is not None:
             self._store(self.to_store)
@@ -361,6 +382,8 @@ class _Run(Staged):
             environment=device.environment(self.adapter.device),
             prefix=self.reuse.use,
             extent=self.extent,
+            clocks=(self.timeline.began, self.timeline.ended),
+            machine_load=load,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

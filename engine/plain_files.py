@@ -14,6 +14,7 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -151,23 +152,37 @@ def reason(fault: BaseException) -> str:
     return cut(" ".join(text.split())) or type(fault).__name__
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
     """All or nothing: a reader never sees half of it.  OSError where that is impossible.
 
-    The new content is written beside the old one, into a file that this call makes itself: what
-    lies there under that name, a link for example, is replaced and not written through.
+    The new content is written beside the old one, into a file that this call makes itself, and
+    then takes its place.  What is no regular file, /dev/null for example, is not replaced; a link
+    is replaced and not written through.
     """
-    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.part")
+    _refuse_replacing(path)
+    part = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.part")
     descriptor = os.open(part, _MAKE | _SAFE | _NO_LINK, 0o666)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            stream.writelines([data] if isinstance(data, bytes) else data)
             stream.flush()
             os.fsync(stream.fileno())
         part.replace(path)
-    except OSError:
+    except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _refuse_replacing(path: Path) -> None:
+    if not path.name:
+        raise OSError(errno.EISDIR, "it names a folder and no file", str(path))
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if kind not in (stat.S_IFREG, stat.S_IFLNK):
+        told = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
+        raise OSError(errno.EINVAL, told, str(path))
 
 
 def _opened(path: Path, flags: int) -> int:

@@ -26,9 +26,9 @@ from engine.types import (
     Pixels,
 )
 
-Order = Literal["sequential", "interleaved"]
+Order = Literal["auto", "sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
-ORDERS: tuple[Order, ...] = ("sequential", "interleaved")
+ORDERS: tuple[Order, ...] = ("auto", "sequential", "interleaved")
 MAX_REPEAT, MAX_WARMUP, MAX_RESULTS, MAX_BATCH = 1000, 100, 1_000_000, 256
 STOP_AFTER = 10  # failures of one model in a row
 
@@ -49,6 +49,7 @@ class Plan:
     `samples` are ids in their order.  `prompt` None asks each sample's own question, or the
     default one where it has none.  `stop_after` failures of a model in a row give it up.
     `batch` samples are answered together; what is measured then is the batch.
+    `order` "auto" is settled before the run begins (ordering.py), and `order_why` says how.
     """
 
     models: tuple[str, ...]
@@ -56,7 +57,7 @@ class Plan:
     prompt: str | None = None
     repeat: int = 1
     warmup: int = 1
-    order: Order = "sequential"
+    order: Order = "auto"
     cache: CachePolicy = "off"
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     frames: str = "arange"
@@ -65,6 +66,7 @@ class Plan:
     pixels: Pixels = "exact"
     batch: int = 1
     extent: Extent = "slice"
+    order_why: str = ""
 
     def __post_init__(self) -> None:
         if not self.models or not self.samples:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import dataset, provenance, settings, store
+from engine import dataset, ordering, provenance, settings, store
 from engine.errors import BadInput, ModelUnavailable, StoreError
 from engine.header import Header
 from engine.models import registry
@@ -47,10 +47,12 @@ def prepare(
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
     _refuse_hopeless(plan, samples, entries, elsewhere)
+    plan = ordering.settled(plan, entries, elsewhere)
     header = _header(plan, found.root, samples, entries)
     place = folder or settings.load().runs_dir / header.id
     writer = store.create(header, place)
-    writer.note("started", f"{plan.planned:,} results are planned.")
+    order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
+    writer.note("started", f"{plan.planned:,} results are planned.{order}")
     tracker = Tracker(plan.planned, plan.models, plan.batch)
     return Ready(writer, samples, entries, tracker, found.root)
 

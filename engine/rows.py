@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from engine import certificates
+from engine.busy import MachineLoad, busy
 from engine.models.checkpoint import ModelEntry
 from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Span
 
 # Null in the row of a sample that was answered in a batch.
 NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
-              "uncached_total_ms", "unaccounted_ms", "token_ms", "verified")  # fmt: skip
+              "uncached_total_ms", "unaccounted_ms", "token_ms")  # fmt: skip
 
 
 def row(result: RunResult) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def row(result: RunResult) -> dict[str, Any]:
 
 def _alone(result: RunResult) -> dict[str, Any]:
     request, model, answer = result.request, result.model, result.generation
+    standing = certificates.standing_of(result)
     return {
         "model": model.name,
         "family": model.family,
@@ -67,16 +69,18 @@ def _alone(result: RunResult) -> dict[str, Any]:
         "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
         "notes": list(result.notes),
         "environment": dict(result.environment),
-        "verified": certificates.of(result),
+        "verified": standing.certificate if standing.state == "verified" else None,
         "batch": 1,
         "error": None,
         "extent": {"asked": request.extent, "ran": result.extent},
         "off_script": result.off_script,
+        "machine_load": machine_load(result.machine_load),
+        "standing": standing.row(),
     }
 
 
 def _batched(batch: Batch) -> dict[str, Any]:
-    """The batch's figures; no certificate speaks of batches."""
+    """The batch's figures."""
     return dict.fromkeys(NOT_OF_ONE) | {
         "stages": dict.fromkeys(STAGES),
         "batch": batch.size,
@@ -109,6 +113,14 @@ def identity(model: ModelInfo) -> dict[str, Any]:
     }
 
 
+def machine_load(load: MachineLoad | None) -> dict[str, Any] | None:
+    """How busy the machine was during the run, `cores` of it; `busy` says why that is too much.
+
+    None, and null for a figure, means "not known".
+    """
+    return None if load is None else vars(load) | {"busy": busy(load)}
+
+
 def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[str, Any]:
     """The row of a run without an answer: the reason, and no figure at all.
 
@@ -135,4 +147,6 @@ def stage(span: Span | None) -> dict[str, Any] | None:
         "ms": span.ms,
         "source": span.source,
         "original_ms": span.original_ms,
+        "cpu_ms": span.cpu_ms,
+        "waited_ms": span.waited_ms,
     }

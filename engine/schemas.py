@@ -23,6 +23,7 @@ Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
 Rate = Annotated[float, Meta(ge=0, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
+Positive = Annotated[int, Meta(ge=1, le=MOST)]
 Name = Annotated[str, Meta(min_length=1)]
 Texts = dict[str, str]
 Plain = dict[str, str | int | float | bool | None]
@@ -35,6 +36,8 @@ class Span(Struct):
     ms: Difference
     source: str = "measured"
     original_ms: Difference | None = None
+    cpu_ms: Difference | None = None
+    waited_ms: Difference | None = None
 
 
 Stages = dict[str, Span | None]
@@ -61,6 +64,35 @@ class Config(Struct):
 
     max_new_tokens: Count | None = None
     min_new_tokens: Count | None = None
+
+
+class MachineLoad(Struct):
+    """How busy the machine was during a run."""
+
+    began_s: Time
+    wall_ms: Time
+    cpu_ms: Time
+    cores: Positive
+    threads: Positive
+    waited_ms: Time | None = None
+    others: Rate | None = None
+    steal: Rate | None = None
+    runnable: Rate | None = None
+
+
+class Extent(Struct):
+    """How large event pictures were to be drawn, and were."""
+
+    asked: str | None = None
+    ran: str | None = None
+
+
+class Standing(Struct):
+    """Whether a certificate covers a result, and what is missing."""
+
+    state: str
+    certificate: str | None = None
+    missing: list[str] = []
 
 
 class Place(Struct):
@@ -139,6 +171,10 @@ class Row(Key):
     batch_tokens_per_s: Rate | None = None
     batch_samples_per_s: Rate | None = None
     paused_ms: Time | None = None
+    extent: Extent | None = None
+    off_script: bool | None = None
+    machine_load: MachineLoad | None = None
+    standing: Standing | None = None
     at: str | None = None
     where: Place | None = None
 
@@ -196,6 +232,8 @@ class VerifiedModel(Struct):
     environment: Texts
     backend: str
     verified: bool
+    coverage: dict[str, Any] = {}
+    unproved: list[str] = []
 
 
 class VerifiedRequest(Struct):
@@ -208,6 +246,8 @@ class VerifiedRequest(Struct):
     runs: Count
     backend: str
     pixels: str
+    extent: str | None = None
+    batch: Count | None = None
 
 
 class Certificate(Struct):
@@ -221,6 +261,20 @@ class Certificate(Struct):
     models: list[VerifiedModel]
     verdicts: list[Verdict]
     hash: Name
+
+
+class KeptFile(Struct):
+    """A file of an imported set: what it was called, and its name in the set's folder."""
+
+    file: str
+    kept: Annotated[str, Meta(pattern=r"\A[0-9]{3,5}\.json\Z")]
+
+
+class KeptSet(Struct):
+    """set.json: the list of an imported set."""
+
+    files: list[KeptFile]
+    imported: str = ""
 
 
 def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from engine import certificates, device, settings
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import checkpoint, weights
 from engine.models.checkpoint import ModelEntry
+from engine.types import RunRequest
 
 
 def covering(entry: ModelEntry) -> dict[str, Any] | None:
@@ -27,13 +28,20 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
     if digest is None:
         return None
     for certificate in certificates.kept():
-        if certificates.stale(certificate) or certificate["request"].get("pixels") != "exact":
+        if certificates.stale(certificate) or not _default(certificate["request"]):
             continue
         for model in certificate["models"]:
             same = model["digest"] == digest and model["dtype"] == entry.precision
-            if same and _usual(model) and here(model["environment"]):
+            if not same or not _usual(model) or not here(model["environment"]):
+                continue
+            if model["verified"] or certificates.failed(certificate, model):
                 return certificate if model["verified"] else None
     return None
+
+
+def _default(request: Mapping[str, Any]) -> bool:
+    """Whether exact pixels and event pictures of the default size were verified."""
+    return request.get("pixels") == "exact" and request.get("extent") == RunRequest.extent
 
 
 def _usual(model: Mapping[str, Any]) -> bool:
@@ -70,6 +78,8 @@ def here(environment: Mapping[str, str]) -> bool:
 
 def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
     """One sentence why a certificate no longer says anything about what runs now, or ""."""
+    if certificate["format"] == certificates.WITHOUT_COVERAGE:
+        return "An earlier version made it, which did not record what a certificate covers."
     if certificates.stale(certificate):
         return _other_code(certificate)
     by_name = {entry.name: entry for entry in entries}

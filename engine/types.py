@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
 
+    from engine.busy import MachineLoad
+    from engine.clocks import Moment
+
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
@@ -263,6 +266,8 @@ class Span:
     """A stage (or "decode.prefill", "decode.steps") on the run's own clock, which starts at 0.
 
     `original_ms`: what a cached one took when it was computed; None where that is not known.
+    `cpu_ms` is the CPU time of the process meanwhile, all its threads; None where another device
+    computes.  `waited_ms`: how long the run's thread was ready and had no core; None: not known.
     """
 
     name: str
@@ -270,6 +275,8 @@ class Span:
     ms: float
     source: Source = "measured"
     original_ms: float | None = None
+    cpu_ms: float | None = None
+    waited_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -317,6 +324,7 @@ class ModelInfo:
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
     questions: frozenset[str] | None = None  # plain_question() of all it was trained on
+    generation: tuple[str, ...] = ()  # what of generation_config.json is followed, or is not
 
     @property
     def precision(self) -> str:
@@ -361,7 +369,8 @@ class RunResult:
     """All that one run left behind.
 
     Of a sample that was answered in a `batch` only the answer is its own: it has no spans and no
-    token times, and total_ms is the batch's.
+    token times, and total_ms is the batch's.  `clocks` has the start and the end of the run's time
+    line on two clocks.  `machine_load` is how busy the machine was meanwhile.
     """
 
     request: RunRequest
@@ -378,6 +387,8 @@ class RunResult:
     prefix: PrefixUse | None = None
     batch: Batch | None = None
     extent: Extent | None = None  # of the event pictures; None where none were drawn
+    clocks: tuple[Moment, Moment] | None = None
+    machine_load: MachineLoad | None = None
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)

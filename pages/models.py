@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from engine import settings, standing
+from engine.coverage import UNVERIFIED, Standing
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -69,7 +70,8 @@ def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | Non
         else:
             st.badge("not available", color="orange")
             return
-        words, colour, help_text = cards.standing(proof["hash"] if proof else None)
+        found = Standing("verified", proof["hash"]) if proof else UNVERIFIED
+        words, colour, help_text = cards.standing(found)
         st.badge(words, color=colour, help=help_text)
 
 

@@ -83,7 +83,14 @@ def row(
         "truth": {},
         "paused_ms": 0.0,
         "at": "2026-01-01T00:00:00+00:00",
+        "standing": _standing(more.get("verified")),
     } | more
+
+
+def _standing(certificate: str | None) -> dict[str, Any]:
+    """What a row says of its certificate."""
+    state = "verified" if certificate else "unverified"
+    return {"state": state, "certificate": certificate, "missing": []}
 
 
 def span(

@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from engine import asking, benchmark, dataset, device, rows, store
+from engine.coverage import Standing
 from engine.device import Memory
 from engine.models import registry
 from engine.store import Run, task_of
-from engine.types import DecodeConfig
+from engine.types import DecodeConfig, RunResult
 from tests import recordings
 from tests.test_benchmark import go, go_on, plan
 from tests.test_benchmark import rows as rows_of
@@ -260,9 +261,15 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
     assert "Batches decode with the eager backend; compiled was asked for." in found[0]["notes"]
 
 
-def test_certificates_speak_of_single_runs_alone(
+def test_a_row_of_a_batch_has_its_standing_too(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows.certificates, "of", lambda _: "abc")
+    monkeypatch.setattr(rows.certificates, "standing_of", _by_batch)
     found = rows_of(go(root, tmp_path / "run", batch=6, warmup=0))
     assert [row["verified"] for row in found] == [None] * 6 + ["abc"]
+    assert found[0]["standing"]["missing"] == ["batch of 6"]
+
+
+def _by_batch(result: RunResult) -> Standing:
+    missing = ("batch of 6",) if result.batch else ()
+    return Standing("not covered" if missing else "verified", "abc", missing)

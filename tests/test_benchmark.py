@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import time
 import weakref
@@ -68,7 +69,7 @@ class StopAfter(benchmark.Alone):
 
 
 def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: Path) -> None:
-    run = go(root, tmp_path / "run", models=ALL, repeat=2, warmup=1)
+    run = go(root, tmp_path / "run", models=ALL, repeat=2, warmup=1, order="sequential")
     found = rows(run)
     assert run.state == "finished" and len(found) == 3 * 4 * 2
     assert len({task_of(row) for row in found}) == len(found)
@@ -108,6 +109,32 @@ def test_interleaved_models_take_turns(root: Path, tmp_path: Path) -> None:
     found = rows(go(root, tmp_path / "run", models=ALL[1:], order="interleaved", warmup=0))
     first, second = ALL[1:]
     assert [row["model"] for row in found[:4]] == [first, second, second, first]
+
+
+def test_models_take_turns_unless_they_do_not_fit_into_memory(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order that ran, and the reason, stand in the run's plan."""
+    run = go(root, tmp_path / "roomy", models=ALL[1:], warmup=0)
+    first, second = ALL[1:]
+    assert [row["model"] for row in rows(run)[:4]] == [first, second, second, first]
+    assert run.header.plan.order == "interleaved"
+    assert "all 2 models fit into memory at once" in run.header.plan.order_why
+    assert "Order: interleaved" in run.journal[0]["text"]
+    monkeypatch.setattr(registry, "room_together", lambda *_: registry.Room(900, 100, 1000))
+    run = go(root, tmp_path / "tight", models=ALL[1:], warmup=0)
+    assert [row["model"] for row in rows(run)[:4]] == [first] * 4
+    assert "do not fit into memory at once" in run.header.plan.order_why
+
+
+def test_a_run_from_before_orders_were_settled_goes_on(root: Path, tmp_path: Path) -> None:
+    go(root, tmp_path / "run", StopAfter(2), order="sequential")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    del header["plan"]["order_why"]
+    path.write_text(json.dumps(header))
+    run = go_on(tmp_path / "run")
+    assert run.state == "finished" and len(rows(run)) == 4
 
 
 def test_forced_lengths_are_exact(root: Path, tmp_path: Path) -> None:
@@ -224,7 +251,8 @@ def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
     models = ("tiny-llava", "tiny-eventgpt")
     with monkeypatch.context() as patch:
         patch.setattr(adapter, "encode", explode)
-        run = go(root, tmp_path / "run", models=models, warmup=0, stop_after=2)
+        how = {"models": models, "warmup": 0, "stop_after": 2, "order": "sequential"}
+        run = go(root, tmp_path / "run", **how)
     found = rows(run)
     assert [bool(row["error"]) for row in found] == [True] * 2 + [False] * 4
     assert "ZeroDivisionError: odd model" in found[0]["error"]
@@ -280,7 +308,8 @@ def test_a_model_that_has_had_its_turn_is_not_held(
         return adapter
 
     monkeypatch.setattr(registry, "load", tight)
-    run = go(root, tmp_path / "run", models=("tiny-eventgpt", "tiny-llava"))
+    models = ("tiny-eventgpt", "tiny-llava")
+    run = go(root, tmp_path / "run", models=models, order="sequential")
     assert len(rows(run)) == 8 and [e.name for e in registry.resident()] == ["tiny-llava"]
 
 

@@ -22,6 +22,7 @@ from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import run as verification
 from engine.verify.verdict import VerifyRequest
 from tests.models.test_equality import FAMILIES
+from tests.ui.verify import made
 from tests.verify.conftest import Notes
 
 QUESTION = "What is on the road?"
@@ -291,17 +292,24 @@ def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own
 
 
 def certify(result: RunResult, backend: Any) -> None:
-    monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(certificates, "verified", lambda *_: True)
-    monkeypatch.setattr(certificates, "proves", lambda *_: True)
-    model = result.model
+    """A certificate that covers the result as `backend` ran it."""
+    model, tokens = result.model, result.new_tokens
+    found = made.verdicts(model.name)
+    reached = {"new_tokens": tokens, "positions": 4096, "pictures": _pictures(result)}
+    found = [
+        replace(one, finding=replace(one.finding, evidence=reached | {"rules": ["arange"]}))
+        for one in found
+    ]
     entry = certificates.model_entry(
-        model.name, model.digest, model.precision, result.environment, (), backend
+        model.name, model.digest, model.precision, result.environment, found, backend
     )
     request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
-    certificates.keep(certificates.make(request, [entry], (), "/data"))
+    certificates.keep(certificates.make(request, [entry], found, "/data"))
     assert certificates.kept()
-    monkeypatch.undo()
+
+
+def _pictures(result: RunResult) -> int:
+    return next(one.shape[0] for one in result.tensors if one.name == "images")
 
 
 @pytest.mark.slow

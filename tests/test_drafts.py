@@ -97,7 +97,18 @@ def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -
     assert f"target is {word}" in drafts.sentence(found)
 
 
-def test_whole_runs_are_drawn_by_sample_as_the_steps_are() -> None:
+def test_samples_of_one_sequence_count_once() -> None:
+    """Twelve samples of two sequences are two pieces of evidence."""
+    tried = several(12, pairs=1)
+    samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
+    told = drafts.sentence(drafts.report(replace(REQUEST, samples=samples), tried))
+    assert "too few sequences to conclude from (2;" in told
+    samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
+    told = drafts.sentence(drafts.report(replace(REQUEST, samples=samples), tried))
+    assert "is faster" in told and "12 samples of 6 sequences" in told
+
+
+def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
     """Four samples gain, two lose: pair by pair the interval would be a single point."""
     quick, slow = several(4, 35.0, 40), several(2, 140.0, 40)
     tried = [*quick, *(replace(one, sample=f"t{one.sample}") for one in slow)]
@@ -105,7 +116,7 @@ def test_whole_runs_are_drawn_by_sample_as_the_steps_are() -> None:
     ratios = [one.whole_ratios()[0] for one in (quick[0], slow[0])]
     assert (found.whole.low, found.whole.high) == (min(ratios), max(ratios))
     assert found.measured.width == 1.5
-    apart = stats.bootstrap([ratio for one in tried for ratio in one.whole_ratios()])
+    apart = stats.median_interval([ratio for one in tried for ratio in one.whole_ratios()])
     assert apart.width == 0
 
 

@@ -67,6 +67,36 @@ def test_positions_and_a_job_that_is_cancelled_before_it_starts() -> None:
     assert third.state == "done" and third.queued_ms > first.queued_ms
 
 
+def test_the_time_in_the_queue_stands_still_after_the_end() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, never = Task(work_=lambda _: hold.wait(20)), Task()
+    queue.submit(first)
+    queue.submit(never)
+    waited = never.queued_ms
+    never.cancel()
+    frozen = never.queued_ms
+    time.sleep(0.01)
+    assert never.queued_ms == frozen >= waited > 0
+    hold.set()
+    finished(first)
+
+
+def test_who_sees_the_end_sees_its_reason_as_well() -> None:
+    """The state is set last: a view in between would be drawn as an end without a reason."""
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Task):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            seen.append((self.state, self.error)) if name in ("state", "failure") else None
+
+    task = Watched()
+    task.cancel()
+    task.work()
+    assert seen[-1] == ("cancelled", task.error) and task.error
+    assert all(error for state, error in seen if state in jobs.ENDED)
+
+
 def test_a_long_job_gives_way_to_brief_ones_only() -> None:
     queue, log = jobs.Jobs(), list[str]()
     brief, other = Brief(name="brief"), Task(name="other")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from engine.timing import Timeline, VisionProbe
+from engine import clocks, timing
+from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe
 
 CPU = torch.device("cpu")
 
@@ -61,3 +63,50 @@ def test_the_probe_removes_its_hooks_even_after_an_error() -> None:
     with pytest.raises(ValueError, match="broken"), VisionProbe([module], CPU):
         raise ValueError("broken")
     assert not module._forward_hooks and not module._forward_pre_hooks
+
+
+def test_a_span_has_its_cpu_time_and_not_that_of_a_sleep() -> None:
+    timeline = Timeline(CPU)
+    with timeline.span("computed"):
+        sum(range(300_000))
+    with timeline.span("slept"):
+        time.sleep(0.02)
+    computed, slept = timeline.spans
+    assert computed.cpu_ms is not None and slept.cpu_ms is not None
+    assert computed.cpu_ms > 0 and slept.cpu_ms < 20 <= slept.ms
+    assert slept.waited_ms is None or slept.waited_ms >= 0
+
+
+def test_the_run_has_its_start_and_end_on_two_clocks() -> None:
+    timeline = Timeline(CPU)
+    total = timeline.end()
+    began, ended = timeline.began, timeline.ended
+    assert total == pytest.approx((ended.first_s - began.first_s) * 1000)
+    slack = began.width_s + ended.width_s + 1e-4
+    assert ended.second_s - began.second_s == pytest.approx(total / 1000, abs=slack)
+
+
+def test_time_and_usage_are_read_again_when_the_core_was_lost_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first reading is interrupted for a second, in which the thread waited for a core."""
+    seconds, used = iter([5.0, 6.0, 6.0, 6.000001]), iter([Usage(1.0, 0.0), Usage(2.0, 1000.0)])
+    monkeypatch.setattr(timing, "usage", lambda *_: next(used))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    found = timing.together(CPU, clocks.ThreadWait())
+    assert found == (6.000001, Usage(2.0, 1000.0))
+
+
+def test_the_probe_adds_up_what_was_used() -> None:
+    module = Slow()
+    with VisionProbe([module], CPU) as probe:
+        assert probe.used == UNKNOWN
+        module(torch.ones(1))
+        module(torch.ones(1))
+    assert probe.used.cpu_ms is not None and probe.used.cpu_ms < probe.ms
+
+
+def test_sums_of_what_was_used_stay_unknown_where_a_part_is() -> None:
+    assert timing.total([Usage(1.0, 2.0), Usage(3.0, None)]) == Usage(4.0, None)
+    assert Usage(1.0, None).after(Usage(2.0, 5.0)) == Usage(3.0, None)
+    assert Usage(5.0, 3.0).since(Usage(1.0, None)) == Usage(4.0, None)

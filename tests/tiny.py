@@ -6,6 +6,7 @@ They go through the same registry, loaders and adapters as every other model.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
@@ -106,12 +107,13 @@ def sentencepiece_model(size: int) -> bytes:
     return model.getvalue()
 
 
-def llava(folder: Path) -> Path:
+def llava(folder: Path, pieces: int = 0) -> Path:
+    """`pieces`: the size of a sentencepiece model, behind which <image> has its id."""
     words = tokenizer()
     config = LlavaConfig(
         vision_config=CLIPVisionConfig(**VISION),
-        text_config=LlamaConfig(**_llama(len(words))),
-        image_token_index=SPECIAL.index("<image>"),
+        text_config=LlamaConfig(**_llama(pieces + 64 if pieces else len(words))),
+        image_token_index=pieces or SPECIAL.index("<image>"),
     )
     model = _loud(LlavaForConditionalGeneration(config), 1)
     return _save(folder, model, words, CLIPImageProcessorPil(**_square()))
@@ -134,7 +136,7 @@ def _square() -> dict[str, object]:
     return {"do_center_crop": False, "size": side, "crop_size": side}
 
 
-def _save(folder: Path, model: torch.nn.Module, words: object, processor: object) -> Path:
+def _save(folder: Path, model: Any, words: Any, processor: Any) -> Path:
     for part in (model.half(), words, processor):
         part.save_pretrained(folder)
     return folder

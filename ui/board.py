@@ -169,7 +169,8 @@ def _follow(
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
-        fresh = [view for view in now if view.id in slots and drawn.get(view.id) != view]
+        going = [view for view in now if view.id in slots and not _over(drawn.get(view.id))]
+        fresh = [view for view in going if drawn.get(view.id) != view]
         for view in fresh:
             cards.draw(slots[view.id], view)
             drawn[view.id] = view
@@ -181,6 +182,11 @@ def _follow(
     deque(pictures, maxlen=0)
     if waited:
         st.rerun()
+
+
+def _over(view: RunView | None) -> bool:
+    """Whether this view of a run is the last one: nothing changes after the end."""
+    return view is not None and view.ended
 
 
 def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:

@@ -13,6 +13,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine import certificates
+from engine.busy import MachineLoad
+from engine.busy import busy as is_busy
+from engine.busy import words as load_words
+from engine.coverage import Standing
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunView
@@ -37,6 +41,10 @@ VERIFIED_HELP = (
     "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
     "decoupled inference is the model's own. The Verify page shows what was and was not proved."
 )
+NOT_COVERED_HELP = (
+    "The model is verified, but this result goes beyond what its certificate covers: what is "
+    "missing was not compared with the model's own generate()."
+)
 UNVERIFIED_HELP = (
     "No certificate covers this checkpoint, code, device, dtype, backend and pixels: nobody has "
     "proved that these are the times of the model's own inference. The Verify page does that, with "
@@ -57,6 +65,10 @@ FORMULAS = {
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
 }
 FAST_HELP = "Pictures were resized by the fast setting: some pixels are a grey level or two off."
+BUSY_HELP = (
+    "Other work had the machine's cores during this, so that its times are longer than on a quiet "
+    "machine. Measured: {}."
+)
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -164,12 +176,15 @@ def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
 
 
 def draw(slot: Slot, view: RunView) -> None:
-    """The card's changing part as the job stands now."""
+    """The card's changing part as the job stands now.
+
+    For an ended run once per script run: its elements have keys, which may occur once.
+    """
     slot.status.caption(status(view))
-    if view.error:
+    if view.ended and view.error:
         with slot.answer.container():
             show = problem if view.state == "failed" else notice
-            show(view.error, f"job_{view.model}")
+            show(view.error, f"job_{view.id}")
     else:
         slot.answer.text(view.text or " ")
     if view.result is not None:
@@ -239,13 +254,22 @@ def _badges(result: RunResult) -> None:
             st.badge(words, color=colour, help=help_text)
 
 
-def standing(name: str | None, command: str = "") -> tuple[str, Colour, str]:
-    """The badge of a model as it ran: its certificate by the hash, or that there is none, and the
-    command that would verify it as it ran."""
-    if name is None:
-        how = f" As this ran, in a terminal: `{command}`" if command else ""
-        return "unverified", "gray", UNVERIFIED_HELP + how
-    return f"verified {name[: certificates.SHOWN]}", "green", VERIFIED_HELP
+def standing(found: Standing, command: str = "") -> tuple[str, Colour, str]:
+    """The badge of a result as it ran: its certificate by the hash, what no certificate covers, or
+    that there is none, and the command that would verify it as it ran."""
+    if found.state == "verified":
+        return found.words, "green", VERIFIED_HELP
+    if found.state == "not covered":
+        name = found.certificate[: certificates.SHOWN]
+        closest = f" The closest certificate is {name}." if name else ""
+        return found.words, "orange", NOT_COVERED_HELP + closest
+    how = f" As this ran, in a terminal: `{command}`" if command else ""
+    return found.words, "gray", UNVERIFIED_HELP + how
+
+
+def busy(load: MachineLoad) -> str:
+    """What the chip of a busy machine explains, with the figures."""
+    return BUSY_HELP.format(load_words(load))
 
 
 def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
@@ -260,13 +284,15 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
-    found = [standing(certificates.of(result), command)]
+    found = [standing(certificates.standing_of(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:
         if span.source == "cached" and reused is None:
             words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
+    if (load := result.machine_load) is not None and is_busy(load):
+        found.append(("busy machine", "orange", busy(load)))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))
     if result.backend == "compiled":

@@ -16,7 +16,7 @@ from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Extent, Pixels, Sample
-from ui import cards, drafted
+from ui import cards, drafted, uploads
 from ui.following import Followed
 from ui.text import count, escape, name_of
 
@@ -116,7 +116,7 @@ def _start(make: Callable[[], DraftRequest]) -> None:
     except StageScopeError as error:
         cards.problem(str(error), "draft")
         return
-    JOB.start(DraftJob(request=request))
+    JOB.start(DraftJob(request=request, owner=uploads.owner(request.samples[0])))
     st.rerun()
 
 

@@ -14,6 +14,7 @@ import streamlit as st
 
 from engine import jobs
 from engine.jobs import Job
+from ui import uploads
 
 J = TypeVar("J", bound=Job)
 GRACE_S = 0.5
@@ -59,7 +60,8 @@ class Followed(Generic[J]):
         return [job for job in self.all() if not job.ended]
 
     def all(self) -> list[J]:
-        return [job for job in jobs.manager().all() if isinstance(job, self.kind)]
+        every = jobs.manager().all()
+        return [job for job in every if isinstance(job, self.kind) and uploads.may_see(job)]
 
     def lost(self) -> bool:
         """Whether the link names a job that this server no longer holds."""
@@ -67,7 +69,7 @@ class Followed(Generic[J]):
 
     def _job(self, job_id: str) -> J | None:
         found = jobs.manager().get(job_id)
-        return found if isinstance(found, self.kind) else None
+        return found if isinstance(found, self.kind) and uploads.may_see(found) else None
 
     def _id(self) -> str:
         if self.key not in st.session_state:

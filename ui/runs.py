@@ -14,6 +14,7 @@ import streamlit as st
 from engine import jobs, run_job
 from engine.run_job import RunJob, RunView
 from engine.types import RunRequest
+from ui import uploads
 
 IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
@@ -25,7 +26,10 @@ MAX_RUNS = 3
 def start(requests: Sequence[RunRequest]) -> None:
     """Queue one run per model, in order, in place of those shown so far."""
     cancel()
-    queued = [RunJob(patience_s=run_job.PATIENCE_S, request=request) for request in requests]
+    owner = uploads.owner(requests[0].sample) if requests else ""
+    queued = [
+        RunJob(patience_s=run_job.PATIENCE_S, request=request, owner=owner) for request in requests
+    ]
     for job in queued:
         jobs.manager().submit(job)
     _remember([job.id for job in queued])
@@ -55,7 +59,7 @@ def _views(ids: Sequence[str]) -> list[RunView]:
 
 def _jobs(ids: Sequence[str]) -> list[RunJob]:
     found = (jobs.manager().get(job_id) for job_id in ids)
-    return [job for job in found if isinstance(job, RunJob)]
+    return [job for job in found if isinstance(job, RunJob) and uploads.may_see(job)]
 
 
 def lost() -> bool:

@@ -2,7 +2,8 @@
 
 Boundary: bytes from the browser become files in a folder of their own, under names made here: a
 dropped file's name is shown and orders the pictures, it is never part of a path.  The folder goes
-when the files are replaced, when the visit ends and when the server stops.
+when the files are replaced, when the visit ends and when the server stops.  Runs of these files are
+shown to this visit only, whatever a link names.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ from typing import Protocol
 
 import streamlit as st
 
+from engine.dataset import OWN
 from engine.errors import BadInput
+from engine.jobs import Job
 from engine.media import kinds
+from engine.types import Sample
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
@@ -66,6 +70,16 @@ class Visit:
         for other in self.root.iterdir():
             if other != drop:
                 shutil.rmtree(other, ignore_errors=True)
+
+
+def owner(sample: Sample | None) -> str:
+    """Whose files a sample is made of: this visit's name; "" for a sample of a dataset."""
+    return str(visit().root) if sample is not None and sample.sequence == OWN else ""
+
+
+def may_see(job: Job) -> bool:
+    """Whether this visit may see a job and what comes of it: not one of another visit's files."""
+    return not job.owner or job.owner == str(visit().root)
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=Visit.end)

@@ -11,7 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.audit import accepted, comparisons, counts, ends, models, ratios, times, units
+from engine.audit import (
+    accepted,
+    comparisons,
+    counts,
+    ends,
+    models,
+    omissions,
+    rates,
+    ratios,
+    times,
+    units,
+)
 from engine.audit.finding import SEVERITIES, Finding, Rule, Severity
 from engine.records import own
 from engine.records.types import ResultFile
@@ -29,9 +40,11 @@ RULES: tuple[Rule, ...] = (
     Rule("one_image", "EventGPT saw one event image of several.", "error", models.one_image),
     Rule("doubled_context", "Visual tokens are counted twice.", "error", models.doubled_context),
     Rule("totals", "Totals are not the sum of their stages.", "error", times.totals),
-    Rule("left_out", "A stated total leaves stages out.", "error", times.left_out),
+    Rule("left_out", "A stated total leaves stages out.", "error", omissions.left_out),
+    Rule("per_token", "A rate per token is not of the decoding.", "error", rates.per_token),
     Rule("summaries", "The summary contradicts its rows.", "error", times.summaries),
     Rule("speedup", "A speed-up divides by the wrong time.", "error", ratios.speedups),
+    Rule("impossible", "A speed-up leaves measured stages out.", "error", rates.impossible),
     Rule("cost_ratio", "A cost ratio is of whole answers.", "error", ratios.cost_ratios),
     Rule("equality", "Sampled outputs are called equal.", "error", comparisons.equality),
     Rule("units", "Seconds and milliseconds are mixed.", "error", units.units),

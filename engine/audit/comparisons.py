@@ -16,10 +16,12 @@ from engine.records.types import Figure, Record, ResultFile
 
 FEW_PAIRS = 5
 FLAG = "output_matches"
+_ESTIMATED = re.compile(r"estimated_acceptance(_rate)?$")
 
 
 def estimates(file: ResultFile) -> Iterator[Found]:
-    """An acceptance made from words and lengths is no acceptance of tokens."""
+    """An acceptance made from words and lengths, or assumed, is no acceptance of tokens."""
+    yield from _assumed(file)
     claim = next((c for c in file.claims if c.path.endswith("acceptance_rate_avg")), None)
     parts = [figure for figure in file.figures if _is_overlap(figure)]
     if claim is None or not parts:
@@ -37,6 +39,18 @@ def estimates(file: ResultFile) -> Iterator[Found]:
         figures={"stated": claim.stated, **({"position_rate": ours.value} if ours else {})},
         paths=(claim.path,),
     )
+
+
+def _assumed(file: ResultFile) -> Iterator[Found]:
+    """One and the same estimate in every row was set, not measured."""
+    found = [figure for figure in file.figures if _ESTIMATED.search(figure.name)]
+    if len(found) >= FEW_PAIRS and len({figure.value for figure in found}) == 1:
+        yield Found(
+            f"The stated acceptance of {found[0].value:.1%} is the same number in all "
+            f"{len(found):,} rows: it was assumed and not measured.",
+            figures={"stated": found[0].value, "rows": float(len(found))},
+            paths=tuple(figure.path for figure in found),
+        )
 
 
 def _is_overlap(figure: Figure) -> bool:

@@ -12,6 +12,7 @@ from engine.audit.finding import Found, many, name_of, share, verb
 from engine.imported.acceptance import Pair
 from engine.records import answers, comparing
 from engine.records.answers import SLICE
+from engine.records.reading import COUNTS
 from engine.records.types import BOS, Record, ResultFile
 
 BOS_SHARE = 0.9
@@ -28,13 +29,20 @@ def sliced(file: ResultFile) -> Iterator[Found]:
             words = answers.words(worst)
             yield Found(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
-                f"{verb(len(found), 'lacks', 'lack')} the first token ids; one counts "
-                f"{many(int(worst.tokens or 0), 'token')} for a text of {many(words, 'word')}.",
+                f"{verb(len(found), 'lacks', 'lack')} the first token ids; one "
+                f"{_counted(worst)} for a text of {many(words, 'word')}.",
                 found,
                 {"tokens": float(worst.tokens or 0), "words": float(words)},
                 "" if file.own else _mended(file, model, found),
                 model,
             )
+
+
+def _counted(record: Record) -> str:
+    """The count of a record as its file states it, else as its ids give it."""
+    count = int(record.tokens or 0)
+    stated = any(record.sizes.get(key) == record.tokens for key in COUNTS)
+    return f"states {many(count, 'token')}" if stated else f"has {many(count, 'token')}"
 
 
 def _without_prompt(file: ResultFile, model: str) -> list[Record]:
@@ -121,7 +129,7 @@ def beyond_limit(file: ResultFile) -> Iterator[Found]:
             new = " new" if "prompt" in record.marks else ""
             yield Found(
                 f"{name_of(file, model)}: {many(len(found), 'answer')} "
-                f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one counts "
+                f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one has "
                 f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
                 [one for one, _ in found],
                 {"tokens": float(record.tokens or 0), "max_new_tokens": limit},
@@ -188,8 +196,8 @@ def bos_matched(file: ResultFile) -> Iterator[Found]:
     exact = len(counted) == len(rows)
     where = "every sample" if exact else share(len(counted), len(rows), "sample")
     yield Found(
-        f"The file's token-level acceptance of {stated / compared:.1%} counts the begin-of-text id "
-        f"as a match in {where}: {stated:,.0f} matches are {real:,}.",
+        f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
+        f"{stated / compared:.1%} in all, hold the begin-of-text id of {where}: {real:,} are left.",
         figures={
             "stated_matched": stated,
             "matched": float(real),

@@ -82,7 +82,7 @@ def doubled_context(file: ResultFile) -> Iterator[Found]:
         if found:
             tokens = found[0].context or 0.0
             yield Found(
-                f"{name_of(file, model)}: the context of {tokens:,.0f} counts 2,048 visual tokens "
+                f"{name_of(file, model)}: the context of {tokens:,.0f} holds 2,048 visual tokens "
                 f"twice in {share(len(found), len(file.of(model)), 'record')}; "
                 f"{tokens - 2048:,.0f} were read.",
                 found,
@@ -219,8 +219,9 @@ def unusable(file: ResultFile) -> Iterator[Found]:
         "whole": ("is no whole number", "are no whole numbers"),
         "empty": ("holds no answer", "hold no answer"),
         "model": ("is not read", "are not read"),
+        "key": ("is not read", "are not read"),
     }
-    nouns = {"empty": "row", "model": "further model"}
+    nouns = {"empty": "row", "model": "further model", "key": "key"}
     for kind, words in kinds.items():
         found = [problem for problem in file.problems if problem.kind == kind]
         if found:
@@ -229,7 +230,7 @@ def unusable(file: ResultFile) -> Iterator[Found]:
                 f"{many(len(found), nouns.get(kind, 'value'))} {verb(len(found), *words)} "
                 f"({which}{found[0].path}, {found[0].message}).",
                 figures={"values": float(len(found))},
-                correction=LEFT_OUT if kind != "model" else "",
+                correction=LEFT_OUT if kind not in ("model", "key") else "",
                 paths=tuple(problem.path for problem in found),
             )
 

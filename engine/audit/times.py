@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from engine.audit import accepted
+from engine.audit import accepted, omissions
 from engine.audit.finding import Found, many, name_of, verb
 from engine.records import claims, correct, plausible
 from engine.records.correct import is_whole, part_of, stage_sum, stages_of
@@ -21,8 +21,8 @@ OWN_SLACK_MS = 0.5
 def warm_up(file: ResultFile) -> Iterator[Found]:
     """The first record is a warm-up and stands in the mean."""
     records = [r for r in file.records if not (file.own and r.marks & {"cached"})]
-    for path, stages in correct.cold_stages(records, file.group).items():
-        record = next(one for one in records if one.path == path)
+    for place, stages in correct.cold_stages(records, file.group).items():
+        record = next(one for one in records if (one.model, one.path) == place)
         if "cold" in record.marks or plausible.doubts_times(file, record.model):
             continue  # our own rows say so and stay out of means
         for key, usual in stages.items():
@@ -57,10 +57,18 @@ def totals(file: ResultFile) -> Iterator[Found]:
         if plausible.doubts_times(file, model):
             continue
         known = stages_of(file.of(model), file.group)
+        said = {
+            record.path
+            for one in omissions.omissions(file, model)
+            if file.group.stages.get(one.key) == "total"
+            for record in one.records
+        }
         found = [
             record
             for record in file.of(model)
-            if (file.own or is_whole(record, file.group, known)) and _gap(record, file)
+            if record.path not in said
+            and (file.own or is_whole(record, file.group, known))
+            and _gap(record, file)
         ]
         if found:
             one = max(found, key=lambda record: abs(_gap(record, file)))
@@ -102,47 +110,6 @@ def _lacks_stage(record: Record, file: ResultFile) -> bool:
     return not there >= set(file.group.stages.values()) - {"total"}
 
 
-def left_out(file: ResultFile) -> Iterator[Found]:
-    """A summary's total is the sum of some stages only."""
-    for claim in file.claims:
-        model = next((one for one in file.models if f"{one}." in claim.path), "")
-        if not claim.path.rsplit(".", 1)[-1].startswith("total_time") or not model:
-            continue
-        if plausible.doubts_times(file, model):
-            continue
-        means, lost = _stage_means(file, model)
-        full = sum(means.values())
-        missing = [key for key in means if _lacks(claim.stated, full, means[key], lost)]
-        if len(means) > 1 and missing:
-            yield Found(
-                f"{name_of(file, model)}: the stated total of {claim.stated:.4f} s leaves "
-                f"{', '.join(missing)} out; the stages make {full:.4f} s.",
-                figures={"stated": claim.stated, "stages": full},
-                correction=f"The total is {full:.4f} s.",
-                model=model,
-                paths=(claim.path,),
-            )
-
-
-def _lacks(stated: float, full: float, mean: float, lost: float) -> bool:
-    """Whether a stated total is all stages but this one, which is not negligible and more than the
-    share of records that are not in the means can hide."""
-    return abs(stated - (full - mean)) < 0.005 * stated and mean > (0.01 + lost) * full
-
-
-def _stage_means(file: ResultFile, model: str) -> tuple[dict[str, float], float]:
-    """Mean stages of the records that have them all, in the group's order, and the share that
-    does not."""
-    records = file.of(model)
-    known = stages_of(records, file.group)
-    whole = [record for record in records if is_whole(record, file.group, known)]
-    if not whole:
-        return {}, 1.0
-    means = {key: statistics.fmean(record.times[key] for record in whole)
-             for key in file.group.stages if key in known}  # fmt: skip
-    return means, 1 - len(whole) / len(records)
-
-
 def placeholder(file: ResultFile) -> Iterator[Found]:
     """A stage that takes no time was never measured."""
     for model, keys in correct.placeholders(file.records, file.group).items():
@@ -173,7 +140,7 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
 
 def summaries(file: ResultFile) -> Iterator[Found]:
     """A figure of the summary is not what its rows give."""
-    said = {path for found in left_out(file) for path in found.paths}
+    said = {path for found in omissions.left_out(file) for path in found.paths}
     wrong = [claim for claim in file.claims if _contradicted(claim) and claim.path not in said
              and accepted.judged(file, claim.path)]  # fmt: skip
     for claim in wrong[:20]:

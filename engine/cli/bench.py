@@ -36,6 +36,7 @@ from engine.types import FRAME_RULES, DecodeConfig
 
 MAX_IDS = 64 * 2**20  # bytes of the file of --ids
 EVERY_S = 2.0  # a line of progress
+ORDER_HELP = "auto (default): by turns where all models fit into memory, else model by model"
 # Flags that say what a new run is; a resumed one knows it already.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
             "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
@@ -52,7 +53,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--prompt", help="one question for all (default: each record's own)")
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
     sub.add_argument("--warmup", type=int, help="runs of each model that do not count (default: 1)")
-    sub.add_argument("--order", choices=ORDERS, help="model by model (default), or by turns")
+    sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
     sub.add_argument("--cache", choices=("off", "use", "refresh"), help="default: off, measured")
     sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
     sub.add_argument("--max-new-tokens", type=int, help="the limit of a natural length")
@@ -87,6 +88,8 @@ def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> in
     say(f"The run is kept in {folder}")
     if ready.writer.problem:
         say(ready.writer.problem)
+    if (plan := ready.writer.header.plan).order_why:
+        say(f"Order: {plan.order} ({plan.order_why})")
     try:
         with ready.writer:
             benchmark.run(ready, _Teller(ready.tracker), executor)

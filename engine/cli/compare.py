@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine import certificates, dataset, rows
+from engine import certificates, coverage, dataset, rows
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -115,8 +115,16 @@ def _card(row: dict[str, Any], asked: bool) -> str:
         f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
         f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
         f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
-        f"{_prefix(row['prefix'])}  {_verified(row)}"
+        f"{_prefix(row['prefix'])}{_machine(row['machine_load'])}  {_verified(row)}"
     )
+
+
+def _machine(load: dict[str, Any] | None) -> str:
+    """CPU time beside the wall time, and whether the machine was busy."""
+    if load is None:
+        return ""
+    told = f"; busy machine: {load['busy']}" if load["busy"] else ""
+    return f"  CPU time {load['cpu_ms']:.1f} ms in {load['wall_ms']:.1f} ms{told}\n"
 
 
 def _compiled(row: dict[str, Any]) -> str:
@@ -124,11 +132,14 @@ def _compiled(row: dict[str, Any]) -> str:
 
 
 def _verified(row: dict[str, Any]) -> str:
-    certificate: str | None = row["verified"]
-    if certificate is None:
-        command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
-        return f"unverified: run `{command}` to prove the stages are the model's own"
-    return f"verified: certificate {certificate[: certificates.SHOWN]}"
+    """Verified, not covered (with what is missing) or unverified, and the command that helps."""
+    standing = coverage.of_row(row)
+    if standing.state == "verified":
+        return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
+    if standing.state == "not covered":
+        return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
+    command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
+    return f"unverified: run `{command}` to prove the stages are the model's own"
 
 
 def _prefix(use: dict[str, Any] | None) -> str:

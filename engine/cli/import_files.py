@@ -16,6 +16,7 @@ from engine.errors import BadInput
 from engine.imported.acceptance import GAMMA, amount
 from engine.imported.headlines import headlines
 from engine.records import parsing, reader, summary
+from engine.records.cells import quoted
 from engine.records.types import ResultFile, milliseconds
 
 STEP = 10  # files between two lines of progress
@@ -55,7 +56,7 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     """What would only fail after all the work fails before it."""
     if not 1 <= options.gamma <= 64:
-        raise BadInput(f"--gamma is {options.gamma}: choose a draft length from 1 to 64.")
+        raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
         from engine.records import sets
 
@@ -99,11 +100,16 @@ def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
         told, mended = model.tokens_recorded, model.tokens_corrected
         if told.n:
             lines.append(
-                f"    tokens  mean {told.mean:.1f}, median {told.median:.1f}; "
-                f"corrected mean {mended.mean:.1f}, median {mended.median:.1f}"
+                f"    tokens  mean {_count(told.mean)}, median {_count(told.median)}; "
+                f"corrected mean {_count(mended.mean)}, median {_count(mended.median)}"
             )
     lines += [f"  {one.severity}: {one.message}" for one in findings]
     return "\n".join(lines)
+
+
+def _count(value: float | None) -> str:
+    """Tokens; where no count could be corrected there is no mean of them."""
+    return "not known" if value is None else f"{value:.1f}"
 
 
 def _stage(key: str, stage: summary.Stage) -> str:

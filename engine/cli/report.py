@@ -14,6 +14,8 @@ from typing import Any
 from engine import settings, store
 from engine.cli.common import plain, say
 from engine.errors import BadInput, StoreError
+from engine.plain_files import reason, write_whole
+from engine.quoting import shown
 from engine.records import RecordsError, ResultFile, parsing, reader, sets
 
 FORMATS = ("md", "html", "csv", "json", "trace")
@@ -70,6 +72,8 @@ def _imported(options: argparse.Namespace) -> int:
             say(file.message)
         wrong = wrong or len(unread) == len(found)
         files += found
+    if not files:
+        raise BadInput("The sets that are named hold no file: import files again.")
     if all(file.status == "unknown" for file in files):
         return 2  # there is nothing to report
     page = imported_report.page if options.format == "html" else imported_report.markdown
@@ -112,14 +116,10 @@ def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:
-    part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            stream.writelines(pieces)
-        part.replace(path)
+        write_whole(path, (piece.encode(errors="replace") for piece in pieces))
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise StoreError(
-            f"{path} cannot be written ({error.strerror}): make room or name another file."
+            f"{shown(path)} cannot be written ({reason(error)}): make room or name another file."
         ) from error
     say(f"Written: {path}")

@@ -43,6 +43,12 @@ def add(commands: Any) -> None:
     sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="warm runs timed")
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
     sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
+    sub.add_argument(
+        "--batch",
+        type=int,
+        default=VerifyRequest.batch,
+        help="answers in the batch that is compared; larger batches are not covered",
+    )
     add_backend(sub)
     add_pixels(sub, "exact")
     add_extent(sub, "slice")
@@ -77,6 +83,7 @@ def _verify(options: argparse.Namespace) -> int:
         options.backend or VerifyRequest.backend,
         options.pixels,
         options.extent,
+        options.batch,
     )
     job = _Spoken(request=request, dataset=str(found.root))
     job.work()
@@ -110,6 +117,9 @@ def _text(report: dict[str, Any]) -> str:
         lines = [f"{model['name']}: {state}"]
         for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
             lines += [f" {f'sample {sample}' if sample else 'all samples'}", *map(_line, group)]
+        if (covered := certificates.coverage_in(model)) is not None:
+            lines.append(f" {covered.sentence()}")
+        lines += [" Not proved:", *(f"  - {sentence}" for sentence in model["unproved"])]
         parts.append("\n".join(lines))
     kept = report["path"] or "not kept"
     return "\n\n".join([*parts, f"Certificate {report['hash'][: certificates.SHOWN]}: {kept}"])

@@ -44,8 +44,11 @@ class ClusterOptions:
             )
 
     def check(self, plan: Plan) -> None:
-        """BadInput for a plan that has no meaning on several workers."""
-        self.refuse(plan.order, plan.batch)
+        """BadInput for a plan that has no meaning on several workers.
+
+        An order that was chosen automatically asks for nothing: workers go model by model.
+        """
+        self.refuse("auto" if plan.order_why else plan.order, plan.batch)
 
     def refuse(self, order: str, batch: int) -> None:
         """As check(), before there is a plan."""

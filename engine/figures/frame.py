@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from engine import coverage
 from engine.figures.places import asked_of, backend_of, device_of, place_of, shared_of
 from engine.store import Run, task_of
 from engine.types import STAGES
@@ -39,6 +40,9 @@ NUMBERS = (
     "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
+LOAD = ("began_s", "wall_ms", "cpu_ms", "cores", "threads", "waited_ms", "others", "steal",
+        "runnable")  # fmt: skip
+LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
 
 
@@ -59,7 +63,11 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     backend     what decoded, "" where nothing did; backend_asked: what the run asked for
     device      the type of device that answered, and whether it was shared; shared: that alone
     node, host, address, actor: where, for results of a cluster
+    verified    the certificate that covers the result, or the closest one; None without any
+    standing    "verified", "not covered" or "unverified"; missing: what is not covered
     token_ms    times of the new tokens since the run's start, an array per result
+    cpu_ms      CPU time of the process during the run, where the CPU computes one sample alone
+    load_...    the machine during the run (busy.MachineLoad); NaN where that is not known
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
 
@@ -69,7 +77,7 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
     import pandas as pd
 
     table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
-    for name in NUMBERS:
+    for name in (*NUMBERS, *LOADS):
         table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
     return table
 
@@ -89,9 +97,10 @@ def _columns(answers: bool) -> list[str]:
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["backend", "backend_asked", "device", "shared", *PLACES]
     state += ["off_script", "extent"]
-    batch = ["batch", "batch_id", "batch_cached"]
+    batch = ["batch", "batch_id", "batch_cached", "standing", "missing"]
     sources = [f"{name}_source" for name in SPANS]
-    return [*fixed, *state, *batch, *sources, *NUMBERS, *((*TEXTS, "token_ms") if answers else ())]
+    numbers = [*sources, *NUMBERS, *LOADS]
+    return [*fixed, *state, *batch, *numbers, *((*TEXTS, "token_ms") if answers else ())]
 
 
 def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
@@ -116,7 +125,7 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
         row.get("pixels") or "exact",
         row.get("stop"),
         row.get("error") or "",
-        row.get("verified"),
+        coverage.of_row(row).certificate or None,
     ]
     values.append(_mapping(row.get("truth")))
     values += [backend_of(row), asked_of(row)]
@@ -124,10 +133,16 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values += [str(place_of(row).get(name) or "") for name in PLACES]
     values += [row.get("off_script") is True, _extent(row)]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
+    standing = coverage.of_row(row)
+    values += [standing.state, ", ".join(standing.missing)]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]
     values.append(spans["vision"].get("original_ms"))
     values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
+    load = _mapping(row.get("machine_load"))
+    on_cpu = _mapping(row.get("environment")).get("device") == "cpu"
+    own = load.get("cpu_ms") if on_cpu and _size(row) == 1 else None
+    values += [own, *(load.get(name) for name in LOAD)]
     if answers:
         values += [row.get(name) or "" for name in TEXTS]
         values.append(_times(row.get("token_ms")))

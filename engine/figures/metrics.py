@@ -31,6 +31,11 @@ class Metric:
     less_is_faster: bool = True
 
     @property
+    def timed(self) -> bool:
+        """Whether it is a time, or made of times: then a busy machine changes it."""
+        return self.unit in ("ms", "tokens/s")
+
+    @property
     def column(self) -> str:
         return f"{self.name}_ms" if self.unit == "ms" else self.name
 
@@ -51,6 +56,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("itl", "ITL", "ms", "gaps between new tokens, pooled"),
     Metric("tokens_per_s", "tok/s", "tokens/s", "(new tokens - 1) / (total - TTFT)",
            less_is_faster=False),
+    Metric("cpu", "CPU time", "ms",
+           "CPU time of this process during the run, all threads; where the CPU computes", True),
     Metric("new_tokens", "new tokens", "tokens", "ids produced, end of answer counted",
            less_is_faster=False),
     Metric("context_tokens", "context", "tokens", "prompt ids with the visual tokens in place",

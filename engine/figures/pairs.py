@@ -1,20 +1,20 @@
 """Two models (or two runs of one) compared sample by sample.
 
 Boundary: a table of results in, frozen comparisons out; which of them is right is not asked here.
-A sample's value is the median of its repeats.  Intervals resample whole sequences, because clips
-of one sequence overlap in time; fewer than MIN_SEQUENCES cannot carry an interval of 95 %: with
-five, even five equal signs come by chance in 1 of 16 cases, with six in 1 of 32.
+A sample's value is the median of its repeats.  Clips of one sequence overlap in time, so a
+sequence counts once, by the median of its samples; the figure is the median over sequences with
+the exact interval of the sign test (stats.median_interval).  Fewer than MIN_SEQUENCES cannot carry
+an interval of 95 %.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from engine.figures import metrics, stats
+from engine.figures import loads, metrics, stats
 from engine.figures.frame import measured
 from engine.figures.metrics import BY_NAME, PAIRED, Metric
 from engine.figures.stats import Interval
@@ -23,18 +23,18 @@ from engine.figures.throughput import batched
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_SEQUENCES = 6
-MAX_MORE = 1_000_000
+MIN_SEQUENCES = stats.MIN_CLUSTERS
 Verdict = Literal["less", "more", "equal", "undecided", "unknown"]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """a against b: `ratio` is the median of a/b, `difference` that of a - b, over n samples.
+    """a against b: `ratio` is the median of a/b, `difference` that of a - b, over sequences.
 
-    `verdict` says what a has, "less" or "more" than b or "equal", if the interval leaves no doubt.
-    `more_samples`: how many more an undecided comparison needs, if the median ratio and the
-    spread stay as they are; None if it is decided, or if no number that is of use would do.
+    `verdict` says what a has, "less" or "more" than b or "equal", if the interval as it is printed
+    leaves no doubt.  `more_samples`: how many more, each of a new sequence, an undecided comparison
+    needs, if the share of sequences on the larger side stays as it is; None if it is decided, or
+    if no number that is of use would do.
     """
 
     metric: str
@@ -58,6 +58,8 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     both = paired(table, a, b, kind)
     if both.empty:
         return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
+    if kind.timed and (why := loads.no_verdict(table, a, b)):
+        return _unknown(kind, a, b, both, why)
     sequences = both["sequence"].tolist()
     groups = len(set(sequences))
     if groups < MIN_SEQUENCES:
@@ -67,9 +69,10 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
         )
         return _unknown(kind, a, b, both, reason)
     first, second = both["a"].to_numpy(), both["b"].to_numpy()
-    difference = stats.bootstrap(list(first - second), sequences)
+    difference = stats.median_interval(list(first - second), sequences)
     positive = bool((first > 0).all() and (second > 0).all())
-    ratio = stats.bootstrap(list(first / second), sequences) if positive else None
+    ratios = list(first / second) if positive else []
+    ratio = stats.median_interval(ratios, sequences, ratios=True) if positive else None
     verdict = _verdict(ratio, 1.0) if ratio else _verdict(difference, 0.0)
     return Comparison(
         metric=metric,
@@ -83,7 +86,7 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
         difference=difference,
         ratio=ratio,
         verdict=verdict,
-        more_samples=_more(ratio) if ratio and verdict == "undecided" else None,
+        more_samples=_more(ratios, sequences) if ratio and verdict == "undecided" else None,
     )
 
 
@@ -134,22 +137,13 @@ def _unknown(kind: Metric, a: str, b: str, both: pd.DataFrame, reason: str) -> C
 
 
 def _verdict(interval: Interval, equal: float) -> Verdict:
+    """By the interval as it is printed: an end of 1 does not exclude that both are equal."""
     if interval.low == interval.high == equal:
         return "equal"
-    if interval.high < equal:
+    if float(stats.printed(interval.high)) < equal:
         return "less"
-    return "more" if interval.low > equal else "undecided"
+    return "more" if float(stats.printed(interval.low)) > equal else "undecided"
 
 
-def _more(ratio: Interval) -> int | None:
-    """An interval shrinks with the root of n: so many more until its end would reach 1.
-
-    In logarithms, where a ratio and its inverse are alike; the half on the side of 1 counts.
-    """
-    effect = abs(math.log(ratio.median))
-    near = ratio.low if ratio.median > 1 else ratio.high
-    half = abs(math.log(ratio.median) - math.log(near)) if near > 0 else math.inf
-    if effect == 0 or not math.isfinite(half):
-        return None
-    more = math.ceil(ratio.n * (half / effect) ** 2) - ratio.n
-    return max(1, more) if more <= MAX_MORE else None
+def _more(ratios: list[float], sequences: list[str]) -> int | None:
+    return stats.more_clusters(stats.cluster_medians(ratios, sequences, ratios=True), 1.0)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.figures.frame import measured
+from engine.palette import UNACCOUNTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from engine.figures.pairs import Comparison
 
 LOAD, PREPROCESS, VISION, PREFILL = "loading", "preprocessing", "vision", "prefill"
-TOKENS, PER_TOKEN, REST = "number of tokens", "time per token", "unaccounted"
-FACTORS = (LOAD, PREPROCESS, VISION, PREFILL, TOKENS, PER_TOKEN, REST)
-_COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "prefill_ms", "steps_ms", "total_ms")
+TOKENS, PER_TOKEN = "number of tokens", "time per token"
+AROUND = "decode outside its steps"  # the decode stage less its prefill and its token steps
+FACTORS = (LOAD, PREPROCESS, VISION, PREFILL, TOKENS, PER_TOKEN, AROUND, UNACCOUNTED)
+_COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "decode_ms", "prefill_ms", "steps_ms",
+            "total_ms")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,17 +85,21 @@ def _factors(lines: pd.DataFrame) -> tuple[float, ...]:
     """Values in the order of FACTORS, such that total_of() gives the mean total exactly."""
     columns = [*_COLUMNS, "new_tokens"]
     means = lines.groupby("sample")[columns].mean().mean()
-    load, preprocess, vision, prefill, steps, total = (float(means[name]) for name in _COLUMNS)
+    load, preprocess, vision, decode, prefill, steps, total = (
+        float(means[name]) for name in _COLUMNS
+    )
     gaps = float(means["new_tokens"]) - 1
     per_token = steps / gaps if gaps > 0 else 0.0
-    rest = total - load - preprocess - vision - prefill - gaps * per_token
-    return load, preprocess, vision, prefill, gaps, per_token, rest
+    around = decode - prefill - gaps * per_token
+    unaccounted = total - load - preprocess - vision - decode
+    return load, preprocess, vision, prefill, gaps, per_token, around, unaccounted
 
 
 def total_of(factors: Sequence[float]) -> float:
-    """Milliseconds: load + preprocess + vision + prefill + steps x time per step + the rest."""
-    load, preprocess, vision, prefill, gaps, per_token, rest = factors
-    return load + preprocess + vision + prefill + gaps * per_token + rest
+    """Milliseconds: load + preprocess + vision + prefill + steps x time per step + what decoding
+    takes outside its steps + unaccounted."""
+    load, preprocess, vision, prefill, gaps, per_token, around, unaccounted = factors
+    return load + preprocess + vision + prefill + gaps * per_token + around + unaccounted
 
 
 def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[float]) -> Split:

@@ -1,4 +1,4 @@
-"""Figures that hold: a median with its spread, an interval by the bootstrap.
+"""A median with its spread, and the exact interval of a median.
 
 Boundary: numbers in, numbers out; numpy alone.  Pairs are made by the caller: a ratio or difference
 per sample goes in here, never two means.
@@ -6,18 +6,20 @@ per sample goes in here, never two means.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-DRAWS = 2000
 LEVEL = 0.95
+MIN_CLUSTERS = 6  # five equal signs come by chance in 1 of 16 cases, six in 1 of 32
+MAX_MORE = 1_000_000
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-_CELLS = 500_000  # numbers at a time, so that memory does not grow with n
+_STEPS = 500  # numbers of clusters tried one by one
+_NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,17 @@ class Spread:
 
 @dataclass(frozen=True)
 class Interval:
-    """A median and the 95 % percentile-bootstrap interval around it."""
+    """A median over clusters and its 95 % interval.
+
+    n values in so many independent clusters.  With fewer than MIN_CLUSTERS the ends are the
+    smallest and the greatest value, which hold less than 95 %: no conclusion rests on them.
+    """
 
     median: float
     low: float
     high: float
     n: int
+    clusters: int = 0
 
     @property
     def width(self) -> float:
@@ -55,50 +62,84 @@ def spread(values: Sequence[float]) -> Spread:
     return Spread(middle, mad, float(found.min()), float(found.max()), len(found))
 
 
-def bootstrap(
-    values: Sequence[float], groups: Sequence[Hashable] | None = None, seed: int = 0
+def median_interval(
+    values: Sequence[float], groups: Sequence[Hashable] | None = None, ratios: bool = False
 ) -> Interval:
-    """The median of n values, resampled; whole groups at a time where values depend on each other.
+    """The median over clusters with the exact interval of the sign test.
 
-    Efron's percentile method.  Values of one group (the clips of one sequence) are drawn together.
+    Values of one group (the clips of one sequence) depend on each other: a group counts once, by
+    the median of its values.  Without groups each value counts.  The interval is between two order
+    statistics, the inversion of the sign test (W. R. Thompson, "On confidence ranges for the
+    median", 1936): it leaves the true median out in at most 5 % of cases, whatever the
+    distribution is, and equal values only widen it.
+
+    ratios: the middle of two values is their geometric mean, so that a/b and b/a give inverse
+    figures; all values must be positive.
     """
+    found = cluster_medians(values, groups, ratios)
+    count = len(found)
+    rank = max(1, interval_rank(count))
+    ends = float(found[rank - 1]), float(found[count - rank])
+    return Interval(_middle(found, ratios), *ends, len(values), count)
+
+
+def cluster_medians(
+    values: Sequence[float], groups: Sequence[Hashable] | None = None, ratios: bool = False
+) -> Floats:
+    """The median of each group [clusters], ascending; ValueError for no values."""
     found = np.asarray(values, dtype=np.float64)
     if not len(found):
         raise ValueError("an interval needs at least one value")
-    medians = _medians(found, _numbered(groups, len(found)), np.random.default_rng(seed))
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(medians, [tail, 1 - tail])
-    return Interval(float(np.median(found)), float(low), float(high), len(found))
-
-
-def _numbered(groups: Sequence[Hashable] | None, n: int) -> Ints:
-    """Each value's group as a number; without groups every value is one of its own."""
     if groups is None:
-        return np.arange(n)
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(group, len(numbers)) for group in groups])
+        return np.sort(found)
+    members: dict[Hashable, list[float]] = {}
+    for value, group in zip(found.tolist(), groups, strict=True):
+        members.setdefault(group, []).append(value)
+    medians = [_middle(np.sort(np.array(some)), ratios) for some in members.values()]
+    return np.sort(np.array(medians))
 
 
-def _medians(values: Floats, group: Ints, generator: np.random.Generator) -> Floats:
-    """DRAWS medians.  A draw says how often each group was drawn; the values stay sorted, and the
-    median is where half of the draw's weight is passed: no draw is ever laid out."""
-    order = np.argsort(values, kind="stable")
-    ordered, belongs = values[order], group[order]
-    count = int(group.max()) + 1
-    step = max(1, _CELLS // max(len(values), count))
-    parts = []
-    for start in range(0, DRAWS, step):
-        many = min(step, DRAWS - start)
-        drawn = generator.multinomial(count, np.full(count, 1 / count), size=many)
-        parts.append(_weighted_medians(ordered, drawn.astype(np.int32)[:, belongs]))
-    return np.concatenate(parts)
+def _middle(ordered: Floats, ratios: bool) -> float:
+    """The median of values in ascending order [n]."""
+    count = len(ordered)
+    low, high = float(ordered[(count - 1) // 2]), float(ordered[count // 2])
+    if low == high:
+        return low
+    return math.sqrt(low) * math.sqrt(high) if ratios else (low + high) / 2
 
 
-def _weighted_medians(ordered: Floats, weights: npt.NDArray[np.integer[Any]]) -> Floats:
-    """ordered [n], weights [draws, n] whole numbers -> medians [draws], as if values repeated."""
-    passed = np.cumsum(weights, axis=1, dtype=np.int32)
-    total = passed[:, -1]
-    lower = (passed >= ((total + 1) // 2)[:, None]).argmax(axis=1)
-    upper = (passed >= ((total + 2) // 2)[:, None]).argmax(axis=1)
-    medians: Floats = (ordered[lower] + ordered[upper]) / 2
-    return medians
+@lru_cache(maxsize=4096)
+def interval_rank(count: int) -> int:
+    """k, such that the kth smallest and the kth greatest of `count` values are the interval's ends.
+
+    The greatest k with 2 P(B < k) <= 0.05 for B binomial (count, 1/2); 0 below MIN_CLUSTERS.
+    """
+    numbers = np.arange(count + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    logs = factorials[count] - factorials[numbers] - factorials[count - numbers]
+    tails = np.cumsum(np.exp(logs - count * math.log(2)))
+    return int(np.sum(2 * tails <= 1 - LEVEL))
+
+
+def more_clusters(medians: Floats, equal: float) -> int | None:
+    """How many more clusters would leave `equal` out of the interval, as printed.
+
+    It supposes that the share of clusters on the larger side stays as it is.  None where neither
+    side has more than half of them, or where more than MAX_MORE would be needed.
+    """
+    shown = np.array([float(printed(value)) for value in medians])
+    side, count = max(int((shown > equal).sum()), int((shown < equal).sum())), len(shown)
+    if 2 * side <= count:
+        return None
+    for more in range(1, _STEPS):
+        total = count + more
+        if total - (side * total) // count < interval_rank(total):
+            return more
+    # n p - n / 2 = 1.96 sqrt(n) / 2, the normal form of the sign test
+    many = math.ceil((_NORMAL / (2 * side / count - 1)) ** 2) - count
+    return many if many <= MAX_MORE else None
+
+
+def printed(value: float) -> str:
+    """An end of an interval as reports print it; verdicts are made of this."""
+    return f"{value:.3g}"

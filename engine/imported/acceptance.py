@@ -10,7 +10,8 @@ independent rate.)
 The shuffled baseline beside it (shuffling.py) is the same rate, sum of matches / sum compared, over
 every pair of a draft and a target of different clips.
 
-Answers to several questions about one clip are not independent: intervals resample whole clips.
+Answers to several questions about one clip are not independent: intervals are over whole clips
+(jackknife.py).  Fewer than MIN_CLUSTERS clips give no interval.
 
 Boundary: ids and times in, figures out; numpy alone.
 """
@@ -18,24 +19,23 @@ Boundary: ids and times in, figures out; numpy alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.imported.shuffling import TAILS, Range, shuffled
+from engine.figures.stats import MIN_CLUSTERS
+from engine.imported import jackknife
+from engine.imported.shuffling import Range, shuffled
 from engine.imported.token_pairs import Pair
 
 __all__ = ["GAMMA", "Acceptance", "Pair", "Range", "amount", "analyse", "shuffled"]
 
 GAMMA = 5
-DRAWS = 1000
-FEWEST = 50  # draws, where pairs are many
-PAIRS_DRAWN = 1_000_000
 Array = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
+_LONGEST = 700.0  # the greatest exponent of a float
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,14 @@ class Acceptance:
 
     @property
     def says_something(self) -> bool | None:
-        """Whether true pairs match more often than the range of shuffled ones."""
+        """Whether true pairs match more often than the range of shuffled ones.
+
+        None where that would be no evidence: so few clips have too few shuffles.
+        """
         if self.rate is None or self.shuffled is None or self.shuffled.high is None:
             return None
-        return self.rate.value > self.shuffled.high
+        above = self.rate.value > self.shuffled.high
+        return None if above and self.clips < MIN_CLUSTERS else above
 
 
 def amount(records: int, clips: int) -> str:
@@ -112,7 +116,7 @@ def analyse(
     prefixes = np.array([pair.prefix for pair in pairs], dtype=np.int64)
     matched = np.array([pair.matched for pair in pairs], dtype=np.int64)
     compared = np.array([pair.compared for pair in pairs], dtype=np.int64)
-    drawn = _draws([pair.source for pair in pairs], seed)
+    clips = [pair.source for pair in pairs]
     windows = {g: float(np.mean(np.minimum(prefixes, g) / g)) for g in sorted({4, 5, gamma})}
     return Acceptance(
         draft=draft,
@@ -124,45 +128,31 @@ def analyse(
         max_prefix=int(prefixes.max()),
         gamma=gamma,
         first_windows=windows,
-        rate=_rate(matched, compared, drawn),
+        rate=position_rate(matched, compared, clips),
         shuffled=shuffled(pairs, seed),
         per_token=_per_token(pairs),
-        speedup=_speedup(pairs, prefixes, gamma, drawn),
-        clips=len({pair.source for pair in pairs}),
+        speedup=_speedup(pairs, prefixes, gamma, clips),
+        clips=len(set(clips)),
     )
 
 
-def _draws(clips: Sequence[str], seed: int) -> Weights | None:
-    """[draws, pairs] how often each pair is drawn, whole clips at a time; None for one clip.
-
-    The same draws for every interval, so that they belong together.
-    """
-    numbers = np.unique(clips, return_inverse=True)[1]
-    count = int(numbers.max()) + 1
-    if count < 2:
-        return None
-    draws = max(FEWEST, min(DRAWS, PAIRS_DRAWN // len(clips)))
-    generator = np.random.default_rng(seed)
-    drawn = generator.multinomial(count, np.full(count, 1 / count), size=draws)
-    weights: Weights = drawn[:, numbers].astype(np.float64)
-    return weights
-
-
-def _range(value: float, values: Weights | None) -> Range:
-    if values is None or not len(values):
-        return Range(value, None, None)
-    low, high = np.quantile(values, TAILS)
-    return Range(value, float(low), float(high))
-
-
-def _rate(matched: Array, compared: Array, drawn: Weights | None) -> Range | None:
+def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) -> Range | None:
+    """Sum of matches / sum compared; the interval on the scale of log odds, half an id added to
+    both sides so that it exists for 0 and 1."""
     if not compared.sum():
         return None
     value = float(matched.sum() / compared.sum())
-    if drawn is None:
-        return _range(value, None)
-    sums = drawn @ compared
-    return _range(value, (drawn @ matched)[sums > 0] / sums[sums > 0])
+    columns = np.stack([compared, matched], axis=1).astype(np.float64)
+
+    def odds(sums: Weights) -> Weights:
+        logs: Weights = np.log((sums[:, 1] + 0.5) / (sums[:, 0] - sums[:, 1] + 0.5))
+        return logs
+
+    ends = jackknife.ends(columns, clips, odds)
+    if ends is None:
+        return Range(value, None, None)
+    low, high = (1 / (1 + math.exp(-max(-_LONGEST, min(_LONGEST, end)))) for end in ends)
+    return Range(value, min(value, low), max(value, high))
 
 
 def _timed(pairs: Sequence[Pair]) -> npt.NDArray[np.float64] | None:
@@ -189,22 +179,25 @@ def _per_token(pairs: Sequence[Pair]) -> tuple[float, float] | None:
 
 
 def _speedup(
-    pairs: Sequence[Pair], prefixes: Array, gamma: int, drawn: Weights | None
+    pairs: Sequence[Pair], prefixes: Array, gamma: int, clips: Sequence[str]
 ) -> Range | None:
-    """Predicted speed-up; the interval resamples clips, accepted lengths and times together."""
+    """Predicted speed-up; accepted lengths and times of a clip go together."""
     rows = _timed(pairs)
     if rows is None:
         return None
     tokens = 1.0 + np.minimum(prefixes, gamma)
+    columns = np.column_stack([np.ones(len(pairs)), tokens, rows])
 
-    def predict(expected: Any, sums: Any) -> Any:
-        ratio = (sums[..., 0] / sums[..., 1]) / (sums[..., 2] / sums[..., 3])
-        return expected / (ratio * gamma + 1)
+    def logarithm(sums: Weights) -> Weights:
+        """log of (tokens / pairs) / (c gamma + 1); sums [n, 6]."""
+        drafted = gamma * (sums[:, 2] / sums[:, 3]) / (sums[:, 4] / sums[:, 5])
+        logs: Weights = np.log(sums[:, 1] / sums[:, 0]) - np.log1p(drafted)
+        return logs
 
-    value = float(predict(tokens.mean(), rows.sum(axis=0)))
+    value = float(np.exp(logarithm(columns.sum(axis=0, keepdims=True))[0]))
     if not math.isfinite(value):
         return None
-    if drawn is None:
-        return _range(value, None)
-    expected = (drawn @ tokens) / drawn.sum(axis=1)
-    return _range(value, predict(expected, drawn @ rows))
+    ends = jackknife.ends(columns, clips, logarithm)
+    if ends is None or max(ends) > _LONGEST:
+        return Range(value, None, None)
+    return Range(value, min(value, math.exp(ends[0])), max(value, math.exp(ends[1])))

@@ -2,8 +2,9 @@
 
 The claims are those of the benchmark's design documents: about 3.3x faster overall, 1.9x in
 decoding, 8x faster loading, each against the other model.  A ratio here is the other model's time
-divided by EventGPT's: of the means, and the median over samples with a bootstrap interval that
-resamples whole clips.  A file without both times says why (absences.py has the reasons).
+divided by EventGPT's: of the means, and the median over clips (a clip counts once, by the
+median of its samples) with its exact interval.  A file without both times says why (absences.py
+has the reasons).
 
 Boundary: figures from ResultFiles; no drawing, no Markdown.
 """
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.figures.stats import Interval, bootstrap
+from engine.figures.stats import MIN_CLUSTERS, Interval, median_interval
 from engine.imported.absences import Without, without
 from engine.imported.acceptance import amount
 from engine.imported.confounds import confounds, of_means
@@ -36,9 +37,9 @@ class Evidence:
     """What one file gives for a claim.
 
     samples: pairs of answers, 0 where the file has means alone, of so many clips.  recorded and
-    corrected: the ratio of the means.  paired: the median over samples with its interval, of the
-    values asked for; None where all are of one clip.  notes: what stands in the way of reading the
-    ratio as it is.  doubted: its units cannot be right, so it counts in no verdict.
+    corrected: the ratio of the means.  paired: the median over clips with its interval, of the
+    values asked for; None for fewer than MIN_CLUSTERS clips.  notes: what stands in the way of
+    reading the ratio as it is.  doubted: its units cannot be right, so it counts in no verdict.
     """
 
     file: str
@@ -88,7 +89,7 @@ def headlines(
 ) -> tuple[Headline, ...]:
     """The three claims, each with every file that has both times, and a verdict on the values.
 
-    Without intervals `paired` is None: resampling thousands of samples takes longer than all else.
+    Without intervals `paired` is None.
     """
     published = [file for file in files if not file.own]
     return tuple(_headline(*claim, published, corrected, intervals) for claim in CLAIMS)
@@ -122,6 +123,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return None
     ratios = [slow / fast for _, slow, fast in both]
     clips = [clip for clip, _, _ in both]
+    enough = intervals and len(set(clips)) >= MIN_CLUSTERS
     doubt = doubts(file, recorded)
     other = file.identities[file.target]
     return Evidence(
@@ -130,7 +132,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         samples=len(both),
         recorded=recorded,
         corrected=ratio_of_means(file, reach, corrected=True),
-        paired=bootstrap(ratios, clips) if intervals and len(set(clips)) > 1 else None,
+        paired=median_interval(ratios, clips, ratios=True) if enough else None,
         notes=(*doubt, *confounds(file, name, corrected)),
         clips=len(set(clips)),
         doubted=bool(doubt),

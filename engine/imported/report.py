@@ -99,7 +99,7 @@ def _claims(found: Sequence[Headline]) -> list[Block]:
             )
             for one in headline.evidence
         ]
-        head = ("file", "against", "n", "recorded", "corrected", "median per sample (95 %)",
+        head = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)",
                 "to know")  # fmt: skip
         made += _table(head, rows)
         if headline.without:
@@ -158,7 +158,8 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
             "Milliseconds that EventGPT saves per sample in each part (negative: loses), corrected "
             "values. Answers of different length are not equal work: fewer tokens is what it does "
             "not say, time per token what it says faster. A stage that one model has not apart "
-            "is compared together with the one that holds it; what no stage covers is unaccounted."
+            "is compared together with the one that holds it, or marked as timed for one model "
+            "alone; unaccounted is the total less the stages."
         ),
         *_table(("file", "from", "to", "parts"), rows),
         *_definitions(falls),
@@ -197,7 +198,8 @@ def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
         _paragraph(
             "Position match is the share of ids that agree in their places; shuffled is the same "
             "share over drafts and targets of different clips: what is not above its range says "
-            "nothing about the image. Intervals resample whole clips. "
+            "nothing about the image. Intervals are over whole clips "
+            "(jackknife, six clips or more). "
             "W is the share of the first drafted ids that would be accepted; the cost ratio is per "
             "token, over all N tokens of the answers; the ceiling is the speed-up if all were "
             "accepted. Under 1x is slower."

@@ -28,7 +28,7 @@ Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Range:
-    """A figure and its 95 % interval; None for both ends where one clip alone gives none."""
+    """A figure and its 95 % interval; both ends are None where too few clips give none."""
 
     value: float
     low: float | None

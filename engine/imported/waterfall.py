@@ -15,6 +15,7 @@ from engine.records.types import ResultFile, milliseconds
 
 ROUNDING_MS = 0.05  # less is not shown
 Means = tuple[float, dict[str, float], float]  # total ms, ms by part, tokens
+ONE_SIDED = ", timed for one model alone"  # the end of such a part's name
 # a part that one of the models has not apart -> the first of these that both have holds its time
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
@@ -62,7 +63,8 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
 
     Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  A stage
     that one model has not apart is no 0: it stands in one part with the stage that holds it, of
-    both.  What is in no part is "unaccounted".  None where a file lacks totals, stages or token
+    both, or in a part of one model alone.  "unaccounted" is what the totals are more than their
+    stages.  None where a file lacks totals, stages or token
     counts of either model.
     """
     if not file.draft or file.status != "ok":
@@ -96,18 +98,25 @@ def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | N
     """The ratios of tokens and of times per token, and the parts that both models have."""
     theirs, mine = _alike(slow[1], fast[1])
     parts = [
-        Part(name, theirs[name] - mine[name])
+        Part(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
         for name in dict.fromkeys([*theirs, *mine])
-        if name != "decode" and name in theirs and name in mine
+        if name != "decode" or name not in theirs or name not in mine
     ]
     decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
     counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
     if not decode_slow or not decode_fast or min(counts) <= 0:
+        if decode_slow is not None and decode_fast is not None:
+            parts.append(Part("decode", decode_slow - decode_fast))
         return slow[2] / fast[2], None, parts
     each = decode_fast / counts[1]
     parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
     parts.append(Part("time per token", decode_slow - counts[0] * each))
     return slow[2] / fast[2], decode_slow / counts[0] / each, parts
+
+
+def _of(name: str, theirs: dict[str, float], mine: dict[str, float]) -> str:
+    """The name of a part, which says where only one model was timed."""
+    return name if name in theirs and name in mine else f"{name}{ONE_SIDED}"
 
 
 def _alike(

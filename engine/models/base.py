@@ -20,15 +20,17 @@ import transformers
 from transformers import GenerationConfig
 from transformers.generation import BaseStreamer, StoppingCriteriaList
 
-from engine import compiled
+from engine import compiled, generation_rules
 from engine.compiled import CompiledStep
 from engine.decode import Decoder
 from engine.errors import BadInput, ContextTooLong, ModelUnavailable
-from engine.models import pixels
+from engine.generation_rules import AnswerRules, GenerationRules
+from engine.models import pixels, processors, supported
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.types import (
+    DecodeConfig,
     FeatureSpec,
     Image,
     Media,
@@ -58,12 +60,14 @@ class Adapter(ABC):
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.image_processor = image_processor
-        self.notes = tuple(notes)
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self.runs = 0
         self.compiled: CompiledStep | None = None  # made when a run first asks for it
         self.eos_ids = _eos_ids(model, tokenizer)
+        self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
+        self.rules = _rules(info, model)
+        self.notes = (*notes, *generation_rules.notes(vars(self.own_generation)))
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
         self._plain = pixels.plain(image_processor)
@@ -101,16 +105,27 @@ class Adapter(ABC):
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         """The model's own generate() on pixels.  Returns what the family returns."""
 
+    def counted_ids(self, prepared: Prepared) -> list[int]:
+        """The prompt's ids as the model's own generate() counts them for a repetition penalty."""
+        ids: list[int] = prepared.input_ids[0].tolist()
+        return ids
+
+    def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules | None:
+        """The checkpoint's rules bound to this prompt, or None if it has none."""
+        counted, context = self.counted_ids(prepared), prepared.context_tokens
+        return self.rules.for_answer(counted, context, config, self.eos_ids, self.device)
+
     def generate_from_features(
         self, prepared: Prepared, rows: torch.Tensor, **options: Any
     ) -> torch.Tensor:
         """The model's own generate() on rows [V, hidden], without pixels: new ids only, [1, N]."""
         embeds = self.embed(prepared, rows)
         mask = torch.ones(embeds.shape[:2], dtype=torch.long, device=embeds.device)
+        ids = torch.tensor([self.counted_ids(prepared)], dtype=torch.long, device=embeds.device)
         out: torch.Tensor = self.model.generate(
-            inputs_embeds=embeds, attention_mask=mask, **options
+            input_ids=ids, inputs_embeds=embeds, attention_mask=mask, **options
         )
-        return out
+        return out[:, ids.shape[1] :]
 
     @abstractmethod
     def vision_modules(self) -> list[torch.nn.Module]:
@@ -166,11 +181,7 @@ class Adapter(ABC):
 
     def processed(self, images: Sequence[Image]) -> torch.Tensor:
         """The same by the checkpoint's own image processor."""
-        out = self.image_processor(
-            images=list(images), return_tensors="pt", input_data_format="channels_last"
-        )
-        pixels: torch.Tensor = out["pixel_values"]
-        return pixels
+        return processors.values(self.image_processor, images)
 
     def question_ids(self, prepared: Prepared) -> torch.Tensor:
         """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""
@@ -230,6 +241,12 @@ class Adapter(ABC):
             quantization=self.info.quantization,
         )
 
+    def takes(self, prepared: Prepared, rows: torch.Tensor) -> bool:
+        """Whether rows from the cache have the shape [V, hidden] that this prompt has room for."""
+        words = int((prepared.input_ids != self.visual_id).sum())
+        shape = (prepared.context_tokens - words, int(self.text_config.hidden_size))
+        return tuple(rows.shape) == shape and rows.is_floating_point()
+
     def text(self, ids: Sequence[int]) -> str:
         """New token ids as text, special tokens left out."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
@@ -250,12 +267,27 @@ def generate_options(
     return {"generation_config": config, "streamer": streamer, "stopping_criteria": stopping}
 
 
+def _rules(info: ModelInfo, model: Any) -> GenerationRules:
+    """The checkpoint's rules, or ModelUnavailable for what cannot be followed."""
+    settings = vars(model.generation_config)
+    supported.refuse_generation(info.name, settings)
+    rules = GenerationRules.read(settings)
+    known = model.get_input_embeddings().num_embeddings
+    if strange := next((token for token in rules.ids() if not 0 <= token < known), None):
+        raise ModelUnavailable(
+            f"{info.name}: its generation_config.json names the token {strange}, and the model "
+            f"has {known:,}: copy both from one checkpoint."
+        )
+    return rules
+
+
 def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
     found = getattr(model.generation_config, "eos_token_id", None)
     if found is None:
         found = tokenizer.eos_token_id
     ids = found if isinstance(found, list) else [found]
-    if not ids or not all(isinstance(one, int) for one in ids):
+    known = model.get_input_embeddings().num_embeddings
+    if not ids or not all(isinstance(one, int) and 0 <= one < known for one in ids):
         raise ModelUnavailable(
             f"The end-of-answer token of {model.name_or_path} is {found!r}: "
             "correct eos_token_id in its generation_config.json."

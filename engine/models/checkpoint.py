@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ModelUnavailable
-from engine.models.files import read_json, refuse_unreadable
+from engine.models.files import check_settings, read_json
 from engine.models.weights import weight_files
 from engine.types import MediaKind
 
@@ -20,7 +20,6 @@ Quantization = Literal["8bit", "4bit"]
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 _HUB_NAME = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,7 @@ def locate(entry: ModelEntry) -> Path:
         read_json(folder / "config.json", entry.name)
         if not weight_files(folder, entry.name):
             raise _no_weights(entry, folder)
-        for name in _TOKENIZERS:
-            if (folder / name).is_file():
-                refuse_unreadable(folder / name, entry.name)
+        check_settings(folder, entry.name)
     except OSError as error:
         raise ModelUnavailable(
             f"{entry.name}: {error.filename or folder} cannot be read ({error.strerror}): "

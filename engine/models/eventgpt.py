@@ -7,26 +7,27 @@ published code does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import CLIPImageProcessorPil, LlamaTokenizer
+from transformers import CLIPImageProcessorPil
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
+from engine.models import files, processors, schema
 from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
-from engine.models.files import read_json
 from engine.models.loading import (
-    CANNOT_LOAD,
     info_of,
+    load_sentencepiece,
     load_tokenizer,
     load_weights,
     refuse_larger_tokenizer,
-    unreadable,
 )
 from engine.models.shape import Form
 from engine.types import ModelInfo, Prepared
@@ -52,7 +53,10 @@ class EventGPTAdapter(Adapter):
         model, info = load_weights(EventGPT, info, folder)
         processor, notes = _processor(info, folder, model.config.tower_config().image_size)
         _add_markers(info, folder, model, tokenizer)
-        return cls(info, model, tokenizer, processor, notes)
+        adapter = cls(info, model, tokenizer, processor, notes)
+        size = model.config.tower_config().image_size
+        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
+        return adapter
 
     @property
     def visual_id(self) -> int:
@@ -82,16 +86,24 @@ class EventGPTAdapter(Adapter):
         embeds: torch.Tensor = self.model.embed_prompt(prepared.input_ids, rows)
         return embeds
 
+    def counted_ids(self, prepared: Prepared) -> list[int]:
+        """None: as published, generate() is given embeddings alone."""
+        return []
+
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(
-            prepared.input_ids, event_tensors=prepared.pixels, **options
-        )
+        with _quiet():
+            out: torch.Tensor = self.model.generate(
+                prepared.input_ids, event_tensors=prepared.pixels, **options
+            )
         return out
 
     def generate_from_features(
         self, prepared: Prepared, rows: torch.Tensor, **options: Any
     ) -> torch.Tensor:
-        out: torch.Tensor = self.model.generate(prepared.input_ids, event_features=rows, **options)
+        with _quiet():
+            out: torch.Tensor = self.model.generate(
+                prepared.input_ids, event_features=rows, **options
+            )
         return out
 
     def vision_modules(self) -> list[torch.nn.Module]:
@@ -107,6 +119,14 @@ class EventGPTAdapter(Adapter):
         return self.model.config
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without transformers' word that penalties count new tokens alone: so it is published."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Passing `.*` with `inputs_embeds`")
+        yield
+
+
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's; a sentencepiece model is read as the published code reads it.
 
@@ -119,32 +139,22 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
         raise ModelUnavailable(
             f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
         )
-    stated = folder / "tokenizer_config.json"
-    fields = read_json(stated, info.name) if stated.is_file() else {}
-    legacy = fields.get("legacy") is not False
-    try:
-        return LlamaTokenizer.from_pretrained(folder, local_files_only=True, legacy=legacy)
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "tokenizer", error) from error
+    stated = files.read_record(folder / "tokenizer_config.json", schema.TokenizerConfig, info.name)
+    return load_sentencepiece(info, folder, legacy=stated.legacy is not False)
 
 
 def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str, ...]]:
-    names = ("preprocessor_config.json", "processor_config.json")
-    if not any((folder / name).is_file() for name in names):
-        crop = {"height": size, "width": size}
-        processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
-        return processor, (PUBLISHED_PROCESSOR,)
-    try:
-        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True), ()
-    except CANNOT_LOAD as error:
-        raise unreadable(info, folder, "image processor", error) from error
+    if processors.fields(folder, info.name) is None:
+        return processors.published_clip(size), (PUBLISHED_PROCESSOR,)
+    return processors.load(info, folder, CLIPImageProcessorPil), ()
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
-    """The markers that the checkpoint's flags ask for, and rows for them where they lack.
+    """The markers that the checkpoint's flags ask for, and an embedding as long as the tokenizer.
 
-    New rows are the mean of the others, as in the published code: the most unremarkable value, so
-    that a token never trained is never the best one.
+    As in the published code, rows beyond the tokenizer's are cut, so that no answer holds an id
+    without a text, and absent rows are added.  New rows are the mean of the others, so that a
+    token never trained is never the best one.
     """
     config = model.config
     markers = ["<ev_patch>"] if config.mm_use_im_patch_token else []
@@ -152,11 +162,11 @@ def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> N
     added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
     old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
     refuse_larger_tokenizer(info, folder, wanted - added, old)
-    if wanted > old:
-        _grow(model, old, wanted)
+    if wanted != old:
+        _resize(model, old, wanted)
 
 
-def _grow(model: Any, old: int, wanted: int) -> None:
+def _resize(model: Any, old: int, wanted: int) -> None:
     model.resize_token_embeddings(wanted, mean_resizing=False)
     with torch.no_grad():
         for layer in (model.get_input_embeddings(), model.get_output_embeddings()):

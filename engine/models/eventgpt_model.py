@@ -74,11 +74,8 @@ class EventGPTModel(LlamaModel):
             nn.GELU(),
             nn.Linear(config.hidden_size, config.hidden_size),
         )
-        self.feature_adaptor = (
-            nn.Linear(config.hidden_size, config.hidden_size)
-            if config.event_feature_adaptor
-            else nn.Identity()
-        )
+        # the published code asks whether the config has event_feature_adaptor, not for its value
+        self.feature_adaptor = nn.Linear(config.hidden_size, config.hidden_size)
         self.post_init()
 
 

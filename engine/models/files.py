@@ -8,39 +8,100 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from engine.errors import ModelUnavailable
+from engine import plain_files
+from engine.errors import BadInput, ModelUnavailable
+from engine.models import schema
 
+JSON_BYTES = 16 * 2**20  # of one file of settings; the published ones have some kilobytes
+LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
+# What transformers opens in a folder beside the weights, whether it is of use here or not.
+READ = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "preprocessor_config.json",
+    "video_preprocessor_config.json",
+    "processor_config.json",
+    "chat_template.json",
+    "chat_template.jinja",
+    "adapter_config.json",
+)
+TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 POINTER = b"version https://git-lfs"  # how the text begins that git-lfs leaves for a large file
 AGAIN = "copy or download it again"
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
-    """A JSON object of a checkpoint, or ModelUnavailable that names the file."""
+    """A JSON object of a checkpoint with values of the right types, or ModelUnavailable."""
     refuse_unreadable(path, name)
+    data = read_bytes(path, JSON_BYTES, name)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        content = json.loads(data, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
         raise ModelUnavailable(
-            f"{name}: {path} cannot be read ({error}): copy it again."
+            f"{name}: {path} cannot be read ({schema.shorten(str(error))}): copy it again."
         ) from error
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")
+    if kind := schema.FILES.get(path.name):
+        schema.checked(content, kind, path, name)
     return content
 
 
-def refuse_unreadable(path: Path, name: str) -> None:
-    """ModelUnavailable if the file is absent, may not be read, or is a git-lfs pointer."""
+def read_if_there(path: Path, name: str) -> dict[str, Any]:
+    """The same; {} for a file that is not there."""
+    return read_json(path, name) if os.path.lexists(path) else {}
+
+
+def read_record(path: Path, kind: type[schema.Record], name: str) -> schema.Record:
+    """A file of schema.FILES as its typed record; all defaults for a file that is not there."""
+    return schema.checked(read_if_there(path, name), kind, path, name)
+
+
+def read_bytes(path: Path, limit: int, name: str) -> bytes:
+    """The content of a regular file of a checkpoint, or ModelUnavailable."""
+    try:
+        return plain_files.read_bytes(path, limit, f"{name}:")
+    except (BadInput, OSError) as error:
+        raise ModelUnavailable(str(error)) from error
+
+
+def check_settings(folder: Path, name: str) -> None:
+    """ModelUnavailable if a file that transformers would open is no regular file, too large, or
+    holds a value of a wrong type."""
+    for file in READ:
+        path = folder / file
+        if not os.path.lexists(path):
+            continue
+        if path.suffix == ".json":
+            read_json(path, name)
+        else:
+            refuse_unreadable(path, name, JSON_BYTES)
+    for file in TOKENIZERS:
+        if os.path.lexists(folder / file):
+            refuse_unreadable(folder / file, name, LARGE_BYTES)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is not a number in JSON")
+
+
+def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
+    """ModelUnavailable if the file is absent, unreadable, a git-lfs pointer or over `limit`."""
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise ModelUnavailable(f"{name}: {path} is not a file: {AGAIN}.")
     try:
         with path.open("rb") as stream:
-            start = stream.read(len(POINTER))
+            start, size = stream.read(len(POINTER)), os.fstat(stream.fileno()).st_size
     except FileNotFoundError as error:
         raise ModelUnavailable(
             f"{name} has no {path.name} in {path.parent}: point its entry in models.toml "
@@ -54,6 +115,10 @@ def refuse_unreadable(path: Path, name: str) -> None:
         raise ModelUnavailable(
             f"{name}: {path} is a git-lfs pointer and not the file itself: run `git lfs pull` in "
             "its folder, or download it again."
+        )
+    if limit is not None and size > limit:
+        raise ModelUnavailable(
+            f"{name}: {path} has {size:,} bytes and at most {limit:,} are read: {AGAIN}."
         )
 
 

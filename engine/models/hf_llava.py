@@ -6,6 +6,7 @@ Boundary: everything but the classes, the placeholder and the call that encodes.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,48 +14,48 @@ import torch
 
 from engine.decode import Decoder
 from engine.errors import ModelUnavailable
+from engine.models import processors, templates
 from engine.models.base import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.loading import (
-    CANNOT_LOAD,
     info_of,
     load_tokenizer,
     load_weights,
-    refuse_absent,
     refuse_larger_tokenizer,
-    unreadable,
 )
 from engine.models.shape import Form
-from engine.types import ModelInfo, Prepared
+from engine.types import Prepared
+
+OWN_PROMPT = "The prompt is that of the checkpoint's own chat template."
 
 
 class PlaceholderAdapter(Adapter):
     """A model of transformers whose prompt holds one placeholder token per visual row."""
 
     model_class: ClassVar[Any]
-    processor_class: ClassVar[Any]
     placeholder: ClassVar[str]
+    markers: ClassVar[tuple[str, ...]]  # tokens beyond sentencepiece's, in the order of their ids
+    has_template = False  # whether the prompt is the checkpoint's own chat template's
 
     @classmethod
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
         info = info_of(entry, folder, form)
         tokenizer = load_tokenizer(info, folder)
-        processor = cls._load_processor(info, folder)
+        if not (folder / "tokenizer.json").is_file():
+            _add_absent(tokenizer, cls.markers)
+        processor = processors.load(info, folder)
         model, info = load_weights(cls.model_class, info, folder)
         rows = model.get_input_embeddings().num_embeddings
         refuse_larger_tokenizer(info, folder, len(tokenizer), rows)
         adapter = cls(info, model, tokenizer, processor, ())
         adapter._check_placeholder()
+        if template := templates.find(folder, info.name):
+            adapter.use_template(template)
+        adapter._check_prompt()
         adapter._check_layers()
+        size = int(model.config.vision_config.image_size)
+        processors.refuse_other_sizes(info, processor, adapter.pixels, size)
         return adapter
-
-    @classmethod
-    def _load_processor(cls, info: ModelInfo, folder: Path) -> Any:
-        refuse_absent(info, folder, ("preprocessor_config.json", "processor_config.json"))
-        try:
-            return cls.processor_class.from_pretrained(folder, local_files_only=True)
-        except CANNOT_LOAD as error:
-            raise unreadable(info, folder, "image processor", error) from error
 
     @property
     @abstractmethod
@@ -76,10 +77,12 @@ class PlaceholderAdapter(Adapter):
         return int(vision.image_size // vision.patch_size) ** 2
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
-        text = self.prompt.format(question=question)
-        ids: list[int] = self.tokenizer(text)["input_ids"]
-        if ids[0] != self.tokenizer.bos_token_id:  # a bare sentencepiece model adds none
-            ids = [self.tokenizer.bos_token_id, *ids]
+        text, bos = self.prompt.format(question=question), self.tokenizer.bos_token
+        # as transformers' processors do: a template that writes BOS gets no second one
+        own = bool(bos) and text.startswith(bos)
+        ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
+        if not self.has_template and ids[0] != self.tokenizer.bos_token_id:
+            ids = [self.tokenizer.bos_token_id, *ids]  # the published prompt begins with BOS
         place = ids.index(self.placeholder_id)
         rows = [self.placeholder_id] * (self.rows_per_image * images)
         ids = ids[:place] + rows + ids[place + 1 :]
@@ -114,6 +117,31 @@ class PlaceholderAdapter(Adapter):
                     f"and its tower has {deep} layers: copy both from one checkpoint."
                 )
 
+    def use_template(self, template: str) -> None:
+        """The checkpoint's chat template in place of the published prompt."""
+        name, kind = self.info.name, self.kind
+        self.prompt = templates.prompt(  # type: ignore[misc]
+            self.tokenizer, template, self.placeholder, kind, name
+        )
+        self.has_template = True
+        if self.prompt != type(self).prompt:
+            self.notes = (*self.notes, OWN_PROMPT)
+
+    def _check_prompt(self) -> None:
+        """A prompt needs BOS, where no template writes it, and the placeholder once."""
+        name, tokens = self.info.name, self.tokenizer
+        if not self.has_template and tokens.bos_token_id is None:
+            raise ModelUnavailable(
+                f"{name}: its tokenizer has no bos_token, with which the prompt begins: state it "
+                "in tokenizer_config.json."
+            )
+        ids = tokens(self.prompt.format(question="What?"))["input_ids"]
+        if ids.count(self.placeholder_id) != 1:
+            raise ModelUnavailable(
+                f"{name}: its tokenizer does not read {self.placeholder} in a prompt as one "
+                "token: copy tokenizer and config.json from one checkpoint."
+            )
+
     def _check_placeholder(self) -> None:
         found = self.tokenizer.convert_tokens_to_ids(self.placeholder)
         if found != self.placeholder_id:
@@ -121,3 +149,10 @@ class PlaceholderAdapter(Adapter):
                 f"{self.info.name}: its tokenizer gives {self.placeholder} the id {found} and its "
                 f"config.json {self.placeholder_id}: copy both from one checkpoint."
             )
+
+
+def _add_absent(tokenizer: Any, markers: Sequence[str]) -> None:
+    """The tokens that a release has beside its tokenizer.model, where no file states them."""
+    known = tokenizer.get_vocab()
+    if absent := [marker for marker in markers if marker not in known]:
+        tokenizer.add_tokens(absent, special_tokens=True)

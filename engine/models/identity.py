@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine import settings
-from engine.models import checkpoint, questions, shape, weights
+from engine import generation_rules, settings
+from engine.models import checkpoint, files, questions, shape, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.types import ModelInfo
@@ -41,6 +41,9 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
         images=sizes.images,
         context_limit=sizes.text.context,
         questions=questions.declared(folder, entry.name),
+        generation=generation_rules.notes(
+            files.read_if_there(folder / "generation_config.json", entry.name)
+        ),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 import torch
-from transformers import CLIPImageProcessorPil, LlavaForConditionalGeneration
+from transformers import LlavaForConditionalGeneration
 
 from engine.models.hf_llava import PlaceholderAdapter
 from engine.types import Prepared
@@ -20,8 +20,8 @@ class LlavaAdapter(PlaceholderAdapter):
     kind = "image"
     prompt = "USER: <image>\n{question} ASSISTANT:"
     placeholder = "<image>"
+    markers = ("<image>",)
     model_class = LlavaForConditionalGeneration
-    processor_class = CLIPImageProcessorPil
 
     @property
     def placeholder_id(self) -> int:

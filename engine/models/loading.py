@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, LlamaTokenizer
 from transformers.utils import logging as transformers_logging
 
 from engine import device as devices
 from engine import memory, settings
 from engine.errors import Cancelled, ModelUnavailable
-from engine.models import identity, progress, quantization, weights
+from engine.models import files, identity, progress, quantization, schema, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.types import ModelInfo
@@ -180,7 +180,26 @@ def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
     """The checkpoint's tokenizer, or ModelUnavailable."""
     refuse_absent(info, folder, ("tokenizer.json", "tokenizer.model"))
     try:
-        return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        if (folder / "tokenizer.json").is_file():
+            return AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except CANNOT_LOAD as error:
+        raise unreadable(info, folder, "tokenizer", error) from error
+    return load_sentencepiece(info, folder, legacy=True)
+
+
+def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
+    """The tokenizer of a folder that has only tokenizer.model, as the releases read it.
+
+    AutoTokenizer would make a tokenizer of no class, without the space in front of a text.
+    `legacy` puts a space in front of what follows a special token, as the tokenizer.json of
+    LLaVA-1.5 and Video-LLaVA does, whatever "legacy" beside it says.
+    """
+    stated = folder / "tokenizer_config.json"
+    bos = files.read_record(stated, schema.TokenizerConfig, info.name).add_bos_token
+    try:
+        return LlamaTokenizer.from_pretrained(
+            folder, local_files_only=True, legacy=legacy, add_bos_token=bos is not False
+        )
     except CANNOT_LOAD as error:
         raise unreadable(info, folder, "tokenizer", error) from error
 

@@ -10,8 +10,8 @@ fewer bits: some values per thousand differ by one grey level, some per hundred 
 
 [1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
 
-Boundary: the processors of CLIP and Video-LLaVA with plain settings; for all others `plain` gives
-None, and the processor itself is called.
+Boundary: the processors of CLIP, LLaVA and Video-LLaVA with the settings listed here; for every
+other class, and for every other setting, `plain` gives None, and the processor itself is called.
 """
 
 from __future__ import annotations
@@ -25,11 +25,31 @@ import numpy.typing as npt
 import torch
 from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
+from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
 from engine.types import Image, Pixels
 
-_KNOWN = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
+_KNOWN = (CLIPImageProcessorPil, LlavaImageProcessorPil, VideoLlavaImageProcessor)
 _DONE = ("do_resize", "do_rescale", "do_normalize")
+_READ = {  # the settings that are followed here
+    *_DONE,
+    "do_center_crop",
+    "size",
+    "crop_size",
+    "resample",
+    "rescale_factor",
+    "image_mean",
+    "image_std",
+}
+_INERT = {  # settings that change no value of an RGB picture
+    "do_convert_rgb",
+    "image_processor_type",
+    "feature_extractor_type",
+    "processor_class",
+    "image_seq_length",
+    "_valid_processor_keys",
+    "auto_map",
+}
 _SMOOTH = (  # the filters that work on rows, then on columns
     Pillow.Resampling.BOX,
     Pillow.Resampling.BILINEAR,
@@ -130,8 +150,10 @@ def plain(processor: Any) -> Plain | None:
     if type(processor) not in _KNOWN:
         return None
     given: Mapping[str, Any] = processor.to_dict()
-    if not all(given.get(name) for name in _DONE) or given.get("do_pad"):
+    if not all(given.get(name) for name in _DONE):
         return None
+    if any(value for name, value in given.items() if name not in _READ | _INERT):
+        return None  # an option that is not followed here, such as do_pad
     size, crop = _sides(given.get("size")), _sides(given.get("crop_size"))
     cropped = bool(given.get("do_center_crop"))
     table = _table(given)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import difflib
 import importlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import device, memory, settings
+from engine import device, memory, prefixes, settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.models import checkpoint, identity, need, quantization, shape
+from engine.models import checkpoint, identity, need, quantization, shape, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.files import read_json
 from engine.models.need import NEW_TOKENS, Need
 from engine.models.residents import Residents
 from engine.models.shape import Form
@@ -233,6 +233,27 @@ def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None =
     return need.needed(item, folder, sizes, new_tokens)
 
 
+@dataclass(frozen=True)
+class Room:
+    """Bytes that models take together: all weights, and one run of the one that needs most; `free`
+    is what they may take, with the memory of models and prefixes that are loaded now."""
+
+    weights: int
+    run: int
+    free: int
+
+
+def room_together(items: Sequence[ModelEntry], new_tokens: int) -> Room:
+    """What these models need to be in memory at once, or ModelUnavailable."""
+    needs = [needed(item, new_tokens) for item in items]
+    held = sum(_residents.sizes().values()) + prefixes.store().bytes
+    return Room(
+        sum(one.weights for one in needs),
+        max(one.run for one in needs),
+        device.free_bytes() + held,
+    )
+
+
 def card(item: ModelEntry) -> ModelInfo:
     """Who this model is: as loaded if it is, else from its folder alone; or ModelUnavailable."""
     if (adapter := _residents.peek(item)) is not None:
@@ -254,13 +275,8 @@ def _checked(item: ModelEntry) -> Path:
 
 
 def _check_family(item: ModelEntry, folder: Path) -> None:
-    found = read_json(folder / "config.json", item.name).get("model_type")
-    wanted = FAMILIES[item.family].model_type
-    if found != wanted:
-        raise ModelUnavailable(
-            f"{item.name} is entered as {item.family}, but {folder / 'config.json'} says its "
-            f"model_type is {found!r} (not {wanted!r}): correct its entry in models.toml."
-        )
+    model_types = {family: known.model_type for family, known in FAMILIES.items()}
+    supported.refuse_other(item.name, item.family, folder, model_types)
     letters = "".join(c for c in f"{item.name} {item.label}".lower() if c.isalnum())
     for telling, family in _TELLING.items():
         if telling in letters and family != item.family:

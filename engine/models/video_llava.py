@@ -6,28 +6,22 @@ video processor needs torchvision; the image processor, frame by frame, gives th
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import VideoLlavaForConditionalGeneration, VideoLlavaImageProcessor
+from transformers import VideoLlavaForConditionalGeneration
 
 from engine.models.hf_llava import PlaceholderAdapter
-from engine.types import Image, Prepared
-
-# Since transformers 5.21 the result is named as everywhere else, if one asks for it.
-_ASK = "return_legacy_image_output"
-_CAN_ASK = _ASK in inspect.signature(VideoLlavaImageProcessor.preprocess).parameters
-_PLAIN_NAME = {_ASK: False} if _CAN_ASK else {}
+from engine.types import Prepared
 
 
 class VideoLlavaAdapter(PlaceholderAdapter):
     kind = "video"
     prompt = "USER: <video>\n{question} ASSISTANT:"
     placeholder = "<video>"
+    markers = ("<image>", "<video>")
     model_class = VideoLlavaForConditionalGeneration
-    processor_class = VideoLlavaImageProcessor
 
     @property
     def placeholder_id(self) -> int:
@@ -36,13 +30,6 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     @property
     def rows_per_image(self) -> int:
         return self.patches + 1
-
-    def processed(self, images: Sequence[Image]) -> torch.Tensor:
-        out = self.image_processor(
-            list(images), return_tensors="pt", input_data_format="channels_last", **_PLAIN_NAME
-        )
-        pixels: torch.Tensor = out["pixel_values" if _PLAIN_NAME else "pixel_values_images"]
-        return pixels
 
     def encode(self, prepared: Prepared) -> torch.Tensor:
         return self.encode_batch([prepared])[0]

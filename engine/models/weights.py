@@ -86,7 +86,7 @@ def counts_exactly(folder: Path, name: str) -> bool:
 
 def header_digest(folder: Path, name: str) -> str:
     """Hex text for names, shapes and sizes of all weights and the JSON beside them; quick."""
-    total = _configuration(folder)
+    total = _configuration(folder, name)
     for file in weight_files(folder, name):
         total.update(f"{file.name}:{files.header_digest(file, name)}".encode())
     return total.hexdigest()
@@ -98,7 +98,7 @@ def digest(folder: Path, name: str, memo: Path) -> str:
     A file's hash is kept in the JSON file `memo` under its path, size, times and inode, because
     reading 14 GB takes as long as loading them.
     """
-    total = _configuration(folder)
+    total = _configuration(folder, name)
     known = _read_memo(memo)
     found = {_identity(file): file for file in weight_files(folder, name)}
     hashes = _hashes({key: file for key, file in found.items() if key not in known})
@@ -117,10 +117,15 @@ def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
     return None
 
 
-def _configuration(folder: Path) -> hashlib.blake2b:
+def _configuration(folder: Path, name: str) -> hashlib.blake2b:
+    """Every file that decides an answer beside the weights: JSON, templates, sentencepiece."""
     total = hashlib.blake2b(digest_size=16)
     for config in sorted(folder.glob("*.json")):
-        total.update(config.name.encode() + config.read_bytes())
+        total.update(config.name.encode() + files.read_bytes(config, files.LARGE_BYTES, name))
+    for other in ("chat_template.jinja", "tokenizer.model"):
+        if (folder / other).exists():
+            content = files.read_bytes(folder / other, files.LARGE_BYTES, name)
+            total.update(other.encode() + content)
     return total
 
 

@@ -117,6 +117,11 @@ def _in_range(ids: list[int]) -> bool:
     return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
 
 
+def is_number(value: object) -> bool:
+    """True and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def question_of(item: Mapping[str, Any]) -> str:
     """What was asked, where a row keeps it."""
     found = (item.get(key) for key in ("question", "query"))
@@ -135,6 +140,16 @@ def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -
         elif not isinstance(inner, dict) and (lists or not isinstance(inner, list)):
             found[name] = inner
     return found
+
+
+def settings(value: object) -> dict[str, object]:
+    """A file's settings, flat.  A number that no setting can be stands as its text."""
+    return {key: inner if _is_setting(inner) else quoted(inner)
+            for key, inner in flat(value).items()}  # fmt: skip
+
+
+def _is_setting(value: object) -> bool:
+    return not isinstance(value, (int, float)) or abs(value) < MOST
 
 
 def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:

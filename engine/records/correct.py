@@ -34,6 +34,7 @@ TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
 _TIMED = frozenset("ABCDE")
 _SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
 _LENGTH: tuple[Part, ...] = ("decode", "steps")
+Place = tuple[str, str]  # a record by its model and path
 
 
 def corrected(
@@ -50,19 +51,20 @@ def corrected(
         better = _context(better, identity)
         better = _without(better, empty.get(record.model, ()))
         better = _total(better, group)
-        if record.path in cold:
+        if (record.model, record.path) in cold:
             better = _warmed(better, group, _usual(records, record, cold))
         found.append(better)
     return tuple(found)
 
 
 def _usual(
-    records: Sequence[Record], first: Record, cold: Mapping[str, Mapping[str, float]]
+    records: Sequence[Record], first: Record, cold: Mapping[Place, Mapping[str, float]]
 ) -> dict[str, float]:
     """Each stage of a warm-up by its mean over the model's records that show none in it."""
     found = {}
-    for key in cold[first.path]:
-        warm = [r for r in records if r.model == first.model and key not in cold.get(r.path, ())]
+    mine = [record for record in records if record.model == first.model]
+    for key in cold[first.model, first.path]:
+        warm = [record for record in mine if key not in cold.get((record.model, record.path), ())]
         values = [record.times[key] for record in warm if key in record.times]
         if values:
             found[key] = statistics.fmean(values)
@@ -166,8 +168,9 @@ def _total(record: Record, group: Group) -> Record:
     return mark(replace(record, times={**record.times, key: stages}), "total")
 
 
-def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, float]]:
-    """By path of a first record, its stages that are a warm-up, with the median of the others.
+def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str, float]]:
+    """By (model, path) of a first record, its stages that are a warm-up, with the median of the
+    others.  Two models of one row have one path.
 
     Loading depends on the disk and is not looked at.  Decoding depends on the answer's length, so
     it is a warm-up only where its time for each token is one too; other stages do the same work for
@@ -176,7 +179,7 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
     rows: dict[str, list[Record]] = {}
     for record in records:
         rows.setdefault(record.model, []).append(record)
-    found: dict[str, dict[str, float]] = {}
+    found: dict[Place, dict[str, float]] = {}
     for first, *rest in rows.values():
         if _is_thousandfold(first, rest, group):
             continue  # in another unit: no stage of it is a warm-up
@@ -185,7 +188,7 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[str, dict[str, 
             values = [record.times[key] for record in rest if key in record.times]
             slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
             if slow and (part in _SAME or _is_slow(key, first, rest)):
-                found.setdefault(first.path, {})[key] = statistics.median(values)
+                found.setdefault((first.model, first.path), {})[key] = statistics.median(values)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.records import correct, identity, paired, timed, unread
-from engine.records.cells import Cells, brief, flat
+from engine.records.cells import Cells, brief, settings
 from engine.records.parsing import RecordsError, parse, shown
 from engine.records.reading import Reading
 from engine.records.types import Group, ResultFile
@@ -78,7 +78,10 @@ def _bare(value: list[Any]) -> tuple[Group, Reader] | None:
     rows = [item for item in value[:50] if isinstance(item, dict)]
     if any(_FLAT.fullmatch(key) for row in rows[:1] for key in row):
         return timed.FLAT, timed.flat_rows
-    found = _paired({key for row in rows for key in row}, rows)
+    keys = {key for row in rows for key in row}
+    if paired.is_metrics(keys):
+        return paired.METRICS, paired.metric_rows
+    found = _paired(keys, rows)
     if found and found[0] is paired.PAIRS:
         return found
     return None if value else (NO_ROWS, _nothing)
@@ -102,6 +105,8 @@ def _by_rows(value: dict[str, Any]) -> tuple[Group, Reader] | None:
                 return _staged(nested, name)
             if "egpt_prefill_time" in keys:
                 return timed.PARALLEL, timed.stage_rows
+            if paired.is_metrics(keys):
+                return paired.METRICS, paired.metric_rows
             found = _paired(keys, rows)
             if found:
                 return found
@@ -149,7 +154,7 @@ def _nothing(_value: Any, _reading: Reading) -> None:
 
 def _keys(value: Any) -> str:
     if isinstance(value, dict):
-        names = [shown(brief(key, 40)) for key in list(value)[:SHOWN_KEYS]]
+        names = [_quoted(key) for key in list(value)[:SHOWN_KEYS]]
         more = len(value) - SHOWN_KEYS
         rest = f" and {more:,} more" if more > 0 else ""
         told = f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
@@ -161,6 +166,11 @@ def _keys(value: Any) -> str:
     return kinds.get(type(value), "a single number")
 
 
+def _quoted(key: object) -> str:
+    """A key in quotes: keys are words, and a message has words of its own."""
+    return f"'{shown(brief(key, 40))}'"
+
+
 def _row_keys(value: dict[str, Any]) -> str:
     """The keys of the first row, where rows stand there: they tell the models' names."""
     for name in ("results", "samples"):
@@ -168,14 +178,14 @@ def _row_keys(value: dict[str, Any]) -> str:
         row = next((item for item in rows if isinstance(item, dict)), {}) if isinstance(
             rows, list) else {}  # fmt: skip
         if row:
-            names = [shown(brief(key, 40)) for key in list(row)[:SHOWN_ROW_KEYS]]
+            names = [_quoted(key) for key in list(row)[:SHOWN_ROW_KEYS]]
             return f"; rows with {', '.join(names)}{', ...' * (len(row) > SHOWN_ROW_KEYS)}"
     return ""
 
 
 def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
     document = value if isinstance(value, dict) else {}
-    config = flat(document.get("config"))
+    config = settings(document.get("config"))
     failures = reading.cells.failures(document.get("errors"))
     identities = identity.identities(reading.models, reading.claimed, reading.records, config)
     failed = not reading.records

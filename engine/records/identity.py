@@ -24,6 +24,8 @@ KEY_FAMILY = {
 }
 IMAGE_TOKENS, IMAGE_ID = 576, 32000
 CLIP_TOKENS, CLIP_ID = 2056, 32001
+FRAMES = 8  # of a clip
+MOST_IMAGES = 32  # of events
 EXPANSION = 2048  # what a doubled prefill length has too much
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
 EVENT_TEXT = 59  # of the scripts' prompt of 60 ids, one stands for the image
@@ -175,8 +177,7 @@ def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidenc
 def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
     """What the most frequent context fits, where all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
-    fit = _event_context if wanted == "eventgpt" else _other_context
-    found = {tokens: fit(tokens) for tokens in counts}
+    found = {tokens: _fits(tokens, wanted) for tokens in counts}
     families = {family for fits in found.values() for family, _ in fits}
     if len(families) != 1 or not all(found.values()):
         return []
@@ -186,24 +187,58 @@ def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidenc
     return [(family, sentence + where)]
 
 
+def _fits(tokens: int, wanted: str | None) -> list[Evidence]:
+    return _event_context(tokens) if wanted == "eventgpt" else _other_context(tokens, wanted)
+
+
 def _event_context(tokens: int) -> list[Evidence]:
     """Of EventGPT, or of Video-LLaVA where no number of event images fits."""
     images = tokens - EVENT_TEXT - EVENT_TOKENS
     if images in (0, 1):
         return [("eventgpt", f"a context of {tokens} is that of one event image, not of five")]
-    if 1 < images <= 32:
+    if 1 < images <= MOST_IMAGES:
         return [("eventgpt", f"a context of {tokens} fits {images} event images")]
-    return [one for one in _other_context(tokens) if one[0] == "video_llava"]
+    return [one for one in _usual(tokens) if one[0] == "video_llava"]
 
 
-def _other_context(tokens: int) -> list[Evidence]:
+def _other_context(tokens: int, wanted: str | None) -> list[Evidence]:
+    """What a context shows: nothing where the model that is named could have it too, with another
+    number of pictures or another question."""
+    usual = _usual(tokens)
+    mine = [one for one in usual if one[0] == wanted]
+    possible = [words for family, words in _possible(tokens) if wanted in (None, family)]
+    if mine or not possible:
+        return mine or usual
+    others = [words for family, words in _possible(tokens) if words not in possible]
+    return [(None, f"a context of {tokens:,} is undetermined: {', or '.join(possible + others)}")]
+
+
+def _usual(tokens: int) -> list[Evidence]:
+    """By the pictures that the benchmark shows: 8 frames, or a single image of LLaVA-1.5."""
     for doubled in (0, EXPANSION):
         if tokens - doubled - CLIP_TOKENS in _TEXT:
             extra = f" (with {EXPANSION:,} counted twice)" if doubled else ""
             sentence = f"a context of {tokens:,}{extra} fits Video-LLaVA's 2,056 visual tokens"
             return [("video_llava", sentence)]
-    images, text = divmod(tokens, IMAGE_TOKENS)
-    if 1 <= images <= 16 and text in range(5, 61):
-        what = f"{images} image{'s' * (images > 1)} of 576 tokens"
-        return [("llava", f"a context of {tokens:,} is {what} and {text} of text, as LLaVA-1.5")]
+    for images in (1, FRAMES):
+        text = tokens - images * IMAGE_TOKENS
+        if text in range(5, 61):
+            what = _pictures(images, IMAGE_TOKENS, text)
+            return [("llava", f"a context of {tokens:,} is {what}, as LLaVA-1.5")]
     return []
+
+
+def _possible(tokens: int) -> list[tuple[str, str]]:
+    """(family, what it would be) of the models that any number of pictures gives this context."""
+    found = []
+    for family, each in (("llava", IMAGE_TOKENS), ("video_llava", CLIP_TOKENS // FRAMES)):
+        for images in range(1, 2 * FRAMES + 1):
+            if tokens - images * each in _TEXT:
+                words = _pictures(images, each, tokens - images * each)
+                found.append((family, f"{words}, as {NAMES[family]}"))
+                break
+    return found
+
+
+def _pictures(images: int, each: int, text: int) -> str:
+    return f"{images} image{'s' * (images > 1)} of {each} tokens and {text} of text"

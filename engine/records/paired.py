@@ -1,4 +1,4 @@
-"""Readers of files that compare answers: token pairs (F), end-to-end times (G), texts alone (H).
+"""Readers of files that compare answers: token pairs (F), end-to-end times (G), estimates (H).
 
 Boundary: reads the keys; judges nothing.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records.cells import question_of, sample_name
+from engine.records.cells import brief, question_of, sample_name
 from engine.records.reading import Reading
 from engine.records.types import Group
 
@@ -29,6 +29,39 @@ WALLCLOCK = Group(
     },
 )
 TEXTS = Group("H", "text-only/estimates", {"time": "total"})
+# the other form of H: stage times of both models in one flat row, and an assumed acceptance
+METRICS = Group(
+    "H",
+    TEXTS.title,
+    {
+        "vision_time": "vision",
+        "prefill_time": "prefill",
+        "draft_time": "steps",
+        "generation_time": "steps",
+        "total_time": "total",
+    },
+)
+FLAT_TIMES = frozenset({"vision_time", "prefill_time", "draft_time"})  # of EventGPT
+TARGET_TIMES = frozenset(
+    {"vl_vision_time", "vl_prefill_time", "vl_generation_time", "vl_total_time"}
+)
+# a row's key -> the model's and what its record calls it
+METRIC_KEYS = {
+    **{key: ("egpt", key) for key in (*FLAT_TIMES, "prefill_length", "draft_tokens")},
+    "egpt_complete_time": ("egpt", "egpt_complete_time"),
+    "egpt_total_time": ("egpt", "total_time"),
+    **{key: ("vl", key.removeprefix("vl_")) for key in TARGET_TIMES},
+    "vl_prefill_length": ("vl", "prefill_length"),
+    "vl_tokens": ("vl", "tokens"),
+}
+ESTIMATES = ("overlap_window", "theoretical_draft_tokens", "tokens_to_verify", "accepted_tokens",
+             "estimated_acceptance_rate", "rejected_tokens", "acceptance_rate", "speedup",
+             "ideal_speedup")  # fmt: skip
+METRIC_IDS = {"egpt": ("egpt_token_ids", "draft_tokens", "egpt_output_tokens"),
+              "vl": ("vl_token_ids", "output_tokens", "vl_output_tokens")}  # fmt: skip
+METRIC_TEXTS = {"egpt": ("egpt_text", "draft_text", "egpt_output_text"),
+                "vl": ("vl_text", "output_text", "vl_output_text")}  # fmt: skip
+NAMES_A_ROW = ("id", "sample_id", "sample_idx", "sample", "question", "query")
 ADAPTED = "EventGPT's draft, through an adapter"
 PREFIXES = {  # the names of two models in one row, draft first
     "eventgpt": ("eventgpt", "videollava"),
@@ -163,3 +196,60 @@ def text_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.per_sample(item, path, index, "word_overlap", "char_similarity",
                            "acceptance_estimate")  # fmt: skip
     reading.state(data.get("statistics"), "statistics")
+
+
+def is_metrics(keys: set[str]) -> bool:
+    """Whether flat rows with these keys are the timed form of H."""
+    mine = keys & FLAT_TIMES
+    return mine == FLAT_TIMES or bool(mine and keys & TARGET_TIMES)
+
+
+def metric_rows(data: dict[str, Any] | list[Any], reading: Reading) -> None:
+    """H with times: EventGPT's stages under plain names, the target's under "vl_...", in seconds.
+
+    The answer's ids and text are the target's.  Every number stands among the row's figures too,
+    under its name in the file.  Keys that are not known are named as not read.
+    """
+    reading.pair("egpt", "vl")
+    reading.spoken["output_tokens"] = "vl", "tokens"
+    name = next((key for key in ("results", "samples") if key in data), "results")
+    listed, place = (data, "$") if isinstance(data, list) else (data.get(name), name)
+    known = {*METRIC_KEYS, *ESTIMATES, *NAMES_A_ROW}
+    known |= {key for keys in (METRIC_IDS, METRIC_TEXTS) for names in keys.values()
+              for key in names}  # fmt: skip
+    for index, path, item in reading.rows(listed, place, "egpt", "vl", ""):
+        for model in ("egpt", "vl"):
+            _metric_answer(reading, model, item, path, sample_name(item, index))
+        numbers = [key for key in item if key in METRIC_KEYS or key in ESTIMATES]
+        reading.per_sample(item, path, index, *(k for k in numbers if not _is_list(item[k])))
+        _not_read(reading, path, item.keys() - known)
+    if isinstance(data, dict):
+        for summary in ("statistics", "summary"):
+            reading.state(data.get(summary), summary)
+
+
+def _metric_answer(
+    reading: Reading, model: str, item: dict[str, Any], path: str, sample: str
+) -> None:
+    names = {key: name for key, (whose, name) in METRIC_KEYS.items()
+             if whose == model and not _is_list(item.get(key))}  # fmt: skip
+    ids = next((reading.cells.ids(item, path, key) for key in METRIC_IDS[model]
+                if _is_list(item.get(key))), None)  # fmt: skip
+    text = reading.cells.text(item, path, *METRIC_TEXTS[model])
+    numbers = _numbers(reading, item, path, names)
+    if ids is None and text is None and not numbers:
+        reading.missing[model] += 1
+        return
+    reading.add(model, path, sample, numbers, ids, text, question_of(item))
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list)
+
+
+def _not_read(reading: Reading, path: str, keys: set[str]) -> None:
+    """Each key once, at the first row that has it."""
+    for key in sorted(keys - reading.unread):
+        reading.unread.add(key)
+        shown = brief(key, 40)
+        reading.cells.note("key", f"{path}.{shown}", "no meaning is known for it")

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engine import plain_files
 from engine.errors import BadInput
 
 MEGABYTE = 2**20
@@ -79,11 +80,16 @@ def read(path: Path, name: str) -> bytes:
             found = "a folder" if path.is_dir() else "no file"
             raise RecordsError(f"{name} is {found}: check the path.")
         check_size(path.stat().st_size, name)
-        return path.read_bytes()
+        data = plain_files.read_bytes(path, LIMIT_BYTES, "The file")
+    except RecordsError:
+        raise
+    except BadInput as error:
+        raise RecordsError(str(error)) from error
     except OSError as error:
         raise RecordsError(f"{name} cannot be read ({error.strerror}): check it.") from error
     except ValueError as error:  # a null byte in the name
         raise RecordsError(f"{name!r} is not a usable path: correct it.") from error
+    return data
 
 
 def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:

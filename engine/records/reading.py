@@ -30,6 +30,8 @@ class Reading:
 
     missing: by model, and under "" for what belongs to none, how many rows could not be read.
     odd: by model, key and place what is no number, to be named where other rows have numbers.
+    spoken: (model, field) that a summary's key means where its name does not say so.
+    unread: keys of rows that are not known.
     """
 
     group: Group
@@ -45,6 +47,8 @@ class Reading:
     sampled: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     odd: list[tuple[str, str, str, object]] = field(default_factory=list)
+    spoken: dict[str, tuple[str, str]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
 
     def rows(
         self, value: object, path: str, *models: str
@@ -225,6 +229,8 @@ class Reading:
 
     def _spoken(self, name: str) -> tuple[str, str]:
         """("videollava", "time") of "vllava_time": the model that a summary's key speaks of."""
+        if name in self.spoken:
+            return self.spoken[name]
         start, _, rest = name.partition("_")
         model = start if start in self.models else SHORT.get(start, "")
         return (model, rest) if model in self.models else ("", name)

@@ -15,18 +15,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+
+from msgspec import convert
 
 from engine import settings
+from engine.plain_files import JSON_FAULTS, read_limited, reason
+from engine.quoting import listed
 from engine.records import groups, parsing
 from engine.records.parsing import RecordsError
 from engine.records.reader import Progress
 from engine.records.types import ResultFile
+from engine.schemas import KeptSet, checked
 
 FORMAT = 1
 LIST = "set.json"
+MAX_LIST = 2**22  # bytes; 5,000 files have long names
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
-_KEPT = re.compile(r"[0-9]{3,5}\.json")
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
         made.mkdir(parents=True)
         kept = [_keep(made, index, *file) for index, file in enumerate(files)]
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        listed = {"format": FORMAT, "imported": when, "files": kept}
-        (made / LIST).write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+        content = {"format": FORMAT, "imported": when, "files": kept}
+        (made / LIST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
         made.rename(folder)  # whole or not at all
     except OSError as error:
         shutil.rmtree(made, ignore_errors=True)
@@ -96,11 +100,10 @@ def listing() -> tuple[Kept, ...]:
 def _glance(name: str) -> Kept:
     folder = root() / name
     try:
-        files = len(_listed(folder, check_name(name)))
-        when = parsing.parse(parsing.read(folder / LIST, LIST), LIST).get("imported", "")
+        found = _listed(folder, check_name(name))
     except RecordsError as error:
         return Kept(name, "", 0, str(error))
-    return Kept(name, str(when)[:40], files)
+    return Kept(name, found.imported[:40], len(found.files))
 
 
 def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
@@ -109,20 +112,19 @@ def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
     progress(done, all, name) is called before each file.
     """
     folder = root() / check_name(name)
-    listed = _listed(folder, name)
+    entries = _listed(folder, name).files
     found = []
-    for number, entry in enumerate(listed):
-        shown, kept = str(entry.get("file", "")), str(entry.get("kept", ""))
-        if not _KEPT.fullmatch(kept) or (folder / kept).is_symlink():
-            raise RecordsError(f"The list of the set {name!r} is damaged: import its files again.")
+    for number, entry in enumerate(entries):
+        shown = parsing.shown(entry.file)
         if progress:
-            progress(number, len(listed), parsing.shown(shown))
+            progress(number, len(entries), shown)
         try:
-            data = parsing.read(folder / kept, shown)
-        except RecordsError as error:
-            found.append(groups.unreadable(parsing.shown(shown), str(error)))
+            data = read_limited(folder / entry.kept, parsing.LIMIT_BYTES, links=False)
+        except OSError as error:
+            text = f"{shown} cannot be read ({reason(error)}): import it again."
+            found.append(groups.unreadable(shown, text))
         else:
-            found.append(groups.read_bytes(shown, data))
+            found.append(groups.read_bytes(entry.file, data))
     return tuple(found)
 
 
@@ -138,15 +140,16 @@ def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def _listed(folder: Path, name: str) -> list[dict[str, Any]]:
-    if not (folder / LIST).is_file():
-        known = ", ".join(names()) or "none"
-        raise RecordsError(f"No imported set is named {name!r}: there are {known}.")
-    listed = parsing.parse(parsing.read(folder / LIST, LIST), LIST)
-    files = listed.get("files") if isinstance(listed, dict) else None
-    if not isinstance(files, list) or not all(isinstance(entry, dict) for entry in files):
-        raise RecordsError(f"The list of the set {name!r} is damaged: import its files again.")
-    return files
+def _listed(folder: Path, name: str) -> KeptSet:
+    try:
+        return convert(checked(read_limited(folder / LIST, MAX_LIST, links=False)), KeptSet)
+    except FileNotFoundError as error:
+        known = listed(names()) or "none"
+        raise RecordsError(f"No imported set is named {name!r}: there are {known}.") from error
+    except (OSError, *JSON_FAULTS) as error:
+        raise RecordsError(
+            f"The list of the set {name!r} is damaged ({reason(error)}): import its files again."
+        ) from error
 
 
 def delete(name: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.records.cells import question_of, quoted, sample_name
+from engine.records.cells import is_number, question_of, quoted, sample_name
 from engine.records.reading import Reading
 from engine.records.types import Group, Part
 
@@ -86,7 +86,8 @@ def _flat_answer(
     text = cells.text(item, path, named) if named else None
     if model != "egpt" and named:
         reading.claimed.setdefault(model, named)
-    names = [f"{prefix}{key}" for key in mine if key.endswith(("time", "_mb"))]
+    names = [f"{prefix}{key}" for key, value in mine.items()
+             if key.endswith(("time", "_mb")) or is_number(value)]  # fmt: skip
     found = cells.numbers(item, path, names)
     numbers = {key[len(prefix) :]: value for key, value in found.items()}
     ids, clip = cells.ids(item, path, f"{prefix}token_ids"), item.get("event_data")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from engine.figures import pairs, speedup
+from engine.figures import loads, pairs, speedup, stats
 from engine.figures.metrics import BY_NAME
 from engine.figures.pairs import Comparison
 from engine.figures.speedup import Split
@@ -34,6 +34,8 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
     if told := devices.couple(found.table, a, b):
         yield Text(told)
+    if told := loads.couple(found.table, a, b):
+        yield Text(told)
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
     yield paired_table(a, b, some)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])
@@ -53,7 +55,10 @@ def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
     """A row per metric of two labels."""
     columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
                "95 % interval", "ratio", "95 % interval")  # fmt: skip
-    caption = f"Per sample, {a} less {b} and {a} over {b}; medians, resampled by sequence."
+    caption = (
+        f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
+        "median over sequences with its exact interval (sign test)."
+    )
     return Table(caption, columns, tuple(map(_row, some)))
 
 
@@ -77,8 +82,8 @@ def sentence(one: Comparison) -> str:
     if one.more_samples is None:
         return f"{told}: undecided, and no useful number of further samples would decide it."
     return (
-        f"{told}: undecided; about {one.more_samples:,} more samples would decide it, if the "
-        "median and the spread stay as they are."
+        f"{told}: undecided; about {one.more_samples:,} more samples, each of a new sequence, "
+        "would decide it, if the share of sequences on that side stays as it is."
     )
 
 
@@ -91,7 +96,9 @@ def _best(one: Comparison) -> tuple[str, str]:
 
 
 def _interval(interval: Interval | None) -> str:
-    return "-" if interval is None else f"{interval.low:.3g} to {interval.high:.3g}"
+    if interval is None:
+        return "-"
+    return f"{stats.printed(interval.low)} to {stats.printed(interval.high)}"
 
 
 def _row(one: Comparison) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine.figures import summary, throughput
+from engine.figures import loads, summary, throughput
 from engine.figures.agreement import AttributeScore
 from engine.figures.frame import GROUPS, labels, measured
 from engine.figures.metrics import BY_NAME, METRICS
@@ -47,8 +47,8 @@ def document(found: Findings) -> list[Block]:
     return blocks
 
 
-_IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "ttft", "tpot", "tokens_per_s",
-            "new_tokens")  # fmt: skip
+_IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "cpu", "ttft", "tpot",
+            "tokens_per_s", "new_tokens")  # fmt: skip
 
 
 def as_text(table: pd.DataFrame) -> str:
@@ -66,7 +66,7 @@ def as_text(table: pd.DataFrame) -> str:
             lines += [*grouped, f"  {left[count.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
-    lines += devices.remarks(table)
+    lines += [*devices.remarks(table), *loads.remarks(table)]
     return "\n".join(lines)
 
 
@@ -126,6 +126,7 @@ def _count(value: int | None) -> str:
 def _remarks(found: Findings) -> Iterator[str]:
     """What a reader should know before the figures; only what the results show."""
     yield from devices.remarks(found.table)
+    yield from loads.remarks(found.table)
     yield from _backends(found)
     for one in throughput.alone(found.table):
         yield one.sentence

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.figures import agreement, lens, pairs, speedup, summary, throughput
+from engine.busy import busy
+from engine.figures import agreement, lens, loads, pairs, speedup, summary, throughput
 from engine.figures.agreement import AttributeScore, OverlapScore
 from engine.figures.frame import devices, frame, labels
 from engine.figures.lens import LensName
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNVERIFIED = "unverified"
+NOT_COVERED = "not covered: "
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class LensRow:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report is made of.  `verified` maps a label to its certificates and their counts,
+    """What a report is made of.  `verified` maps a label to its certificates (or why none
+    covers it) and their counts,
     `devices` to the type of device that its times are of, "" where no result says it."""
 
     runs: tuple[Run, ...]
@@ -103,6 +106,10 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
         "counts": [asdict(count) for count in summary.counts(table)],
         "figures": [asdict(figure) for figure in summary.figures(table)],
         "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "machine_load": {
+            label: None if load is None else asdict(load) | {"busy": busy(load)}
+            for label, load in loads.by_label(table).items()
+        },
     }
 
 
@@ -133,11 +140,14 @@ def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None
 
 
 def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Per label: certificate (or UNVERIFIED) and how many answered results carry it."""
+    """Per label: certificate, UNVERIFIED or "not covered: ..." and how many answers stand so."""
     answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
     found: dict[str, dict[str, int]] = {}
-    for label, value in zip(answered["label"], answered["verified"], strict=True):
-        known = value if isinstance(value, str) and value else UNVERIFIED
+    columns = (answered[name] for name in ("label", "verified", "standing", "missing"))
+    for label, certificate, state, missing in zip(*columns, strict=True):
+        known = str(certificate) if state == "verified" else UNVERIFIED
+        if state == "not covered":
+            known = f"{NOT_COVERED}{missing}"
         counter = found.setdefault(label, {})
         counter[known] = counter.get(known, 0) + 1
     return found

@@ -103,9 +103,10 @@ def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 
 def _order(plan: Plan) -> str:
+    why = f" ({plan.order_why})" if plan.order_why else ""
     if plan.order == "interleaved":
-        return "interleaved: the models by turns, and by turns first"
-    return "sequential: one model after another"
+        return f"interleaved: the models by turns, and by turns first{why}"
+    return f"sequential: one model after another{why}"
 
 
 def _natural(plan: Plan) -> str:

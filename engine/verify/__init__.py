@@ -9,7 +9,10 @@ another way is taken from that way.
     verdict.py   what a check found, in words and figures
     ways.py      the ways, with the logits and the calls of the vision tower seen from outside
     equality.py  equal tokens, a tie within rounding, or a mismatch
-    stages.py    clock, stage sums, stage 3 twice, the observer's cost
+    stages.py    clock, stage sums, stage 3 twice
+    moments.py   a run and its tokens on two clocks
+    observer.py  what the probe costs
+    loaded.py    timing checks on a busy machine
     keys.py      the feature cache: its keys and a damaged entry
     traces.py    the model is left as it was found
     sight.py     what is shown changes what is said

@@ -24,11 +24,12 @@ LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # models/pixels.py says why
 def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
     """How far the pixels lie from the image processor's own, and whether it is they that ran."""
     bound = LEVELS[setting]
-    faults = [f"Pixels differ from the image processor's by {levels:.2f} grey levels."]
+    faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
     faults = faults if levels > bound + 0.01 else []
     faults += [] if used else ["Other pixels ran than the setting makes."]
     said = "are exactly" if not levels else f"lie within {levels:.2f} grey levels of"
-    found = judged(faults, f"The pixels {said} the image processor's.", "", {"setting": setting})
+    good = f"The pixels {said} those of the image processor that the checkpoint names."
+    found = judged(faults, good, "", {"setting": setting})
     return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
 
 
@@ -54,7 +55,7 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
         for way, c in counts.items()
         if c["computed"] != c["returned"]
     ]
-    faults += [fault for answer in found for fault in _misreported(answer, text)]
+    faults += [fault for answer in found for fault in misreported(answer, text)]
     good = (
         "Every way returns exactly the tokens that the language model's head computed; text and "
         "context are theirs."
@@ -62,7 +63,7 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
     return judged(faults, good, "ways", {"counts": counts})
 
 
-def _misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
+def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
     """What a result says beside its ids."""
     if answer.result is None:
         return

@@ -90,6 +90,8 @@ def _tied(plain: Answer, other: Answer, at: int, apart: float, rounding: float) 
     if at >= min(len(plain.ids), len(other.ids)) or apart > rounding:
         return False
     a, b = plain.ids[at], other.ids[at]
+    if plain.scores is not None:  # the raw logits did not decide
+        return 0 <= float(plain.scores[at, a] - plain.scores[at, b]) <= rounding
     margins = (plain.logits[at, a] - plain.logits[at, b], other.logits[at, b] - other.logits[at, a])
     return all(0 <= float(margin) <= rounding for margin in margins)
 
@@ -150,6 +152,7 @@ def _finite(value: float) -> float | None:
 
 def not_the_best(answer: Answer) -> list[int]:
     """Positions whose token has not the highest logit of its step."""
-    steps = min(len(answer.ids), len(answer.logits))
-    best = answer.logits[:steps].max(dim=-1).values if steps else torch.empty(0)
-    return [i for i in range(steps) if not answer.logits[i, answer.ids[i]] >= best[i]]  # NaN too
+    logits = answer.logits if answer.scores is None else answer.scores
+    steps = min(len(answer.ids), len(logits))
+    best = logits[:steps].max(dim=-1).values if steps else torch.empty(0)
+    return [i for i in range(steps) if not logits[i, answer.ids[i]] >= best[i]]  # NaN too

@@ -120,7 +120,8 @@ def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
     kind, values = type(adapter.image_processor), adapter.image_processor.to_dict()
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
     yield "processor backend", _made(adapter, info, backend(**values))
-    mean = [value + 1e-3 for value in values["image_mean"]]
+    found = values.get("image_mean")
+    mean = [value + 1e-3 for value in found] if isinstance(found, list | tuple) else [0.1, 0.2, 0.3]
     yield "processor setting", _made(adapter, info, kind(**values | {"image_mean": mean}))
 
 
@@ -149,18 +150,20 @@ def _picture_copies(subject: Subject, folder: Path) -> dict[str, Sample]:
         "last pixel of the last picture": last,
     }
     return {
-        name: _sample(subject.adapter.kind, f"{index}", _write(folder, f"{index}", pictures))
+        name: copy_of(
+            subject.adapter.kind, f"{index}", write_pictures(folder, f"{index}", pictures)
+        )
         for index, (name, pictures) in enumerate(versions.items())
     }
 
 
-def _sample(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
+def copy_of(kind: MediaKind, name: str, paths: tuple[Path, ...]) -> Sample:
     if kind == "events":
         return Sample(name, "copy", event_images=paths)
     return Sample(name, "copy", frames=paths)
 
 
-def _write(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
+def write_pictures(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = tuple(folder / f"{name}_{index}.png" for index in range(len(images)))
     for path, image in zip(paths, images, strict=True):

@@ -61,5 +61,12 @@ def _decode(
     """The first scores [1, vocabulary] and the new ids."""
     embeds = adapter.embed(prepared, rows)
     scores, _ = decode.prefill(adapter.decoder, embeds)
-    ids, _ = decode.generate(adapter.decoder, embeds, config, lambda _: None, lambda: False)
+    ids, _ = decode.generate(
+        adapter.decoder,
+        embeds,
+        config,
+        lambda _: None,
+        lambda: False,
+        rules=adapter.rules_for(prepared, config),
+    )
     return scores, tuple(ids)

@@ -1,82 +1,85 @@
-"""Do the times hold: the clock, the stages' sum, stage 3 measured twice, the observer's cost.
+"""Do the times hold: the clock, the stages' sum, stage 3 measured twice.
 
-Boundary: judges RunResults of repeated warm runs and pairs of bare generate() calls.  Milliseconds;
-what is compared is alternated, so that a machine that slows down slows both.
+Boundary: judges RunResults of repeated warm runs.  Milliseconds; what is compared is alternated, so
+that a machine that slows down slows both.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import torch
-
+from engine.busy import MachineLoad, together
+from engine.clocks import ThreadWait, second_s, since
 from engine.figures import stats
-from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, RunResult, Span
+from engine.verify.loaded import BEYOND
+from engine.verify.moments import Fault, clocks_differ
 from engine.verify.verdict import Finding, Outcome
-from engine.verify.ways import Answer, Subject
+from engine.verify.ways import Subject
 
 UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
-OBSERVER = 0.01  # of generate()
 CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
-ENOUGH = 5  # pairs, below which an interval says nothing
+CLEARLY = 2.0  # times a bound: so much beyond it is a fault whatever the load, waits taken off
+ENOUGH = 5  # pairs: all five beyond one bound come by chance in 1 of 32 cases
 FEW = 3  # pairs, below which not even a factor of two does
-MANY = 20  # pairs, below which nobody is accused of one per cent
-PAIR_TOKENS = 2  # vision and prefill, where the probe works: its share is never larger
 
 
 @dataclass(frozen=True)
 class Timed:
-    """One run of the pipeline, and how long another clock saw it last."""
+    """One run of the pipeline, and how long a second clock saw it last."""
 
     kind: str
     result: RunResult
     outer_ms: float
+    waited_ms: float | None = None  # the thread's wait for a core in that time
 
 
 def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
     """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
-    config = subject.greedy
+    config = subject.brief
     requests = {
         "computed": subject.run_request(config, "refresh"),
         "cached": subject.run_request(config, "use"),
         "hooked": subject.run_request(config, "off", "hooked"),
     }
+    wait = ThreadWait()
     for _ in range(runs + 1):
         found = []
         for kind, request in requests.items():
-            start = time.monotonic()
+            waited, start = wait.ms(), second_s()
             result = subject.run(request)
-            found.append(Timed(kind, result, (time.monotonic() - start) * 1000))
+            outer = (second_s() - start) * 1000
+            found.append(Timed(kind, result, outer, since(waited, wait.ms())))
         yield found
+    wait.close()
 
 
-def token_times(answer: Answer) -> Iterator[str]:
-    """A token is reported when the head has computed it (the median token, that is)."""
-    if answer.result is None or len(answer.head_ms) != len(answer.ids):
-        return
-    said = answer.result.generation.token_ms
-    apart = [abs(t - seen) for t, seen in zip(said, answer.head_ms, strict=False)]
-    if stats.spread(apart).median > max(CLOCKS_MS, CLOCKS_SHARE * answer.head_ms[-1]):
-        yield f"{answer.way}: tokens are reported at other times than they were computed"
+def load_of(rounds: Sequence[Sequence[Timed]]) -> MachineLoad | None:
+    """How busy the machine was during all these runs; None where one does not say."""
+    loads = [timed.result.machine_load for round_ in rounds for timed in round_]
+    known = [load for load in loads if load is not None]
+    return together(known) if len(known) == len(loads) else None
 
 
-def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[str] = ()) -> Finding:
+def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Finding:
     """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
     runs = [timed for round_ in rounds for timed in round_]
-    steps = [fault for timed in runs for fault in _backwards(timed.result)]
-    faults = [*more, *steps, *_clocks_apart(runs)]
+    faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
+    faults += [Fault(text) for timed in runs for text in _backwards(timed.result)]
+    faults += _clocks_apart(runs)
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
-        faults.append("this system's performance counter can be set back")
-    evidence = {"runs": len(runs), "faults": faults[:10], "monotonic": monotonic}
+        faults.append(Fault("this system's performance counter can be set back"))
+    texts = [fault.text for fault in faults]
+    evidence = {"runs": len(runs), "faults": texts[:10], "monotonic": monotonic}
     if faults:
-        sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {faults[0]}."
+        evidence |= {BEYOND: any(fault.sure for fault in faults)}
+        sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
         return Finding("failed", sentence, len(faults), 0, "faults", evidence)
     sentence = f"In {len(runs)} runs time only went forward, and a second clock agrees."
     return Finding("passed", sentence, 0, 0, "faults", evidence)
@@ -95,22 +98,32 @@ def _backwards(result: RunResult) -> Iterator[str]:
     times = result.generation.token_ms
     if any(b < a for a, b in pairwise(times)):
         yield "a token came before the one in front of it"
+    decode = result.span("decode")
+    if decode is not None and times:
+        end = decode.start_ms + decode.ms
+        if not decode.start_ms - 0.001 <= min(times) <= max(times) <= end + 0.001:
+            yield "a token is not within stage 4"
 
 
-def _clocks_apart(runs: Sequence[Timed]) -> Iterator[str]:
+def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
     """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
 
     Only the closest one counts, because a busy machine may stop any run between two looks at the
-    clocks.
+    clocks.  It is a fault whatever the load where the thread's waits outside the run do not
+    explain it.
     """
     gaps = {timed.outer_ms - timed.result.total_ms: timed for timed in runs}
     shortest = gaps[min(gaps)]
     bound = max(CLOCKS_MS, CLOCKS_SHARE * shortest.outer_ms)
     if not -CLOCKS_MS / 10 <= min(gaps) <= bound:
-        yield (
+        text = (
             f"a run of {shortest.result.total_ms:.1f} ms took {shortest.outer_ms:.1f} ms by "
             "another clock"
         )
+        waited, load = shortest.waited_ms, shortest.result.machine_load
+        outside = since(load.waited_ms if load else None, waited)
+        net = min(gaps) - max(0.0, outside or 0.0)
+        yield Fault(text, min(gaps) < 0 or (outside is not None and net > CLEARLY * bound))
 
 
 def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
@@ -120,7 +133,7 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
     spreads: dict[str, Any] = {}
     for index, first in enumerate(rounds[0]):
         results = [round_[index].result for round_ in warm]
-        share = stats.spread([abs(r.unaccounted_ms) / r.total_ms for r in results])
+        share = stats.spread([_share(r, abs(r.unaccounted_ms)) for r in results])
         shares[first.kind] = share.median
         spreads[first.kind] = _spreads(results) | {"first_run_ms": _stages(first.result)}
     worst = max(shares, key=lambda kind: shares[kind])
@@ -128,13 +141,34 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
         f"{shares[worst]:.2%} of a run is not covered by its stages (median of the warm {worst} "
         f"runs, the worst of three kinds, n = {len(warm)})."
     )
-    evidence = {"shares": shares, "kinds": spreads, "n": len(warm)}
+    clear = any(_clearly_open([round_[i].result for round_ in warm]) for i in range(len(shares)))
+    evidence = {"shares": shares, "kinds": spreads, "n": len(warm), BEYOND: clear}
     outcome: Outcome = "passed" if shares[worst] <= UNACCOUNTED else "failed"
     if outcome == "failed" and len(warm) < ENOUGH:
         outcome = "unresolved"
     if wrong := _misquoted(rounds):
         outcome, sentence = "failed", wrong
+        evidence |= {BEYOND: True}
     return Finding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
+
+
+def _clearly_open(results: Sequence[RunResult]) -> bool:
+    """Whether the stages leave a gap, or overlap, that no wait for a core between them explains."""
+    shares = []
+    for result in results:
+        load, stages = result.machine_load, [s for s in result.spans if s.name in STAGES]
+        inside = [span.waited_ms for span in stages]
+        if load is None or load.waited_ms is None or None in inside:
+            return False
+        between = max(0.0, load.waited_ms - sum(filter(None, inside)))
+        gap = result.unaccounted_ms
+        shares.append(_share(result, max(0.0, gap - between) if gap > 0 else -gap))
+    return bool(shares) and stats.spread(shares).median > CLEARLY * UNACCOUNTED
+
+
+def _share(result: RunResult, ms: float) -> float:
+    """Of the run; all of it where a faulty clock says that the run took no time."""
+    return ms / result.total_ms if result.total_ms > 0 else 1.0
 
 
 def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
@@ -167,19 +201,41 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     alone = [_vision(round_, "computed").ms for round_ in warm]
     probed = [_vision(round_, "hooked").ms for round_ in warm]
     ratios = [p / a for p, a in zip(probed, alone, strict=True)]
-    interval = stats.bootstrap(ratios)
+    interval = stats.median_interval(ratios, ratios=True)
     outcome = _within(interval)
     said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
         f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
         f"({_range(interval)}{said})."
     )
-    evidence = {"alone_ms": alone, "probe_ms": probed, **vars(interval)}
+    net = [_net_ratio(round_) for round_ in warm]
+    known = [ratio for ratio in net if ratio is not None]
+    clear = len(known) == len(warm) >= FEW and _far(stats.median_interval(known, ratios=True))
+    evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
+    cpu = [[_vision(round_, kind).cpu_ms for round_ in warm] for kind in ("computed", "hooked")]
+    evidence |= {"alone_cpu_ms": cpu[0], "probe_cpu_ms": cpu[1]}
     return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
 
 
+def _net_ratio(round_: Sequence[Timed]) -> float | None:
+    """The probe's time over that of the encoder alone, without the thread's waits for a core."""
+    probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
+    return None if probed is None or not alone else probed / alone
+
+
+def _net(span: Span) -> float | None:
+    if span.waited_ms is None:
+        return None
+    return max(span.ms - span.waited_ms, 0.0)
+
+
+def _far(interval: stats.Interval) -> bool:
+    """Whether a ratio is not even within a factor of two."""
+    return interval.high < 0.5 or interval.low > 2
+
+
 def _range(interval: stats.Interval) -> str:
-    words = "95 % interval" if interval.n >= ENOUGH else "between"
+    words = "95 % interval" if interval.n >= stats.MIN_CLUSTERS else "between"
     return f"{words} {interval.low:.3f} to {interval.high:.3f}"
 
 
@@ -187,8 +243,7 @@ def _within(interval: stats.Interval) -> Outcome:
     """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
     low, high = interval.low - 1, interval.high - 1
     if interval.n < ENOUGH:
-        far = interval.high < 0.5 or interval.low > 2
-        return "failed" if far and interval.n >= FEW else "unresolved"
+        return "failed" if _far(interval) and interval.n >= FEW else "unresolved"
     if low >= -STAGE3 and high <= STAGE3:
         return "passed"
     return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
@@ -199,50 +254,3 @@ def _vision(round_: Sequence[Timed], kind: str) -> Span:
     span = result.span("vision")
     assert span is not None  # both kinds of run encode
     return span
-
-
-@torch.inference_mode()
-def pairs(subject: Subject, number: int, budget_s: float) -> list[tuple[float, float]]:
-    """(without, with the probe) in ms: plain generate() of a few tokens, in alternating order.
-
-    At most `number` pairs, fewer when the budget is spent, but five at least.
-    """
-    found: list[tuple[float, float]] = []
-    end = time.monotonic() + budget_s
-    while len(found) < number and (len(found) < ENOUGH or time.monotonic() < end):
-        first = _generate_ms(subject, probed=len(found) % 2 == 1)
-        second = _generate_ms(subject, probed=len(found) % 2 == 0)
-        found.append((first, second) if len(found) % 2 == 0 else (second, first))
-    return found
-
-
-def _generate_ms(subject: Subject, probed: bool) -> float:
-    adapter = subject.adapter
-    config = replace(subject.greedy, max_new_tokens=min(PAIR_TOKENS, subject.greedy.max_new_tokens))
-    options, sync = subject.options(config), synchronizer(adapter.device)
-    sync()
-    start = time.perf_counter()
-    if probed:
-        with VisionProbe(adapter.vision_modules(), adapter.device):
-            adapter.generate(subject.prepared, **options)
-    else:
-        adapter.generate(subject.prepared, **options)
-    sync()
-    return (time.perf_counter() - start) * 1000
-
-
-def observer(found: Sequence[tuple[float, float]]) -> Finding:
-    """What the probe adds to generate(), by the interval of the paired ratios."""
-    interval = stats.bootstrap([probed / bare for bare, probed in found])
-    added = f"{interval.median - 1:+.2%} (95 % interval {interval.low - 1:+.2%} to "
-    added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
-    evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}
-    outcome: Outcome
-    if interval.low - 1 > OBSERVER and interval.n >= MANY:
-        outcome, sentence = "failed", f"The probe adds {added} to generate()."
-    elif interval.n < MANY or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
-        outcome = "unresolved"
-        sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
-    else:
-        outcome, sentence = "passed", f"The probe adds {added} to generate()."
-    return Finding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)

@@ -7,26 +7,50 @@ the vision modules, the same ones for every way.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.generation import StoppingCriteriaList
+from transformers import GenerationConfig
+from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
-from engine import decode, media, pipeline
+from engine import clocks, media, pipeline
 from engine.cache import FeatureCache
 from engine.errors import Cancelled
 from engine.models.base import Adapter, generate_options
 from engine.pipeline import CancelBetweenTokens, Nobody, seeded
 from engine.prefixes import Prefixes
-from engine.types import DecodeConfig, Media, Prepared, Ran, RunRequest, RunResult, Sample
+from engine.types import (
+    DecodeConfig,
+    Image,
+    Media,
+    Prepared,
+    Ran,
+    RunRequest,
+    RunResult,
+    Sample,
+)
+from engine.verify import named
 from engine.verify.verdict import VerifyRequest
 
 ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+# What of a generation configuration a user decides here: how long, and how tokens are drawn.
+_DRAWN = (
+    "max_length",
+    "num_beams",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
+BRIEF = 48  # tokens
 PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
@@ -53,7 +77,8 @@ class Answer:
     embeds: torch.Tensor
     seen: tuple[Seen, ...]
     result: RunResult | None = None
-    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the watch began
+    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the run's start
+    scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
 
     @property
     def context(self) -> int:
@@ -74,8 +99,7 @@ class Watch:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._rows: list[torch.Tensor] = []
-        self._times: list[float] = []
-        self._start = time.perf_counter()
+        self._times: list[float] = []  # seconds of the second clock
         self._embeds: torch.Tensor | None = None
         self._calls: dict[int, int] = {}
         self._pictures: dict[int, int] = {}
@@ -99,8 +123,9 @@ class Watch:
         self._hooks.callback(handle.remove)
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
-        self._times.append((time.perf_counter() - self._start) * 1000)
-        self._rows.append(out.detach().reshape(-1, out.shape[-1])[-1].float().cpu())
+        row = out.detach().reshape(-1, out.shape[-1])[-1]
+        self._rows.append(row.to("cpu", torch.float32, copy=True))  # tokens are ruled out in place
+        self._times.append(clocks.second_s())  # after the copy, which waits for the device
 
     def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
         self._scores(module, arguments, out[0])
@@ -132,8 +157,15 @@ class Watch:
             empty if self._embeds is None else self._embeds,
             seen,
             result,
-            tuple(self._times),
+            self._since_start(result),
         )
+
+    def _since_start(self, result: RunResult | None) -> tuple[float, ...]:
+        """When the head had computed each token, in ms from the run's zero point."""
+        if result is None or result.clocks is None:
+            return ()
+        zero = result.clocks[0].second_s
+        return tuple((moment - zero) * 1000 for moment in self._times)
 
     @property
     def steps(self) -> int:
@@ -159,6 +191,7 @@ class Subject:
         self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
+        self.judged: Answer | None = None  # plain, where the checkpoint's settings change scores
 
     @property
     def greedy(self) -> DecodeConfig:
@@ -173,15 +206,27 @@ class Subject:
         return "compiled" if step is not None and not step.failure else "eager"
 
     @property
+    def brief(self) -> DecodeConfig:
+        """Greedy and short, for what is repeated and is compared at full length elsewhere."""
+        config = self.greedy
+        return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
+
+    @property
     def sampled(self) -> DecodeConfig:
-        return replace(self.greedy, temperature=0.8, top_p=0.95, seed=1)
+        return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
 
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> Answer:
         """The model's own generate() on pixels, and nothing else."""
+        seen = _Scores()
+        options = self.options(config) | {"logits_processor": [seen]}
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
-            out = self.adapter.generate(self.prepared, **self.options(config))
-        return watch.answer("plain", self._new(out, watch.steps))
+            out = self.adapter.generate(self.prepared, **options)
+        answer = watch.answer("plain", self.new_ids(out, watch.steps))
+        if self.adapter.rules.values and config.greedy:
+            self.judged = replace(answer, scores=torch.stack(seen.rows))
+            return self.judged
+        return answer
 
     @torch.inference_mode()
     def features(self, config: DecodeConfig) -> Answer:
@@ -189,7 +234,7 @@ class Subject:
         rows = self.adapter.encode(self.prepared)
         with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
-        return watch.answer("features", self._new(out, watch.steps))
+        return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
 
     def hooked(self, config: DecodeConfig) -> Answer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
@@ -215,11 +260,18 @@ class Subject:
         return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:
-        """(grey levels between our pixels and the image processor's, whether ours are what ran)."""
+        """(grey levels between our pixels and the named processor's, whether ours are what ran).
+
+        Compared on the sample's pictures, and on a wide and a tall one.
+        """
         images, prepared = self.media.images, self.prepared.pixels
+        levels = max(self._levels(shown) for shown in (images, named.pictures()))
         ours = self.adapter.pixels(images, self.request.pixels)
-        levels = self.adapter.grey_levels(ours, self.adapter.processed(images))
         return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def _levels(self, images: Sequence[Image]) -> float:
+        ours = self.adapter.pixels(images, self.request.pixels)
+        return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
 
     def prepare(self, shown: Media) -> Prepared:
         """Stage 2 with the setting that is verified."""
@@ -232,19 +284,45 @@ class Subject:
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
         stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
-        chosen = decode.generation_config(config, self.adapter.eos_ids)
-        return generate_options(chosen, None, stopping)
+        return generate_options(self.own_generation(config), None, stopping)
+
+    def own_generation(self, config: DecodeConfig) -> GenerationConfig:
+        """The checkpoint's own generation configuration as transformers read it.
+
+        Only what a user chooses in this project is replaced: the length, and how tokens are drawn.
+        """
+        chosen = copy.deepcopy(self.adapter.own_generation)
+        for name in _DRAWN:
+            setattr(chosen, name, None)
+        least = max(chosen.min_new_tokens or 0, config.min_new_tokens)
+        chosen.min_new_tokens = min(least, config.max_new_tokens) or None
+        chosen.max_new_tokens, chosen.do_sample = config.max_new_tokens, not config.greedy
+        if chosen.min_length:
+            chosen.min_length = min(chosen.min_length, self._most(config))
+        if not config.greedy:
+            chosen.temperature, chosen.top_p, chosen.top_k = config.temperature, config.top_p, 0
+        chosen.eos_token_id = list(self.adapter.eos_ids)
+        chosen.pad_token_id = self.adapter.eos_ids[0]
+        return chosen
+
+    def _most(self, config: DecodeConfig) -> int:
+        return self.prepared.context_tokens + config.max_new_tokens
 
     def _watched(self, way: str, request: RunRequest) -> Answer:
-        pipeline.prepare(self.cache)  # the watch and the run's clock then start together
+        pipeline.prepare(self.cache)
         self.adapter.compile_ahead(request)
         with Watch(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
-        return watch.answer(way, result.generation.token_ids, result)
+        return self._scored(watch.answer(way, result.generation.token_ids, result))
 
-    def _new(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
+    def _scored(self, answer: Answer) -> Answer:
+        """With plain's scores, where it says the same: the settings give both the same ones."""
+        same = self.judged is not None and answer.ids == self.judged.ids
+        return replace(answer, scores=self.judged.scores) if same and self.judged else answer
+
+    def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids of what generate() returned: as many as the head computed."""
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
@@ -253,6 +331,17 @@ class Subject:
         if ids[: len(prompt)] == prompt and len(ids) == len(prompt) + steps:
             ids = ids[len(prompt) :]
         return tuple(ids)
+
+
+class _Scores(LogitsProcessor):
+    """Keeps what generate() chose from: the logits after the checkpoint's own settings."""
+
+    def __init__(self) -> None:
+        self.rows: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.rows.append(scores[0].detach().float().cpu())
+        return scores
 
 
 class _Cancelling(Nobody):

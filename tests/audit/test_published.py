@@ -120,6 +120,14 @@ def other_rate() -> Any:
     return value
 
 
+def rate_of_the_prefill() -> Any:
+    value = made.five()
+    for row in value["results"]:
+        inner = row["videollava"]
+        inner["tokens_per_sec"] = len(inner["output_tokens"]) / inner["stage4_time"]
+    return value
+
+
 # rule: (with the sin, without it)
 PLANTED: dict[str, tuple[Any, Any]] = {
     "sliced_tokens": (sliced(), made.flat()),
@@ -134,6 +142,8 @@ PLANTED: dict[str, tuple[Any, Any]] = {
     "bos_matched": (made.five(), made.five(semantic=True)),
     "totals": (wrong_total(), made.flat()),
     "left_out": (made.frames(), made.legacy()),
+    "per_token": (rate_of_the_prefill(), made.five()),
+    "impossible": (made.metrics(), made.speculation()),
     "summaries": (wrong_summary(), made.legacy()),
     "speedup": (made.five(), made.newest()),
     "cost_ratio": (made.pairs("F1"), made.pairs("F2")),

@@ -84,12 +84,12 @@ def test_a_duplicated_sample_does_not_hide_the_begin_of_text_id() -> None:
     value["results"].append(json.loads(json.dumps(value["results"][0])))
     value["results"][-1]["acceptance"]["matched_tokens"] = 2
     (one,) = found(value, "bos_matched")
-    assert "in every sample: 42 matches are 21" in one.message
+    assert "id of every sample: 21 are left" in one.message
 
 
 def test_a_few_exceptions_are_told_and_many_are_none() -> None:
     (one,) = found(bos(odd=2), "bos_matched")
-    assert "as a match in 18 of 20 samples: 38 matches are 20" in one.message
+    assert "id of 18 of 20 samples: 20 are left" in one.message
     assert one.figures["samples_with_bos"] == 18
     assert not found(bos(odd=3), "bos_matched") and not found(bos(odd=20), "bos_matched")
 

@@ -47,7 +47,8 @@ def plan(root: Path, **more: Any) -> Plan:
 
 
 def go(root: Path, folder: Path, pool: HerePool | None = None, **more: Any) -> Run:
-    ready = benchmark.prepare(plan(root, **more), dataset.read(root), folder)
+    elsewhere = pool is not None
+    ready = benchmark.prepare(plan(root, **more), dataset.read(root), folder, elsewhere)
     return finish(ready, folder, pool)
 
 

@@ -59,3 +59,4 @@ def test_turns_and_batches_are_refused() -> None:
     with pytest.raises(BadInput, match="batch is 4"):
         ClusterOptions().check(Plan(("a", "b"), ("s",), batch=4))
     ClusterOptions().check(Plan(("a", "b"), ("s",)))
+    ClusterOptions().check(Plan(("a", "b"), ("s",), order="interleaved", order_why="auto: room"))

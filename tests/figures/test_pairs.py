@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.figures import pairs
+from engine.figures import pairs, stats
 from engine.figures.frame import frame
-from engine.figures.stats import Interval
 from tests import fabricate
 
 
@@ -41,32 +39,56 @@ def test_no_difference_is_undecided_or_equal_and_never_a_conclusion(tmp_path: Pa
     assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"
 
 
-def test_how_many_more_samples_follows_from_the_root_of_n() -> None:
-    """0.9 to 1.6 around 1.2: the half on the side of 1 is log(1.2/0.9), the effect log 1.2."""
-    more = pairs._more(Interval(1.2, 0.9, 1.6, 20))
-    wanted = math.ceil(20 * (math.log(1.2 / 0.9) / math.log(1.2)) ** 2) - 20
-    assert more == wanted == 30
-    assert pairs._more(Interval(0.8, 0.6, 1.05, 20)) == 10
-    assert pairs._more(Interval(1.0, 0.9, 1.1, 20)) is None
-    assert pairs._more(Interval(1.0000001, 0.5, 2.0, 20)) is None
+def uneven(higher: int, lower: int) -> list[dict[str, Any]]:
+    """ev takes twice vl's prefill in some sequences, half of it in the others."""
+    rows = []
+    for index in range(higher + lower):
+        own = 40.0 if index < higher else 10.0
+        rows.append(fabricate.row("ev", f"s{index}", prefill=own))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
+    return rows
 
 
-def test_the_number_of_samples_asked_for_does_decide() -> None:
-    """Simulated: with so many samples the interval leaves 1 out, where it did not before."""
-    from engine.figures import stats
+def test_how_many_more_samples_decide(tmp_path: Path) -> None:
+    """Ten of twelve: at most two may lie on the other side, and two of twelve do: decided.
+    Nine of twelve need so many more that a quarter of all may lie there."""
+    decided = pairs.compare(table(tmp_path / "a", uneven(10, 2)), "ev", "vl", "prefill")
+    assert decided.verdict == "more" and decided.more_samples is None
+    found = pairs.compare(table(tmp_path / "b", uneven(9, 3)), "ev", "vl", "prefill")
+    assert found.verdict == "undecided" and found.more_samples == 8
+    then = pairs.compare(table(tmp_path / "c", uneven(15, 5)), "ev", "vl", "prefill")
+    assert then.verdict == "more"
+    even = pairs.compare(table(tmp_path / "d", uneven(6, 6)), "ev", "vl", "prefill")
+    assert even.verdict == "undecided" and even.more_samples is None
 
-    generator = np.random.default_rng(8)
-    draw = generator.lognormal(0.05, 0.2, 100_000)
-    few = next(
-        found
-        for start in range(0, 2000, 20)
-        if (found := stats.bootstrap(list(draw[start : start + 20]))).low < 1 < found.high
-        and 1.03 < found.median < 1.07
-    )
-    more = pairs._more(few)
-    assert more is not None
-    wide = stats.bootstrap(list(draw[: 20 + 2 * more]))
-    assert wide.low > 1
+
+@pytest.mark.parametrize(("prefill", "verdict"), [(20.08, "undecided"), (20.2, "more")])
+def test_an_end_printed_as_one_does_not_exclude_equality(
+    tmp_path: Path, prefill: float, verdict: str
+) -> None:
+    """20.08 / 20 is 1.004, which a report prints as 1; 1.01 is printed as 1.01."""
+    rows = []
+    for index in range(8):
+        rows.append(fabricate.row("ev", f"s{index}", prefill=prefill))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
+    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "prefill")
+    assert found.ratio is not None and found.ratio.low > 1
+    assert found.verdict == verdict and found.more_samples is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", [6, 7, 8])
+def test_alike_models_are_seldom_called_different(sequences: int) -> None:
+    """Ratios of alike models, 1 to 3 clips per sequence, judged as compare() judges them."""
+    generator = np.random.default_rng(sequences)
+    groups = [q for q in range(sequences) for _ in range(1 + q % 3)]
+    decided = 0
+    for _ in range(1_000):
+        spread = generator.lognormal(0, 0.3, sequences)[groups]
+        ratios = spread * generator.lognormal(0, 0.1, len(groups))
+        found = stats.median_interval(list(ratios), groups, ratios=True)
+        decided += pairs._verdict(found, 1.0) in ("less", "more")
+    assert decided <= 50 + 3 * (50 * 0.95) ** 0.5
 
 
 def test_samples_of_few_sequences_carry_no_interval(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from engine.figures import pairs, speedup
 from engine.figures.frame import frame
 from engine.figures.speedup import FACTORS, PER_TOKEN, TOKENS, split_of
+from engine.palette import UNACCOUNTED
 from tests import fabricate
 
 
@@ -21,8 +22,8 @@ def parts(found: speedup.Split) -> dict[str, speedup.Part]:
 
 
 def test_one_factor_that_differs_is_the_whole() -> None:
-    same = (1.0, 2.0, 3.0, 4.0, 10.0, 1.0, 0.5)
-    slow = (*same[:5], 3.0, 0.5)
+    same = (1.0, 2.0, 3.0, 4.0, 10.0, 1.0, 0.0, 0.5)
+    slow = (*same[:5], 3.0, 0.0, 0.5)
     found = split_of("a", "b", 1, same, slow)
     assert found.ratio == pytest.approx(40.5 / 20.5)
     by_name = parts(found)
@@ -34,7 +35,7 @@ def test_one_factor_that_differs_is_the_whole() -> None:
 
 def test_two_factors_by_hand() -> None:
     """Tokens 10 -> 20 and 1 -> 3 ms each, nothing else: in ms (10 + 30)/2 and (20 + 40)/2."""
-    found = split_of("a", "b", 1, (0, 0, 0, 0, 10, 1, 0), (0, 0, 0, 0, 20, 3, 0))
+    found = split_of("a", "b", 1, (0, 0, 0, 0, 10, 1, 0, 0), (0, 0, 0, 0, 20, 3, 0, 0))
     by_name = parts(found)
     assert found.ratio == 6.0
     assert (by_name[TOKENS].ms, by_name[PER_TOKEN].ms) == pytest.approx((20.0, 30.0))
@@ -42,14 +43,14 @@ def test_two_factors_by_hand() -> None:
 
 
 def test_sums_are_split_by_their_differences() -> None:
-    found = split_of("a", "b", 1, (1, 1, 1, 1, 0, 0, 0), (5, 3, 1, 0.5, 0, 0, 0))
-    assert [part.ms for part in found.parts] == pytest.approx([4, 2, 0, -0.5, 0, 0, 0])
+    found = split_of("a", "b", 1, (1, 1, 1, 1, 0, 0, 0, 0), (5, 3, 1, 0.5, 0, 0, 0, 0))
+    assert [part.ms for part in found.parts] == pytest.approx([4, 2, 0, -0.5, 0, 0, 0, 0])
 
 
 def test_any_split_adds_and_multiplies_up_exactly() -> None:
     generator = np.random.default_rng(5)
     for _ in range(50):
-        first, second = generator.uniform(0.01, 50, (2, 7)).tolist()
+        first, second = generator.uniform(0.01, 50, (2, 8)).tolist()
         found = split_of("a", "b", 1, first, second)
         assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
         assert sum(part.ms for part in found.parts) == pytest.approx(found.b_ms - found.a_ms)
@@ -77,8 +78,8 @@ def test_it_is_the_mean_over_all_orders() -> None:
 
 def test_recorded_means_give_the_known_story() -> None:
     """Means published for 200 samples: total 3.2x, load 30.6x, tokens 2.13x, per token 1.17x."""
-    ours = (26.1, 19.6, 0.0, 0.0, 48.19, 1013.7 / 48.19, 0.5)
-    theirs = (798.6, 69.7, 0.0, 0.0, 102.57, 2528.0 / 102.57, 2.4)
+    ours = (26.1, 19.6, 0.0, 0.0, 48.19, 1013.7 / 48.19, 0.0, 0.5)
+    theirs = (798.6, 69.7, 0.0, 0.0, 102.57, 2528.0 / 102.57, 0.0, 2.4)
     found = split_of("EventGPT", "Video-LLaVA", 200, ours, theirs)
     by_name = parts(found)
     assert found.ratio == pytest.approx(3.21, abs=0.01)
@@ -94,7 +95,7 @@ def test_recorded_means_give_the_known_story() -> None:
     )
 
 
-LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0.0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0.0)  # 10, 12 ms
+LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0, 0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0, 0)  # 10, 12 ms
 
 
 def test_what_was_not_decided_is_said_first() -> None:
@@ -173,10 +174,36 @@ def test_cached_results_have_no_split(tmp_path: Path) -> None:
     rows = [fabricate.row(model, cached_ms=10.0) for model in ("ev", "vl")]
     assert speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl") is None
     with pytest.raises(ValueError, match="positive"):
-        split_of("a", "b", 1, (0,) * 7, (1,) * 7)
+        split_of("a", "b", 1, (0,) * 8, (1,) * 8)
 
 
 def test_single_tokens_have_no_time_per_token(tmp_path: Path) -> None:
     rows = [fabricate.row(model, gaps=[]) for model in ("ev", "vl")]
     found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
     assert found is not None and parts(found)[PER_TOKEN].ratio is None and found.ratio == 1.0
+
+
+def uneven_edges(model: str, edge: float, idle: float) -> dict[str, Any]:
+    """A row whose decode stage is `edge` ms longer than its prefill and steps, and whose run is
+    `idle` ms longer than its four stages."""
+    row = fabricate.row(model)
+    row["stages"]["decode"]["ms"] += edge
+    row["total_ms"] += edge + idle
+    row["uncached_total_ms"] += edge + idle
+    return row | {"unaccounted_ms": idle}
+
+
+def test_unaccounted_is_the_total_less_the_four_stages(tmp_path: Path) -> None:
+    """What lies between decode's edges and its steps has a part of its own."""
+    rows = [uneven_edges("ev", 4.0, 1.0), uneven_edges("vl", 9.0, 3.0)]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    found = speedup.split(table, "ev", "vl")
+    assert found is not None
+    around, unaccounted = parts(found)[speedup.AROUND], parts(found)[UNACCOUNTED]
+    assert (around.a, around.b) == pytest.approx((4.0, 9.0))
+    means = table.groupby("label")["unaccounted_ms"].mean()
+    assert (unaccounted.a, unaccounted.b) == pytest.approx((means["ev"], means["vl"]))
+    assert (unaccounted.a, unaccounted.b) == pytest.approx((1.0, 3.0))
+    assert found.a_ms == pytest.approx(table.groupby("label")["total_ms"].mean()["ev"])
+    told = speedup.sentence(found, True)
+    assert "decode outside its steps" in told and "unaccounted" in told

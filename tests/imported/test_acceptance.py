@@ -197,3 +197,16 @@ def test_painting_ids() -> None:
     states = [one.state for one in paint(pair("abxdef", "abcd"))]
     assert states == ["accepted", "accepted", "rejected", "matched", "beyond", "beyond"]
     assert paint(pair("abx", "abc"))[2].target == ord("c")
+
+
+def test_few_clips_are_no_evidence_that_drafts_see_the_image() -> None:
+    """Two clips have one shuffle: by chance the true pairs match better in one of two cases."""
+    own = [pair(c * 9, c * 9, str(i)) for i, c in enumerate("abcdef")]
+    assert analyse(own[:2], "d", "t").says_something is None
+    assert analyse(own[:5], "d", "t").says_something is None
+    assert analyse(own, "d", "t").says_something is True  # control
+
+
+def test_no_match_at_all_has_an_interval_above_zero() -> None:
+    found = analyse([pair("xxxx", "abcd", str(i)) for i in range(8)], "d", "t").rate
+    assert found and found.value == found.low == 0.0 and found.high and found.high > 0.0

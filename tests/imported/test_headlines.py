@@ -23,7 +23,7 @@ def test_each_claim_has_the_files_that_have_both_times() -> None:
 
 
 def test_ratios_are_the_others_time_over_eventgpts() -> None:
-    overall, decoding, loading = headlines([read(made.flat())])
+    overall, decoding, loading = headlines([read(made.flat(6))])
     assert overall.evidence[0].recorded == pytest.approx(2.3 / 1.03)
     assert decoding.evidence[0].corrected == pytest.approx(2.0)
     assert loading.evidence[0].paired and loading.evidence[0].paired.median == pytest.approx(10.0)
@@ -129,12 +129,24 @@ def test_vision_inside_of_decoding_is_not_divided() -> None:
     assert found["vision + decode"] == pytest.approx(1600 - 805)
 
 
-def test_a_stage_of_one_model_alone_is_unaccounted() -> None:
+def test_a_stage_of_one_model_alone_is_a_part_of_its_own() -> None:
+    """Unaccounted stays the total less the stages: 200 ms of the other model, none of EventGPT."""
     value = made.flat()
     for row in value:
         del row["llava_stage1_time"]
     found = parts(value)
-    assert "load" not in found and found["unaccounted"] == pytest.approx(180.0)
+    assert "load" not in found and found["unaccounted"] == pytest.approx(200.0)
+    assert found["load, timed for one model alone"] == pytest.approx(-20.0)
+
+
+def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
+    value = made.five()
+    for row in value["results"]:
+        row["eventgpt"]["output_tokens"] = [5]
+        row["eventgpt"]["num_output_tokens"] = 1
+        row["eventgpt"]["output_text"] = "Road"
+    found = parts(value)
+    assert "unaccounted" not in found and found["decode"] == pytest.approx(750 - 440)
 
 
 def test_what_no_stage_covers_is_a_part_however_small() -> None:
@@ -267,8 +279,10 @@ def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
     rows = [dict(row, event_data="one.npy") for row in made.flat()]
     (one, *_) = headlines([read(rows)])[0].evidence
     assert one.amount == "4 records of 1 clip" and one.paired is None
-    (other, *_) = headlines([read(made.flat())])[0].evidence
-    assert other.amount == "4" and other.paired is not None
+    (few, *_) = headlines([read(made.flat(5))])[0].evidence
+    assert few.amount == "5" and few.paired is None
+    (other, *_) = headlines([read(made.flat(6))])[0].evidence
+    assert other.amount == "6" and other.paired is not None
 
 
 def test_as_recorded_the_label_stands_with_its_mark() -> None:

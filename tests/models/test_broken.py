@@ -118,7 +118,7 @@ def _architecture(folder: Path) -> str:
 
 def _odd_size(folder: Path) -> str:
     published.change_config(folder, hidden_size="wide")
-    return r"config\.json does not describe a model \(hidden_size is 'wide'\)"
+    return r"config\.json: hidden_size is 'wide' \(expected int"
 
 
 DAMAGES = [

@@ -15,9 +15,11 @@ from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 
 from engine import cache, media, pipeline
 from engine.errors import BadInput
+from engine.media import events
 from engine.models import pixels, registry
 from engine.models.base import Adapter
 from engine.types import Image, RunRequest, Sample
+from tests.media.test_events import drawn_as_published, growing
 
 Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
 KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
@@ -104,6 +106,20 @@ def test_pictures_of_several_sizes_are_cropped_alike() -> None:
     images = [picture for size in SIZES for picture in pictures(1, *size)]
     found = plain.pixels(images, "exact")
     assert found is not None and torch.equal(found, own(processor, images))
+
+
+@pytest.mark.parametrize("name", ["published", "demo"])
+def test_event_pictures_of_several_sizes_equal_those_processed_one_by_one(name: str) -> None:
+    """EventGPT's published code draws, sizes and processes each slice by itself."""
+    recording = growing(1000)
+    pictured = drawn_as_published(recording, 5)
+    alone = [own(CLIPImageProcessorPil(**SETTINGS[name]), [one]) for one in pictured]
+    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS[name]))
+    assert plain is not None
+    found = plain.pixels(events.render(recording), "exact")
+    common = plain.pixels(events.render(recording, extent="stream"), "exact")
+    assert found is not None and torch.equal(found, torch.cat(alone))
+    assert common is not None and not torch.equal(common, found)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -255,3 +255,32 @@ def test_the_tensors_of_the_release_can_be_read_back(copy: Path) -> None:
         "tokenizer.model",
     ]
     assert "mm_visual_tower" in published.read_config(copy)
+
+
+def test_rows_beyond_the_tokenizer_are_cut(copy: Path) -> None:
+    """As the published code resizes: no answer can hold an id that stands for no text."""
+    before = loaded(copy, "eventgpt")
+    size = len(before.tokenizer)
+    tensors = dict(before.model.state_dict())
+    for key in ("lm_head.weight", "model.embed_tokens.weight"):
+        tensors[key] = torch.cat([tensors[key], tensors[key].new_full((7, 32), 9.0)])
+    for file in [*copy.glob("*.bin"), *copy.glob("*.index.json")]:
+        file.unlink()
+    published.write(copy, tensors, "bin")
+    published.change_config(copy, vocab_size=size + 7)
+    adapter = loaded(copy, "eventgpt")
+    for layer in (adapter.model.get_input_embeddings(), adapter.model.get_output_embeddings()):
+        assert len(layer.weight) == size
+    assert torch.equal(adapter.model.lm_head.weight, before.model.lm_head.weight)
+    assert adapter.text_config.vocab_size == size
+
+
+@pytest.mark.parametrize("value", [False, None, 0])
+def test_the_adaptor_is_used_whatever_its_flag_says(copy: Path, value: Any) -> None:
+    """The published code asks whether the flag is there, not for its value."""
+    before = loaded(copy, "eventgpt")
+    published.change_config(copy, event_feature_adaptor=value)
+    adapter = loaded(copy, "eventgpt")
+    assert torch.equal(
+        adapter.model.model.feature_adaptor.weight, before.model.model.feature_adaptor.weight
+    )

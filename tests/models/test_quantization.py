@@ -15,6 +15,7 @@ from engine.cache import key
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import loading, quantization, registry
 from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+from tests.ui.verify import made
 
 ENTRY = '[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./llava"\nquantization="{}"\n'
 
@@ -126,13 +127,11 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     adapter = registry.load(registry.entry("tiny-llava"))
     request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
     result = pipeline.run(adapter, request, None)
-    proved = {(result.model.digest, "float32")}
-    monkeypatch.setattr(
-        certificates,
-        "hash_for",
-        lambda digest, precision, *_: "h" if (digest, precision) in proved else None,
-    )
-    assert certificates.of(result) == "h"
+    proof = made.certificate(digest=result.model.digest, environment=result.environment)
+    for model in proof["models"]:
+        model["coverage"] |= {"pictures": [1], "natural_end": True}
+    monkeypatch.setattr(certificates, "kept", lambda: [proof])
+    assert certificates.of(result) == proof["hash"]
     small = replace(result.model, quantization="4bit")
     assert small.precision == "float32 4bit"
     assert certificates.of(replace(result, model=small)) is None

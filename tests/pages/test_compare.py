@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,14 +16,18 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import jobs, settings
-from engine.dataset import read
+from engine.dataset import own, read
 from engine.draft_job import DraftJob
+from engine.drafts import DraftRequest
+from engine.jobs import Job
+from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.run_job import RunJob, RunView
+from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui import background, charts, datasets
+from ui import background, charts, datasets, runs, uploads
 
 SHORT = {"tokens": "5"}
 
@@ -458,8 +465,11 @@ def test_a_drafted_answer_to_an_untrained_question_too(app: Open) -> None:
     assert f"tiny-llava: {OFF_SCRIPT}" in texts(at)
 
 
-def test_the_extent_of_event_pictures_reaches_run_and_page(app: Open, tmp_path: Path) -> None:
+def test_the_extent_of_event_pictures_reaches_run_and_page(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A record with raw events alone: the page draws what the model is shown."""
+    monkeypatch.setenv("STAGESCOPE_DATASETS", str(tmp_path))
     (tmp_path / "event_npy").mkdir()
     places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
     table = dict(zip("xy", places.astype(np.uint16), strict=True))
@@ -473,3 +483,109 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(app: Open, tmp_path: 
         assert view.state == "done" and f"({words})" in view.result.shown
         assert any(f"event pictures {words}" in one for one in texts(at))
         assert any(f"5 slices ({words})" in one for one in texts(at))
+
+
+PHASES = ("queued", "loading", "compile", "load", "preprocess", "vision", "decode")
+
+
+def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancels every run when the first one reaches a phase, and stays in it while the page draws.
+
+    Compiling is a stage that the pipeline names before the run's clock starts; here it takes the
+    place of loading the media, because tiny models are compiled in no time.
+    """
+    stage, load = RunJob.stage, registry.load
+
+    def stop() -> None:
+        for job in jobs.manager().all():
+            job.cancel()
+        time.sleep(4 * runs.REDRAW_S)
+
+    def staged(self: RunJob, name: Doing) -> None:
+        stage(self, "compile" if phase == "compile" and name == "load" else name)
+        if self._stage == phase:
+            stop()
+
+    def loaded(*arguments: Any, **named: Any) -> Any:
+        if phase == "loading":
+            stop()
+        return load(*arguments, **named)
+
+    monkeypatch.setattr(RunJob, "stage", staged)
+    monkeypatch.setattr(registry, "load", loaded)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+def test_cancel_in_every_phase_leaves_a_page_that_can_run(
+    app: Open, monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    at = app(**SHORT)
+    with monkeypatch.context() as patch, hold_device(phase == "queued"):
+        cancel_in(phase, patch)
+        press_run(at)
+    assert [view.state for view in results(at)] == ["cancelled"] * 3
+    assert captions(at).count("Cancelled") + sum("Cancelled ·" in c for c in captions(at)) == 3
+    assert not at.button(key="compare_run").disabled
+    assert sum("before it started" in words for words in texts(at)) >= 2
+    press_run(at)
+    assert [view.state for view in results(at)] == ["done"] * 3
+
+
+@contextmanager
+def hold_device(wanted: bool) -> Iterator[None]:
+    """Another job has the device while the runs that wait for it are cancelled, one by one."""
+
+    class Holding(Job):
+        title = "another job"
+
+        def run(self) -> None:
+            waiting: list[RunJob] = []
+            while len(waiting) < 3:
+                time.sleep(0.01)
+                known = jobs.manager().all()
+                waiting = [job for job in known if isinstance(job, RunJob) and not job.ended]
+            time.sleep(2 * runs.REDRAW_S)
+            waiting[1].cancel()
+            time.sleep(4 * runs.REDRAW_S)
+            waiting[0].cancel()
+            waiting[2].cancel()
+            self.end("done")
+
+    if wanted:
+        jobs.manager().submit(Holding())
+    yield
+
+
+def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
+    """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
+    sample = own([("secret.png", picture(tmp_path / "1.png", 1))])
+    mine = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    hidden = RunJob(request=mine, owner="another visit")
+    drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
+    shared = RunJob(request=mine)
+    for job in (hidden, shared):
+        jobs.manager().submit(job)
+    while not (hidden.ended and shared.ended):
+        time.sleep(0.01)
+    jobs.manager().submit(drafting_)
+    at = app(jobs=[hidden.id], draft_job=drafting_.id)
+    assert any("no longer in memory: press Run" in words for words in texts(at))
+    assert not any("secret.png" in words for words in texts(at)) and not at.table
+    assert not any("drafted by" in words for words in texts(at))
+    at = app(jobs=[shared.id])  # control
+    assert any("secret.png" in words for words in texts(at)) and len(at.table) == 1
+    drafting_.cancel()
+
+
+def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    visit = uploads.Visit()
+    monkeypatch.setattr(uploads, "visit", lambda: visit)
+    sample = own([("one.png", picture(tmp_path / "1.png", 1))])
+    assert uploads.owner(sample) == str(visit.root) and uploads.owner(None) == ""
+    assert uploads.owner(Sample("s", "q")) == ""
+    job = RunJob(request=RunRequest(sample, "m", "Why?"), owner=uploads.owner(sample))
+    assert uploads.may_see(job) and uploads.may_see(RunJob(request=job.request))
+    other = uploads.Visit()
+    monkeypatch.setattr(uploads, "visit", lambda: other)
+    assert not uploads.may_see(job)

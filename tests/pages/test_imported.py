@@ -83,7 +83,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
     page = html(at)
     assert "x.json" in page and ".." not in page.split("<table", 1)[1]
     assert "not usable" in page and "B 4stage" in page
-    assert "bad.json ends in the middle" in texts(at) and "unknown: keys a" in texts(at)
+    assert "bad.json ends in the middle" in texts(at) and "unknown: keys 'a'" in texts(at)
     assert any("The prompt is counted as output." in one.label for one in at.expander)
 
 
@@ -372,3 +372,28 @@ def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root
     for name in at.selectbox(key="results_drafts_of").options:
         at.selectbox(key="results_drafts_of").set_value(name).run()
         assert not at.exception, name
+
+
+@pytest.mark.slow
+def test_odd_files_cost_only_themselves(app: Open) -> None:
+    """Values that no script writes, and the flat form of H, in every view of the page."""
+    odd = made.metrics()
+    odd["results"][1] |= {"vl_prefill_time": 10**400, "speedup": float("nan"), "new_key": [[]]}
+    odd["config"]["max_new_tokens"] = 10**400
+    lost = made.speculation()
+    for row in lost["results"]:
+        row["sd_output_text"] = " ".join(["word"] * 90)  # no count can be corrected
+    one_sided = made.flat()
+    for row in one_sided:
+        del row["llava_stage1_time"]
+    at = drop(
+        app(PAGE),
+        ("h.json", made.to_bytes(made.metrics())),
+        ("odd.json", made.to_bytes(odd)),
+        ("lost.json", made.to_bytes(lost)),
+        ("one.json", made.to_bytes(one_sided)),
+    )
+    for name in ("figures", "drafts", "claims", "report", "findings"):
+        view(at, name)
+        view(values(at, "recorded"), name)
+        values(at, "corrected")

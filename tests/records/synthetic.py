@@ -312,6 +312,30 @@ def texts(count: int = 5, empty: bool = False) -> dict[str, Any]:
     }
 
 
+def metrics(count: int = 5) -> dict[str, Any]:
+    """H with times: EventGPT 0.01 + 0.08 + 0.4 s, Video-LLaVA 0.3 + 1.0 s with 20 ids.  The
+    acceptance of 0.4 is assumed, and the speed-ups divide by less than was run."""
+    rows = [
+        {"sample_idx": index, "vision_time": 0.01, "prefill_time": 0.08, "prefill_length": 637,
+         "draft_time": 0.4, "draft_tokens": 40, "egpt_complete_time": 0.09,
+         "vl_prefill_time": 0.3, "vl_prefill_length": 4123, "vl_generation_time": 1.0,
+         "vl_total_time": 1.3, "output_tokens": ids(index, 20),
+         "output_text": f"{SENTENCE} {index}",
+         "overlap_window": 0.21, "theoretical_draft_tokens": 21.0, "tokens_to_verify": 20,
+         "estimated_acceptance_rate": 0.4, "accepted_tokens": 8, "rejected_tokens": 12,
+         "speedup": 8.0, "ideal_speedup": 1.3 / 0.3}
+        for index in range(count)
+    ]  # fmt: skip
+    stated = {
+        "n_samples": count, "gamma": 5, "vision_time_avg": 0.01, "egpt_prefill_time_avg": 0.08,
+        "egpt_complete_time_avg": 0.09, "vl_prefill_time_avg": 0.3, "vl_generation_time_avg": 1.0,
+        "vl_total_time_avg": 1.3, "draft_tokens_avg": 40.0, "output_tokens_avg": 0.0,
+        "estimated_acceptance_rate_avg": 0.4, "speedup_avg": 8.0, "ideal_speedup_avg": 1.3 / 0.3,
+    }  # fmt: skip
+    config = {"gamma": 5, "max_new_tokens": 100, "query": "What is it?"}
+    return {"config": config, "statistics": stated, "results": rows, "errors": []}
+
+
 def failed(count: int = 3) -> dict[str, Any]:
     return {"config": {}, "statistics": {}, "results": [],
             "errors": [failure(index) for index in range(count)]}  # fmt: skip

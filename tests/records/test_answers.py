@@ -70,7 +70,7 @@ def test_a_prompt_in_front_of_a_short_answer_is_no_known_cut() -> None:
         row["egpt_token_ids"] = [1, *answers.ASSISTANT, *row["egpt_token_ids"]]
     assert tokens(rows, "egpt") == [11, None, 11, 11]
     (one,) = found(rows, "sliced_tokens")
-    assert "one counts 7 tokens" in one.message and "Nothing was added" in one.correction
+    assert "one has 7 tokens" in one.message and "Nothing was added" in one.correction
 
 
 @pytest.mark.parametrize("token", sorted(answers.PLACEHOLDERS))
@@ -105,4 +105,4 @@ def test_a_limit_holds_for_what_is_left_of_a_prompted_answer() -> None:
     assert not found(value, "beyond_limit")
     value["config"]["max_new_tokens"] = 19
     (one,) = found(value, "beyond_limit")
-    assert "4 answers have more new tokens than the limit; one counts 20 where 19" in one.message
+    assert "4 answers have more new tokens than the limit; one has 20 where 19" in one.message

@@ -184,12 +184,12 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
         (b"null", "nothing but null"),
         (b"false", "a single true or false"),
         (b'"x"', "text"),
-        (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys dataset, percentiles"),
-        (b'{"results": []}', "unknown: keys results"),
-        (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys results, samples"),
-        (b'{"results": [null, 5, "x"]}', "unknown: keys results"),
+        (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys 'dataset', 'percentiles'"),
+        (b'{"results": []}', "unknown: keys 'results'"),
+        (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys 'results', 'samples'"),
+        (b'{"results": [null, 5, "x"]}', "unknown: keys 'results'"),
         (b'{"eventgpt": 5, "videollava": []}', "unknown"),
-        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys a, b, c and 2 more)"),
+        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys 'a', 'b', 'c' and 2 more)"),
     ],
 )
 def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
@@ -335,3 +335,13 @@ def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
         assert one.encode("utf-8")
     whole = read_bytes("a.json", json.dumps(value).replace("HERE", "\\ud83d\\ude00").encode())
     assert whole.records[0].question == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("odd", [10**400, -(10**400), float("inf"), float("nan"), 1e300])
+def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
+    value = made.five()
+    value["config"]["max_new_tokens"] = odd
+    file = read(value)
+    assert isinstance(file.config["max_new_tokens"], str)
+    assert len(str(file.config["max_new_tokens"])) < 50
+    audit(file)

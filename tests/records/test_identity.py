@@ -95,3 +95,34 @@ def test_one_image_is_found_by_the_record() -> None:
     for row in value["results"]:
         row["eventgpt"]["prefill_length"] = 641
     assert not found(value, "one_image")
+
+
+def with_context(tokens: int, key: str = "videollava") -> Any:
+    value = made.five()
+    for row in value["results"]:
+        row[key]["prefill_length"] = tokens
+    return value
+
+
+@pytest.mark.parametrize("tokens", [1173, 597])
+def test_a_context_that_the_named_model_could_have_accuses_nobody(tokens: int) -> None:
+    """1,173 is 2 images of LLaVA-1.5 and 21 of text, or 4 of Video-LLaVA and 145 of text."""
+    identity = read(with_context(tokens)).identities["videollava"]
+    assert identity.family is None and identity.agrees is None
+    assert f"a context of {tokens:,} is undetermined" in identity.evidence
+    assert not found(with_context(tokens), "label")
+
+
+def test_the_possible_models_are_named() -> None:
+    evidence = read(with_context(1173)).identities["videollava"].evidence
+    assert evidence == (
+        "a context of 1,173 is undetermined: 4 images of 257 tokens and 145 of text, as "
+        "Video-LLaVA, or 2 images of 576 tokens and 21 of text, as LLaVA-1.5"
+    )
+
+
+def test_a_context_that_the_named_model_cannot_have_is_evidence() -> None:
+    (one,) = found(with_context(4643), "label")
+    assert "8 images of 576 tokens and 35 of text, as LLaVA-1.5" in one.message
+    (one,) = found(with_context(2076, "eventgpt"), "label")[:1]
+    assert one.model == "eventgpt"

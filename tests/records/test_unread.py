@@ -117,7 +117,7 @@ def test_a_refusal_names_the_keys_of_the_rows() -> None:
     for row in value["results"]:
         row["EventGPT"], row["VideoLLaVA"] = row.pop("eventgpt"), row.pop("videollava")
     file = read_bytes("a.json", json.dumps(value).encode())
-    assert file.status == "unknown" and "EventGPT, VideoLLaVA" in file.message
+    assert file.status == "unknown" and "'EventGPT', 'VideoLLaVA'" in file.message
 
 
 def errors(*names: Any) -> Any:

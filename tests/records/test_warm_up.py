@@ -63,3 +63,27 @@ def test_whatever_is_corrected_is_said(count: int) -> None:
     stage = next(m for m in summary.models(file) if m.model == "eventgpt").stages["s3_time"]
     said = any(finding.rule == "warm_up" for finding in audit(file))
     assert stage.corrected and said == (stage.corrected.mean != stage.recorded.mean) == (count < 9)
+
+
+def test_a_warm_up_belongs_to_one_model_of_a_row() -> None:
+    """Rows that hold both models have one path: the other model's record is left as it is."""
+    rows = made.flat(6)
+    rows[0]["egpt_stage2_time"], rows[0]["egpt_time"] = 0.9, 1.92
+    file = read(rows)
+    mine, other = file.of("egpt", corrected=True)[0], file.of("llava", corrected=True)[0]
+    assert "cold:stage2_time" in mine.marks and mine.times["stage2_time"] == pytest.approx(0.01)
+    assert not other.marks and other.times == file.of("llava")[0].times
+    (found,) = [one for one in audit(file) if one.rule == "warm_up"]
+    assert found.model == "egpt"
+
+
+def test_a_warm_up_of_the_second_model_of_a_row_is_told_of_it() -> None:
+    """The keys of the second model are not looked for in the first model's record."""
+    value = made.speculation(6)
+    for index, row in enumerate(value["results"]):
+        row["vl_time_ms"] = 9000.0 if index == 0 else 1100.0
+        row["vl_prefill_ms"] = 4000.0 if index == 0 else 300.0
+        del row["egpt_prefill_ms"]
+    file = read(value)
+    assert "cold:prefill_ms" in file.of("vl", corrected=True)[0].marks
+    assert [one.model for one in audit(file) if one.rule == "warm_up"] == ["vl"]

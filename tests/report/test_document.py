@@ -53,7 +53,10 @@ def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) 
         rows.append(fabricate.row("ev", f"s{index}", prefill=20.0 + (index % 4)))
         rows.append(fabricate.row("vl", f"s{index}", prefill=20.0 + ((index + 3) % 5)))
     told = text(tmp_path, rows)
-    assert "undecided; about" in told and "more samples would decide it" in told
+    assert (
+        "undecided; about" in told
+        and "more samples, each of a new sequence, would decide it" in told
+    )
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 

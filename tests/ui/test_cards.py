@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine import certificates
+from engine.busy import MachineLoad
 from engine.run_job import RunView
 from tests.ui.answers import CACHED, result
 from tests.ui.verify.made import PLACE, certificate
@@ -83,6 +84,16 @@ def test_badges_name_both_times_of_a_cached_stage() -> None:
 
 
 @pytest.mark.usefixtures("_no_certificates")
+def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
+    quiet = MachineLoad(0.0, 1000.0, 990.0, 2, 1, waited_ms=1.0, others=0.1)
+    loaded = dataclasses.replace(quiet, waited_ms=600.0, others=1.5)
+    for load, marks in ((None, []), (quiet, []), (loaded, ["busy machine"])):
+        found = cards.badges(dataclasses.replace(result(), machine_load=load))
+        assert [badge[0] for badge in found] == ["unverified", *marks]
+    assert "others used 1.5 of 2 cores" in found[1][2] and "60% of its time" in found[1][2]
+
+
+@pytest.mark.usefixtures("_no_certificates")
 def test_cold_and_hooked_runs_are_marked() -> None:
     assert [b[0] for b in cards.badges(result())] == ["unverified"]
     marked = [b[0] for b in cards.badges(result(cold=True, mode="hooked"))]
@@ -103,4 +114,6 @@ def test_a_result_says_which_certificate_covers_it() -> None:
     certificates.keep(kept)
     assert cards.badges(run)[0][:2] == (f"verified {kept['hash'][:12]}", "green")
     other = dataclasses.replace(run, environment=PLACE | {"device": "cuda:0"})
-    assert cards.badges(other)[0][0] == "unverified"
+    words, colour, why = cards.badges(other)[0]
+    assert (words, colour) == ("not covered: device cuda:0 (cpu verified)", "orange")
+    assert kept["hash"][:12] in why

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from engine.busy import MachineLoad
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
-from engine.verify import stages
+from engine.verify import observer, stages
+from engine.verify.loaded import BEYOND, Try, settled
 from engine.verify.stages import Timed
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
@@ -62,6 +64,57 @@ def test_two_per_cent_that_no_stage_covers_fail() -> None:
     assert found.outcome == "failed" and "cached" in found.sentence
     assert stages.accounted(rounds(*[(result(rest=-3),) * 3] * 6)).outcome == "failed"
     assert stages.accounted(rounds(*[(bad,) * 3] * 3)).outcome == "unresolved"
+
+
+def loaded(one: RunResult, waited: float, inside: float = 0.0) -> RunResult:
+    """The same on a machine where the thread waited `waited` ms, `inside` of them within stages."""
+    load = MachineLoad(0.0, one.total_ms, 50.0, 2, 1, waited_ms=waited, others=1.5)
+    spans = tuple(replace(s, waited_ms=inside / 4) for s in one.spans)
+    return replace(one, spans=spans, machine_load=load)
+
+
+def test_a_gap_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
+    """30 ms between the stages: the thread had no core in them, or it had one."""
+    for waited, inside, beyond in ((30.0, 0.0, False), (30.0, 30.0, True), (1.0, 0.0, True)):
+        gap = loaded(result(rest=30), waited, inside)
+        found = stages.accounted(rounds(*[(gap,) * 3] * 6))
+        assert found.outcome == "failed" and found.evidence[BEYOND] is beyond
+        load = stages.load_of(rounds(*[(gap,) * 3] * 6))
+        assert settled([Try(found, load)]).outcome == ("failed" if beyond else "unresolved")
+
+
+def test_an_overlap_is_a_fault_whatever_the_load() -> None:
+    bad = loaded(result(rest=-30), 90.0)
+    assert stages.accounted(rounds(*[(bad,) * 3] * 6)).evidence[BEYOND]
+
+
+def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
+    """Waits taken off, stage 3 takes 10 ms alone; the probe sees 10 of them, or 1."""
+    for ms, outcome in ((10.0, "unresolved"), (1.0, "failed")):
+        alone, probed = loaded(result(50.0), 60.0, 160.0), loaded(result(ms), 60.0)
+        found = stages.stage3(rounds(*[(alone, alone, probed)] * 6))
+        assert found.outcome == "failed" and found.evidence[BEYOND] is (outcome == "failed")
+        load = MachineLoad(0.0, 100.0, 50.0, 2, 1, waited_ms=60.0, others=1.5)
+        assert settled([Try(found, load)]).outcome == outcome
+
+
+def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
+    raw = [(100.0 + i % 3, 160.0 + i % 3) for i in range(40)]
+    noise = [(50.0, 51.0 + i % 3) for i in range(40)]
+    assert not observer.observer(raw, noise).evidence[BEYOND]
+    assert observer.observer(raw, [(50.0, 110.0)] * 40).evidence[BEYOND]
+    assert BEYOND not in observer.observer(raw).evidence
+
+
+def test_a_token_outside_stage_4_fails() -> None:
+    found = stages.clock(rounds((result(), result(tokens=(10, 90)), result())))
+    assert "not within stage 4" in found.sentence and found.evidence[BEYOND]
+
+
+def test_a_frame_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
+    for waited, beyond in ((100.0, False), (0.0, True), (None, False)):
+        runs = [[Timed("hooked", loaded(result(), 0.0), 200.0, waited)]]
+        assert stages.clock(runs).evidence[BEYOND] is beyond
 
 
 def test_a_cached_stage_must_say_what_it_took() -> None:
@@ -124,11 +177,11 @@ def test_clocks_that_disagree_fail(outer: float) -> None:
 
 def test_the_observers_cost_is_a_tick_only_when_resolved() -> None:
     even = [(100.0, 100.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert stages.observer(even).outcome == "passed"
+    assert observer.observer(even).outcome == "passed"
     dear = [(100.0, 103.0 + 0.2 * (i % 3)) for i in range(40)]
-    assert stages.observer(dear).outcome == "failed"
+    assert observer.observer(dear).outcome == "failed"
     noisy = [(100.0, 100.0 + 30 * (-1) ** i) for i in range(9)]
-    found = stages.observer(noisy)
+    found = observer.observer(noisy)
     assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
     border = [(100.0, 100.9 + 0.2 * (i % 2)) for i in range(40)]
-    assert stages.observer(border).outcome == "unresolved"
+    assert observer.observer(border).outcome == "unresolved"

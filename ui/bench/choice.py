@@ -27,12 +27,17 @@ from ui.text import count
 
 WHICH = {"all": "All", "first": "The first", "ids": "By id"}
 ASKS = {"own": "Each record's own", "one": "One for all"}
-ORDER_WORDS: dict[Order, str] = {"sequential": "Model by model", "interleaved": "By turns"}
+ORDER_WORDS: dict[Order, str] = {
+    "auto": "Automatic",
+    "sequential": "Model by model",
+    "interleaved": "By turns",
+}
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
 WARMUP_HELP = "Runs of each model before the first sample. They are kept, and stay out of means."
 ORDER_HELP = (
-    "Model by model: only one has to be in memory. By turns: every sample by all models, one after "
-    "another, so that a slow drift of the machine meets them alike."
+    "By turns: every sample by all models, one after another, so that a change of the machine's "
+    "load meets them alike. Model by model: only one has to be in memory. Automatic: by turns "
+    "where all models fit into memory at once, else model by model; the run says which and why."
 )
 LENGTH_HELP = (
     "Natural: each answer ends where its model ends it. Forced: every answer has as many tokens, "
@@ -202,7 +207,8 @@ def _numbers() -> tuple[int, int]:
 
 def _order(on_ray: bool) -> Order:
     """On a cluster it is offered only where another value than the usual has to be changed."""
-    if on_ray and not _changed("benchmark_order", "sequential", ORDER_WORDS["sequential"]):
+    usual = [word for name in ("auto", "sequential") for word in (name, ORDER_WORDS[name])]
+    if on_ray and not _changed("benchmark_order", *usual):
         cards.small(ON_RAY, "benchmark_on_ray")
         return "sequential"
     return either("Order", ORDER_WORDS, "benchmark_order", ORDER_HELP)

@@ -72,7 +72,7 @@ def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) ->
 
 def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able: bool) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        cards.small(words(info), f"run_{info.id}")
+        cards.small(words(info), f"run_{info.folder.name}")  # a copied run has the same id
         st.button(
             "Resume",
             key=f"benchmark_resume_{info.folder.name}",

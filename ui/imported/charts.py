@@ -14,7 +14,7 @@ import pandas as pd
 
 from engine.imported.acceptance import Acceptance, Range
 from engine.imported.headlines import Headline
-from engine.imported.waterfall import Waterfall
+from engine.imported.waterfall import ONE_SIDED, Waterfall
 from ui.text import ms
 from ui.theme import PARTS, STAGE_COLOURS
 
@@ -39,7 +39,8 @@ def falls(fall: Waterfall) -> pd.DataFrame:
     lines: list[dict[str, Any]] = [_line(fall.slow, WHOLE, 0.0, fall.slow_ms, fall.slow_ms)]
     level = fall.slow_ms
     for part in fall.parts:
-        stage = _STAGES.get(part.name, part.name)
+        of = part.name.removesuffix(ONE_SIDED)
+        stage = _STAGES.get(of, of)
         name = _DECODING.get(part.name, part.name)
         lines.append(_line(name, stage, level, level - part.ms, -part.ms))
         level -= part.ms

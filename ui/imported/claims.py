@@ -16,7 +16,7 @@ from ui.imported.opened import Opened
 from ui.results import blocks
 from ui.text import escape
 
-COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median per sample (95 %)")
+COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median over clips (95 %)")
 
 
 def show(found: Opened) -> None:

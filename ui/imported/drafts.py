@@ -140,8 +140,10 @@ def _outlook(speedup: Range | None) -> str:
     if speedup is None:
         return "Without times of both models no speed-up can be predicted."
     if speedup.interval is None:
-        return "One clip alone gives no interval: whether drafting helps is not known."
-    low, high = speedup.interval
+        return (
+            "Too few clips for an interval (six are needed): whether drafting helps is not known."
+        )
+    low, high = (round(end, 2) for end in speedup.interval)  # as the table prints them
     if high < 1:
         return "Drafting would make the target slower."
     if low > 1:

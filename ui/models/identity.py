@@ -49,6 +49,7 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
         ("Context limit", LATER if not card.context_limit else f"{card.context_limit:,} tokens"),
         ("Missing weights", weights(card.missing)),
         ("Extra weights", weights(card.extra)),
+        *([("Generation settings", " ".join(card.generation))] if card.generation else []),
     ]
 
 

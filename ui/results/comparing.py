@@ -1,6 +1,6 @@
 """Two models, or two runs of one, sample by sample: what differs, and what a speed-up is made of.
 
-Boundary: asks the engine metric by metric, because intervals take time; its sentences are shown.
+Boundary: asks the engine metric by metric, which takes a moment; its sentences are shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from engine.figures import speedup, throughput
+from engine.figures import loads, speedup, throughput
 from engine.figures.lens import LensName
 from engine.figures.metrics import BY_NAME, PAIRED
 from engine.figures.pairs import Comparison
@@ -71,6 +71,8 @@ def pair(found: Opened) -> tuple[str, str]:
     chosen = a or found.labels[0], b or found.labels[1]
     if told := devices.couple(found.table, *chosen):
         cards.notice(told, "results_devices")
+    if told := loads.couple(found.table, *chosen):
+        cards.notice(told, "results_loads")
     return chosen
 
 
@@ -85,8 +87,10 @@ def _told(found: Opened, name: LensName, a: str, b: str) -> Comparison:
 
 
 PAIRED_HELP = (
-    "Per sample that both answered; the interval resamples whole sequences, because clips of one "
-    "sequence overlap in time. A conclusion is said only where the interval leaves no doubt."
+    "Samples that both answered. Clips of one sequence overlap in time, so each sequence counts "
+    "once, by the median of its samples. The figure is the median over sequences, with its exact "
+    "95 % interval (sign test, six sequences or more). A conclusion is given only if the interval, "
+    "as it is printed, excludes equality."
 )
 
 
@@ -97,7 +101,7 @@ def _compared(
     place, told = st.empty(), []
     for number, metric in enumerate(metrics):
         share = number / len(metrics)
-        place.progress(share, text=f"Resampling: {BY_NAME[metric].label} …")
+        place.progress(share, text=f"Comparing: {BY_NAME[metric].label} …")
         told.append(opened.comparison(found, name, a, b, metric))
     place.empty()
     return told

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from engine import certificates
+from engine.coverage import Standing
 from engine.types import STAGES
 from ui import cards
 from ui.text import ms
@@ -85,8 +86,7 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
     together = line["batch"] > 1
     command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
-    words, colour, help_text = cards.standing(line["verified"] or None, command)
-    found: list[Badge] = [(words, colour, UNVERIFIED_HELP if together else help_text)]
+    found: list[Badge] = [cards.standing(standing(line), command)]
     if line["cached"]:
         found.append(("from cache", "green", cards.CACHE_HELP))
     if line["group"] == "cold":
@@ -104,7 +104,12 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     return found
 
 
-UNVERIFIED_HELP = "No certificate speaks of batches: the Verify page compares single runs."
+def standing(line: Mapping[str, Any]) -> Standing:
+    """Whether a certificate covers a line of the table."""
+    missing = tuple(filter(None, str(line["missing"] or "").split(", ")))
+    return Standing(line["standing"], str(line["verified"] or ""), missing)
+
+
 BATCH_HELP = (
     "Answered together with other samples: the times are those of the whole batch, and this sample "
     "has none of its own."

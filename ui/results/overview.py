@@ -9,13 +9,15 @@ from typing import cast
 
 import streamlit as st
 
-from engine.figures import throughput
+from engine.busy import busy
+from engine.coverage import Standing
+from engine.figures import loads, throughput
 from engine.figures.lens import LENSES, LensName
 from engine.figures.metrics import BY_NAME, METRICS
 from engine.figures.summary import Figure
 from engine.report import document
 from engine.report.blocks import Table, number
-from engine.report.findings import UNVERIFIED, Findings
+from engine.report.findings import NOT_COVERED, UNVERIFIED, Findings
 from engine.types import STAGES
 from ui import bars, cards
 from ui.results import blocks, charts, opened
@@ -105,12 +107,22 @@ def _measured(whole: Findings) -> list[Figure]:
 
 
 def _badges(whole: Findings) -> None:
-    """Which answers a certificate covers."""
+    """Which answers a certificate covers, and whose times are of a busy machine."""
     with st.container(horizontal=True, gap="small", key="results_standing"):
         for label, kinds in whole.verified.items():
             for kind in kinds:
-                words, colour, help_text = cards.standing(None if kind == UNVERIFIED else kind)
+                words, colour, help_text = cards.standing(standing(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
+        for label, load in loads.by_label(whole.table).items():
+            if load is not None and busy(load):
+                st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
+
+
+def standing(kind: str) -> Standing:
+    """What a report counts results by: a certificate, "not covered: ..." or UNVERIFIED."""
+    if kind.startswith(NOT_COVERED):
+        return Standing("not covered", missing=(kind.removeprefix(NOT_COVERED),))
+    return Standing("unverified") if kind == UNVERIFIED else Standing("verified", kind)
 
 
 def medians(figures: tuple[Figure, ...], labels: list[str]) -> bars.Medians:

@@ -12,10 +12,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.models.checkpoint import ModelEntry
+from engine.verify.verdict import ONCE
 from ui import cards
 from ui.text import escape
 from ui.verify import evidence, markup
-from ui.verify.report import ONCE, WORST_FIRST, Model, Report, Row, short_names
+from ui.verify.report import WORST_FIRST, Model, Report, Row, short_names
 from ui.verify.summary import Summary, may_stay_open, summary
 
 OPEN = "verify_open"  # model~check, in the URL
@@ -102,7 +103,7 @@ class Board:
             args=(key,),
             help=None,
         )
-        measured = " Measured: it may stay open." if may_stay_open(check) else ""
+        measured = " It may stay open." if may_stay_open(check) else ""
         middle.html(markup.line(question + measured, "question"))
         self._marks[model, check] = right.empty()
         if is_open:

@@ -30,7 +30,15 @@ MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
     **dict.fromkeys(
-        ("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix", "equal_sampled"),
+        (
+            "equal_hooked",
+            "equal_decoupled",
+            "equal_features",
+            "equal_prefix",
+            "equal_sampled",
+            "equal_batch",
+            "long",
+        ),
         "must be all",
     ),
 }
@@ -241,7 +249,7 @@ def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: 
     chart = charts.pairs_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
     st.caption(
-        "Their median and the 95 % interval around it, by the bootstrap, on a finer axis. The "
+        "Their median and the 95 % interval around it, by the sign test, on a finer axis. The "
         "check passes when the whole interval is on the right side of the bound."
     )
     chart = charts.interval_chart(found, STAGE_COLOURS["vision"])

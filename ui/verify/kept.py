@@ -72,6 +72,8 @@ def how(certificate: Mapping[str, Any]) -> None:
             ["Engine's code", certificate["engine"]],
             ["Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())],
             *([f"Model {m['name']}", _model(m)] for m in certificate["models"]),
+            *([f"{m['name']} covers", _covers(m)] for m in certificate["models"]),
+            *([f"{m['name']} leaves open", " ".join(_unproved(m))] for m in certificate["models"]),
         ]
         st.html(markup.grid(["", ""], rows, "What exactly was verified"))
 
@@ -81,6 +83,16 @@ def _model(model: Mapping[str, Any]) -> str:
         return "did not load"
     where = ", ".join(f"{name} {value}" for name, value in model["environment"].items())
     return f"checkpoint {model['digest']}, {model['dtype']}, {where}"
+
+
+def _covers(model: Mapping[str, Any]) -> str:
+    found = certificates.coverage_in(model)
+    return "not recorded: an earlier version made it" if found is None else found.sentence()
+
+
+def _unproved(model: Mapping[str, Any]) -> list[str]:
+    found = model.get("unproved")
+    return [str(one) for one in found] if isinstance(found, list) else ["not recorded"]
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:

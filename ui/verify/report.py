@@ -15,11 +15,10 @@ from typing import Any
 
 from engine import certificates
 from engine.errors import BadInput
-from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, verified
+from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE, verified
 from engine.verify_job import VerifyView
 
 WORST_FIRST = ("failed", "unresolved", "skipped", "tie", "passed")
-ONCE = ("observer",)  # checks about all samples together
 OTHER_VERSION = "A check of another version of StageScope."
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14
@@ -49,6 +48,7 @@ class Model:
     verified: bool | None
     dtype: str = ""
     place: str = ""
+    coverage: str = ""  # what the certificate covers, in one sentence
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,13 @@ def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
     spoilt = any(row.model == name and _spoils(row) for row in rows)
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""
-    return Model(name, found["verified"] is True and not spoilt, str(found["dtype"]), place)
+    good = found["verified"] is True and not spoilt
+    return Model(name, good, str(found["dtype"]), place, _covered(found))
+
+
+def _covered(found: Mapping[str, Any]) -> str:
+    known = certificates.coverage_in(found)
+    return "What it covers was not recorded." if known is None else known.sentence()
 
 
 def _spoils(row: Row) -> bool:

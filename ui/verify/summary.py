@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from engine.verify.verdict import CHECKS, MAY_STAY_OPEN
+from engine.verify.limits import ALWAYS
+from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE
 from ui.text import count
-from ui.verify.report import ONCE, Model, Report, Row
+from ui.verify.report import Model, Report, Row
 
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
 WORDS: dict[State, str] = {
@@ -28,7 +29,20 @@ CLAIMS: dict[tuple[str, ...], str] = {
         "Hooked, decoupled or from given features, it gives the tokens of its own generate()."
     ),
     ("pixels",): "Its pixels are its image processor's, as near as their setting says.",
-    ("equal_sampled",): "So it does when tokens are drawn at random from one seed.",
+    ("equal_sampled", "settings"): (
+        "It does so when tokens are sampled, for temperature, top_p, seed and minimum length."
+    ),
+    ("ends",): "Its answers end where its own generate() ends them.",
+    ("long",): "Answers longer than 256 tokens have equal tokens.",
+    ("equal_batch",): "An answer of a batch equals the sample's own answer.",
+    ("comparison",): "The comparison finds differences that are planted, up to the last token.",
+    ("rows",): "Projector, adaptor and pooling compute what float64 computes from the weights.",
+    ("frames",): "It is shown the frames that the rule names.",
+    ("work", "probe", "synchronised"): (
+        "Each stage times its own work: files are read in stage 1, pixels made in stage 2, and the "
+        "clock waits for the device."
+    ),
+    ("figures",): "TTFT, TPOT, totals and token times follow from the raw spans.",
     ("equal_prefix",): "A second question that goes on from a kept prefix gets the same answer.",
     ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
     ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
@@ -40,12 +54,6 @@ CLAIMS: dict[tuple[str, ...], str] = {
 }
 
 
-# what no comparison of the ways can show, because all of them share it
-SHARED = (
-    "All ways share the prompt, the choice of frames and the model's network "
-    "(for EventGPT, StageScope's own): these are tested elsewhere, not here. Of the figures, only "
-    "what the checks name is proved."
-)
 NAMED = 5  # checks that were not done, by name
 
 
@@ -68,7 +76,7 @@ def summary(report: Report, model: Model) -> Summary:
     state = _state(report, model)
     proved = tuple(_proved(report, model.name)) if report.passed_by(model.name) else ()
     open_ends = [*_bad(report, model.name), *_missing(report, model.name, state)]
-    limits = () if state in ("waiting", "checking") else (_limits(report, model), SHARED)
+    limits = () if state in ("waiting", "checking") else (*_limits(report, model), *ALWAYS)
     return Summary(state, _headline(report, model, state), proved, (*open_ends, *limits))
 
 
@@ -162,15 +170,14 @@ def _missing(report: Report, name: str, state: State) -> Iterator[str]:
         yield f"Not done on every sample: {', '.join(left)}."
 
 
-def _limits(report: Report, model: Model) -> str:
+def _limits(report: Report, model: Model) -> tuple[str, ...]:
+    """How far the proof reaches: the samples, the machine, and what the certificate covers."""
     number = len(report.taken(model.name))
     these = "this sample" if number == 1 else f"these {number} samples"
     place = f" on {model.place}" if model.place else ""
     machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
-    return (
-        f"Nothing is proved beyond {these}, this question, answers of at most "
-        f"{count(report.max_new_tokens, 'token')} and {machine}."
-    )
+    reach = f"Nothing is proved beyond {these}, this question and {machine}."
+    return (reach, model.coverage) if model.coverage else (reach,)
 
 
 def may_stay_open(check: str) -> bool:

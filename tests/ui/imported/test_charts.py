@@ -31,6 +31,16 @@ def test_a_waterfall_goes_from_one_total_to_the_other() -> None:
     assert list(frame["stage"]) == ["total", "load", "decode", "decode", "total"]
 
 
+def test_a_part_of_one_model_alone_has_the_colour_of_its_stage() -> None:
+    value = made.flat()
+    for row in value:
+        del row["llava_stage1_time"]
+    found = waterfall(read(value))
+    assert found is not None
+    frame = charts.falls(found).set_index("name")
+    assert frame.loc["load, timed for one model alone", "stage"] == "load"
+
+
 def test_a_waterfall_has_units_stage_colours_and_words() -> None:
     spec = json.dumps(charts.waterfall(fall()).to_dict())
     assert "(ms)" in spec and STAGE_COLOURS["load"] in spec

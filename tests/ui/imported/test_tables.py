@@ -81,10 +81,12 @@ def test_every_record_follows_the_switch() -> None:
 def test_a_verdict_says_no_more_than_the_figures() -> None:
     told = {
         kind: drafts.verdict(one)
-        for kind, one in drafts.variants(read(made.legacy()), True, 5).items()
+        for kind, one in drafts.variants(read(made.legacy(6)), True, 5).items()
     }
     assert "Without times of both models" in told["raw"]
     assert "slower" in told["main"] and "faster" not in told["main"]
+    few = drafts.variants(read(made.legacy(5)), True, 5)["main"]
+    assert "Too few clips for an interval" in drafts.verdict(few)
 
 
 def test_as_recorded_there_is_one_comparison_per_draft() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.verify.verdict import CHECKS
+from engine.verify.limits import ALWAYS
+from engine.verify.verdict import CHECKS, ONCE
 from tests.ui.verify.made import A, B, certificate, verdicts, view
 from ui.verify import report
-from ui.verify.summary import CLAIMS, SHARED, Summary, summary
+from ui.verify.summary import CLAIMS, Summary, summary
 
 
 def of(found: report.Report) -> Summary:
@@ -18,10 +19,12 @@ def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:
     said = of(report.of_certificate(certificate()))
     assert said.state == "verified" and said.headline.startswith("Verified:")
     assert said.proved == tuple(CLAIMS.values())
-    limits, shared = said.not_proved
-    assert shared == SHARED
-    for part in ("these 2 samples", "this question", "16 tokens", "float32", "cpu (x86_64)"):
+    limits, covered, *shared = said.not_proved
+    assert tuple(shared) == ALWAYS
+    for part in ("these 2 samples", "this question", "float32", "cpu (x86_64)"):
         assert part in limits
+    for part in ("272 tokens", "372 positions", "natural end", "batches of up to 4", "prefixes"):
+        assert part in covered
 
 
 def test_every_check_is_behind_exactly_one_claim() -> None:
@@ -32,7 +35,7 @@ def test_every_check_is_behind_exactly_one_claim() -> None:
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("outcome", ["failed", "unresolved"])
 def test_a_claim_is_not_made_when_one_of_its_checks_is_not_passed(check: str, outcome: str) -> None:
-    where = "" if check == "observer" else B
+    where = "" if check in ONCE else B
     said = of(report.of_certificate(certificate(verdicts(changed={(check, where): outcome}))))  # type: ignore[dict-item]
     claim = next(words for checks, words in CLAIMS.items() if check in checks)
     assert claim not in said.proved and len(said.proved) == len(CLAIMS) - 1
@@ -40,7 +43,8 @@ def test_a_claim_is_not_made_when_one_of_its_checks_is_not_passed(check: str, ou
     assert said.not_proved[0].startswith(f"{word}: {CHECKS[check][0]}")
     if outcome == "failed":
         assert (
-            said.state == "refused" and f"1 of {2 * len(CHECKS) - 1} checks failed" in said.headline
+            said.state == "refused"
+            and f"1 of {2 * len(CHECKS) - len(ONCE)} checks failed" in said.headline
         )
 
 
@@ -55,7 +59,7 @@ def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
     said = of(report.of_certificate(certificate([*kept, *other])))
     assert said.state == "verified" and "on 1 sample." in said.headline
     assert said.proved == tuple(CLAIMS.values())
-    skipped, limits, _ = said.not_proved
+    skipped, limits, *_ = said.not_proved
     assert skipped.startswith("Cannot run: Answers at all") and "beyond this sample" in limits
 
 

@@ -1,0 +1,215 @@
+"""How often an interval excludes a true median, and what that certainty costs.
+
+`python -m benchmarks.intervals`: pairs without any effect are drawn from six kinds of
+distribution for 6 to 200 sequences.  A false verdict is an interval that leaves out the true value.
+Power is the share of verdicts where there is an effect.  "exact" is what comparisons use
+(stats.median_interval); "percentile" resamples whole sequences (Efron's percentile method), for
+comparison.  "share" checks the jackknife interval of imported files' matching ids in the same
+way.  Figures go to benchmarks/results/intervals.json, the table to docs/intervals.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.machine import keep
+from engine.figures import stats
+from engine.imported import acceptance
+
+Floats = npt.NDArray[np.float64]
+Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)
+Ends = Callable[[Floats, "list[int] | None"], tuple[float, float]]
+COUNTS = (*range(6, 21), 25, 30, 50, 100, 200)
+PERCENTILE_COUNTS = (6, 7, 8, 9, 10, 12, 14, 16, 20, 30, 50)
+TRIALS, PERCENTILE_TRIALS, POWER_TRIALS, DRAWS = 4_000, 400, 400, 500
+EFFECT = 0.8  # standard deviations of a sequence's value
+SIZES = (1, 1, 3, 5, 11)  # samples of a sequence
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "intervals.md"
+BELOW = "<!-- Below this line: python -m benchmarks.intervals -->\n"
+
+
+def main() -> None:
+    table = {kind: {str(n): _cell(kind, n) for n in COUNTS} for kind in KINDS}
+    shares = {str(n): _share_cell(n) for n in COUNTS}
+    keep("intervals", {"trials": TRIALS, "kinds": table, "share": shares})
+    head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
+    PAGE.write_text(f"{head}{BELOW}\n{markdown(table, shares)}", encoding="utf-8")
+
+
+def normal(generator: np.random.Generator, count: int) -> Draw:
+    return generator.normal(size=count), None
+
+
+def skewed(generator: np.random.Generator, count: int) -> Draw:
+    """Lognormal, shifted to a median of 0."""
+    return np.exp(generator.normal(size=count)) - 1, None
+
+
+def heavy(generator: np.random.Generator, count: int) -> Draw:
+    """Student's t with 2 degrees of freedom."""
+    return generator.standard_t(2, size=count), None
+
+
+def tied(generator: np.random.Generator, count: int) -> Draw:
+    """Whole numbers from -2 to 2, as differences of token counts are."""
+    return generator.integers(-2, 3, size=count).astype(float), None
+
+
+def clustered(generator: np.random.Generator, count: int) -> Draw:
+    """Sequences of 1 to 11 samples; half of the variance is the sequence's (correlation 0.5)."""
+    sizes = generator.choice(SIZES, size=count)
+    groups = np.repeat(np.arange(count), sizes)
+    values = generator.normal(size=count)[groups] + generator.normal(size=len(groups))
+    return values / 2**0.5, groups.tolist()
+
+
+def skewed_clusters(generator: np.random.Generator, count: int) -> Draw:
+    """The same on a lognormal scale, shifted to a median of 0."""
+    values, groups = clustered(generator, count)
+    return np.exp(values) - 1, groups
+
+
+KINDS: dict[str, Callable[[np.random.Generator, int], Draw]] = {
+    "normal": normal,
+    "skewed": skewed,
+    "heavy tails": heavy,
+    "ties": tied,
+    "clusters": clustered,
+    "skewed clusters": skewed_clusters,
+}
+
+
+def exact(values: Floats, groups: list[int] | None) -> tuple[float, float]:
+    found = stats.median_interval(values.tolist(), groups)
+    return found.low, found.high
+
+
+def percentile(values: Floats, groups: list[int] | None) -> tuple[float, float]:
+    """The 2.5th and 97.5th percentile of the medians of whole sequences drawn with replacement."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    belongs = order if groups is None else np.array(groups)[order]
+    count = int(belongs.max()) + 1
+    drawn = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), size=DRAWS)
+    passed = np.cumsum(drawn.astype(np.int32)[:, belongs], axis=1, dtype=np.int32)
+    total = passed[:, -1]
+    lower = (passed >= ((total + 1) // 2)[:, None]).argmax(axis=1)
+    upper = (passed >= ((total + 2) // 2)[:, None]).argmax(axis=1)
+    low, high = np.quantile((ordered[lower] + ordered[upper]) / 2, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def simulate(ends: Ends, kind: str, count: int, trials: int, seed: int, effect: float) -> Floats:
+    """[trials, 2]: 1 where the interval leaves 0 out, and its width."""
+    generator = np.random.default_rng([seed, count])
+    found = []
+    for _ in range(trials):
+        values, groups = KINDS[kind](generator, count)
+        low, high = ends(values + effect, groups)
+        found.append((float(low > 0 or high < 0), high - low))
+    return np.array(found)
+
+
+def false_verdicts(ends: Ends, kind: str, count: int, trials: int, seed: int = 0) -> float:
+    """The share of intervals that leave out 0, the true median."""
+    return float(simulate(ends, kind, count, trials, seed, 0.0)[:, 0].mean())
+
+
+def _cell(kind: str, count: int) -> dict[str, Any]:
+    """Both methods; the percentile method only for PERCENTILE_COUNTS, because it takes long."""
+    cell = {"exact": _figures(exact, kind, count, TRIALS)}
+    if count in PERCENTILE_COUNTS:
+        cell["percentile"] = _figures(percentile, kind, count, PERCENTILE_TRIALS)
+    return cell
+
+
+def _figures(ends: Ends, kind: str, count: int, trials: int) -> dict[str, float]:
+    none = simulate(ends, kind, count, trials, 0, 0.0)
+    some = simulate(ends, kind, count, POWER_TRIALS, 1, EFFECT)
+    return {
+        "false_verdicts": float(none[:, 0].mean()),
+        "standard_error": _error(float(none[:, 0].mean()), trials),
+        "power": float(some[:, 0].mean()),
+        "median_width": float(np.median(none[:, 1])),
+        "trials": trials,
+    }
+
+
+def _error(share: float, trials: int) -> float:
+    return float((share * (1 - share) / trials) ** 0.5)
+
+
+def share_misses(count: int, trials: int, seed: int = 0) -> float:
+    """The share of intervals of matching ids that leave out the true rate.
+
+    Clips of 1 to 11 answers of 20 ids; a clip's own rate is beta distributed around 30 %.
+    """
+    generator = np.random.default_rng([seed, count])
+    return sum(_misses(generator, count) for _ in range(trials)) / trials
+
+
+def _misses(generator: np.random.Generator, count: int) -> bool:
+    rates = generator.beta(3, 7, size=count)
+    clips = np.repeat(np.arange(count), generator.choice(SIZES, size=count))
+    matched = generator.binomial(20, rates[clips])
+    found = acceptance.position_rate(matched, np.full(len(clips), 20), clips.tolist())
+    assert found is not None and found.interval is not None
+    return not found.interval[0] <= 0.3 <= found.interval[1]
+
+
+def _share_cell(count: int) -> dict[str, float]:
+    share = share_misses(count, TRIALS)
+    return {"misses": share, "standard_error": _error(share, TRIALS)}
+
+
+def markdown(table: dict[str, Any], shares: dict[str, Any]) -> str:
+    """A line per number of sequences: false verdicts of each kind, then power and width."""
+    lines = ["False verdicts in percent (exact / percentile):", ""]
+    lines += _table(["sequences", *table], [[str(n), *_falses(table, n)] for n in COUNTS])
+    lines += ["", f"Power in percent at an effect of {EFFECT:g} (exact / percentile):", ""]
+    lines += _table(["sequences", *table], [[str(n), *_powers(table, n)] for n in COUNTS])
+    lines += ["", "Median width of the exact interval over that of the percentile interval:", ""]
+    lines += _table(
+        ["sequences", *table], [[str(n), *_widths(table, n)] for n in PERCENTILE_COUNTS]
+    )
+    lines += ["", "Intervals of matching ids that leave out the true rate, in percent:", ""]
+    rows = [[n, _percent(c["misses"], c["standard_error"])] for n, c in shares.items()]
+    lines += _table(["clips", "left out"], rows)
+    return "\n".join(lines) + "\n"
+
+
+def _falses(table: dict[str, Any], count: int) -> list[str]:
+    def words(cell: dict[str, float]) -> str:
+        return _percent(cell["false_verdicts"], cell["standard_error"])
+
+    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
+
+
+def _powers(table: dict[str, Any], count: int) -> list[str]:
+    def words(cell: dict[str, float]) -> str:
+        return f"{100 * cell['power']:.0f}"
+
+    return [" / ".join(map(words, kind[str(count)].values())) for kind in table.values()]
+
+
+def _widths(table: dict[str, Any], count: int) -> list[str]:
+    cells = [kind[str(count)] for kind in table.values()]
+    widths = [(c["exact"]["median_width"], c["percentile"]["median_width"]) for c in cells]
+    return [f"{new / old:.2f}" if old else "-" for new, old in widths]
+
+
+def _percent(share: float, error: float) -> str:
+    return f"{100 * share:.1f} ± {100 * error:.1f}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+
+
+if __name__ == "__main__":
+    main()

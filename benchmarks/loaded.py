@@ -1,0 +1,209 @@
+"""A busy machine: `verify` on clean code, and comparisons of runs of which some were disturbed.
+
+`python -m benchmarks.loaded`: N times the command line's verification, the demo models by turns,
+while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two
+models measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model
+with itself can have no verdict that is true.  "before" is the verdict without the record of the
+load.  The runs are in a temporary folder, and so is the cache where none is set.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import keep, spread
+
+MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
+TIMED = ("clock", "accounted", "stage3", "observer")
+SAMPLES, REPEAT = 12, 1
+SPIN = "while True: pass"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20, help="verifications")
+    parser.add_argument("--busy", type=int, default=4, help="processes that keep cores busy")
+    parser.add_argument("--models", default=MODELS)
+    parser.add_argument("--tokens", type=int, default=16, help="new tokens of a verification")
+    parser.add_argument("--skip-verify", action="store_true", help="the comparisons alone")
+    parser.add_argument("--skip-comparisons", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("STAGESCOPE_DEVICE", "cpu")
+        os.environ.setdefault("STAGESCOPE_CACHE_DIR", folder)
+        os.environ["STAGESCOPE_RUNS_DIR"] = str(Path(folder) / "runs")
+        found: dict[str, Any] = {"busy_processes": options.busy}
+        if not options.skip_verify:
+            keep("loaded_verify", found | _verifications(options))
+        if not options.skip_comparisons:
+            keep("loaded_comparisons", found | _comparisons(Path(folder), options.busy))
+
+
+@contextmanager
+def _busy(number: int) -> Iterator[None]:
+    """So many processes that do nothing but compute."""
+    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+def _verifications(options: argparse.Namespace) -> dict[str, Any]:
+    """Exit codes and outcomes of every check, counted over all runs."""
+    models, found = options.models.split(","), _Counts()
+    with _busy(options.busy):
+        for number in range(options.runs):
+            found.verify(number, models[number % len(models)], options.tokens)
+            print(number, dict(found.codes), len(found.told), flush=True)
+    names = sorted(found.outcomes)
+    return {
+        "models": models,
+        "runs": options.runs,
+        "max_new_tokens": options.tokens,
+        "exit_codes": dict(found.codes),
+        "failed_checks": sum(found.outcomes[n] for n in names if n.endswith(": failed")),
+        "open": {n: found.outcomes[n] for n in names if n.endswith(": unresolved")},
+        "outcomes": {n: found.outcomes[n] for n in names},
+        "told": found.told,
+        "waited_share": spread(found.waited) if found.waited else None,
+        "others_cores": spread(found.others) if found.others else None,
+        "other_threads_that_wanted_a_core": spread(found.runnable) if found.runnable else None,
+        "seconds_each": spread(found.seconds),
+    }
+
+
+@dataclass
+class _Counts:
+    """What verifications ended with, and how busy the machine was in their timed rounds."""
+
+    codes: Counter[int] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    told: list[str] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
+    runnable: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    def verify(self, number: int, model: str, tokens: int) -> None:
+        """The command line, in this process: another start of torch would prove nothing more."""
+        from engine.__main__ import main as command_line
+
+        said, start = io.StringIO(), time.perf_counter()
+        how = ["--samples", "1", "--max-new-tokens", str(tokens), "--json"]
+        with redirect_stdout(said):
+            self.codes[command_line(["verify", "--models", model, *how])] += 1
+        self.seconds.append(round(time.perf_counter() - start, 1))
+        for row in json.loads(said.getvalue())["verdicts"]:
+            self._count(f"{number}: {model}: ", row)
+
+    def _count(self, who: str, row: dict[str, Any]) -> None:
+        self.outcomes[f"{row['check']}: {row['outcome']}"] += 1
+        evidence = row["evidence"]
+        load = evidence.get("machine_load") if row["check"] in TIMED else None
+        if load and load["waited_ms"] is not None:
+            self.waited.append(load["waited_ms"] / load["wall_ms"])
+        if load and load["others"] is not None:
+            self.others.append(load["others"])
+        if load and load["runnable"] is not None:
+            self.runnable.append(load["runnable"])
+        if row["outcome"] == "failed" or (load and evidence.get("tries", 1) > 1):
+            self.told.append(f"{who}{row['check']}: {row['outcome']}: {row['sentence']}")
+
+
+def _comparisons(folder: Path, busy: int) -> dict[str, Any]:
+    both = ("eventgpt-demo", "llava-demo")
+    quiet = _bench(folder / "quiet", both[1:], "sequential", 0)
+    loaded = _bench(folder / "busy", both[1:], "sequential", busy)
+    pairs = {
+        "one model, quiet and busy": [quiet, loaded],
+        "two models by turns, quiet": [_bench(folder / "turns", both, "auto", 0)],
+        "two models by turns, busy": [_bench(folder / "busy-turns", both, "auto", busy)],
+        "two models, the second disturbed": [_half(folder / "half", both, busy)],
+    }
+    return {name: _judged(folders) for name, folders in pairs.items()}
+
+
+def _half(folder: Path, models: tuple[str, ...], busy: int) -> Path:
+    """Model by model; the machine is busy from the second model on."""
+    _bench(folder, models, "sequential", 0, stop_after=SAMPLES * REPEAT + 1)
+    from engine import benchmark
+
+    with _busy(busy):
+        ready = benchmark.resume(folder)
+        with ready.writer:
+            benchmark.run(ready)
+    return folder
+
+
+def _bench(
+    folder: Path, models: tuple[str, ...], order: Any, busy: int, stop_after: int | None = None
+) -> Path:
+    """A dataset run that is kept in the folder; cancelled after so many results, if given."""
+    from engine import benchmark, dataset, settings
+    from engine.demo.dataset import ensure_dataset
+    from engine.plan import Plan
+    from engine.types import DecodeConfig
+
+    found = dataset.read(ensure_dataset(settings.load().demo_dir))
+    step = max(1, len(found.samples) // SAMPLES)
+    ids = tuple(sample.id for sample in found.samples[::step][:SAMPLES])
+    decode = DecodeConfig(max_new_tokens=16)
+    plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
+
+    class Watcher(benchmark.Alone):
+        def cancelled(self) -> bool:
+            done = ready.tracker.view().done
+            return stop_after is not None and done >= stop_after
+
+    with _busy(busy):
+        ready = benchmark.prepare(plan, found, folder)
+        with ready.writer:
+            benchmark.run(ready, Watcher())
+    return folder
+
+
+def _judged(folders: list[Path]) -> dict[str, Any]:
+    """The comparison of total time with and without the record of the machine's load."""
+    from engine import store
+    from engine.busy import words
+    from engine.figures import frame, loads, pairs
+
+    table = frame.frame([store.read(folder) for folder in folders])
+    a, b = frame.labels(table)[:2]
+    now = pairs.compare(table, a, b, "total")
+    forgotten = table.assign(load_wall_ms=float("nan"))
+    before = pairs.compare(forgotten, a, b, "total")
+    known = {label: load for label, load in loads.by_label(table).items() if load is not None}
+    return {
+        "a": a,
+        "b": b,
+        "n": now.n,
+        "sequences": now.sequences,
+        "load": {label: words(load) for label, load in known.items()},
+        "verdict": now.verdict,
+        "reason": now.reason,
+        "before": {
+            "verdict": before.verdict,
+            "ratio": None if before.ratio is None else vars(before.ratio),
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,233 @@
+"""Who notices a planted fault: the verifier, and the tests.
+
+`python -m benchmarks.planted`: each fault of tests/faults is planted in a process of its own, which
+verifies one tiny model on one sample (8 tokens, one warm run); and in another process, which runs
+the tests that the fault names, without those that are marked slow.  The first row has no fault:
+nothing may fail.  `--only TEXT` runs the faults whose names hold TEXT, `--write` only writes the
+kept table into docs/verification.md.
+
+What a busy machine makes fail (CLOCKS) is not counted as caught unless it is what the fault is
+about.  The figures stand in results/planted.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import RESULTS, keep
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "verification.md"
+BELOW = "<!-- Below this line: python -m benchmarks.planted -->\n"
+NOTHING = "no fault"
+CLOCKS = frozenset({"clock", "accounted", "stage3", "observer"})
+LIMIT_S = 600.0
+HEAD = ("fault", "kind", "verify", "tests")
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", help="faults whose names hold this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at once")
+    parser.add_argument("--write", action="store_true", help="only write the kept table")
+    options = parser.parse_args()
+    if not options.write:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = _measured(Path(folder), options.only, options.jobs)
+        keep("planted", {"faults": _merged(rows) if options.only else rows})
+    write()
+    print(table(_kept()), end="")
+
+
+def write() -> None:
+    """The kept table into the page, below the line that says so."""
+    head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
+    PAGE.write_text(f"{head}{BELOW}\n{table(_kept())}", encoding="utf-8")
+
+
+def _kept() -> list[Row]:
+    file = RESULTS / "planted.json"
+    return list(json.loads(file.read_text(encoding="utf-8"))["faults"]) if file.is_file() else []
+
+
+def _merged(rows: Sequence[Row]) -> list[Row]:
+    """The kept rows, with those that were measured again in their place."""
+    new = {row["fault"]: row for row in rows}
+    kept = [new.pop(row["fault"], row) for row in _kept()]
+    return [*kept, *new.values()]
+
+
+def _measured(folder: Path, only: str, jobs: int) -> list[Row]:
+    """One row per fault.  The libraries are imported once, before the processes are forked."""
+    _prepare(folder)
+    from tests.faults import FAULTS
+
+    names = [name for name in (NOTHING, *FAULTS) if only in name]
+    context = multiprocessing.get_context("fork")
+    workers = []
+    for place in range(min(jobs, len(names))):
+        here, there = context.Pipe(duplex=False)
+        given = (there, names[place::jobs], folder / str(place))
+        workers.append((here, context.Process(target=_share, args=given)))
+        workers[-1][1].start()
+        there.close()
+    found = {}
+    for here, worker in workers:
+        with contextlib.suppress(EOFError):
+            while True:
+                row = here.recv()
+                found[row["fault"]] = row
+        worker.join()
+    return [found[name] for name in names]
+
+
+def _share(pipe: Connection, names: Sequence[str], folder: Path) -> None:
+    for number, name in enumerate(names):
+        row = _row(name, folder / str(number))
+        print(f"{name}: verify {row['verify']}, tests {row['tests']}", file=sys.stderr, flush=True)
+        pipe.send(row)
+
+
+def _row(name: str, folder: Path) -> Row:
+    """A fault, the checks and the first test that notice it."""
+    from tests.faults import FAULTS
+
+    fault = FAULTS.get(name)
+    families = [fault.family] if fault else ["eventgpt", "video_llava", "llava"]
+    files = fault.tests if fault else sorted({f for one in FAULTS.values() for f in one.tests})
+    runs = fault.runs if fault else 1
+    wanted = sorted(fault.checks) if fault else []
+    failed: dict[str, None] = {}
+    for family in families:
+        found = _apart(_verified, name, family, runs, folder / family)
+        failed |= dict.fromkeys(["did not end"] if found is None else found)
+    tests = _apart(_tested, name, list(files))
+    return {
+        "fault": name,
+        "what": fault.what if fault else "None: the control.",
+        "kind": fault.item if fault else "",
+        "verify": [one for one in failed if one in wanted or one not in CLOCKS],
+        "expected": wanted,
+        "tests": ["did not end"] if tests is None else tests[:1],
+    }
+
+
+def _prepare(folder: Path) -> None:
+    """Tiny checkpoints and a sample, and all that every child would import for itself."""
+    os.environ |= {"STAGESCOPE_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
+    os.environ["STAGESCOPE_CACHE_DIR"] = str(folder / "cache")
+    os.environ["STAGESCOPE_MODELS"] = str(folder / "models" / "models.toml")
+    import torch
+
+    from engine.verify import run  # noqa: F401 - imported before the forks
+    from tests import tiny
+    from tests.conftest import make_sample
+
+    torch.set_num_threads(1)
+    with contextlib.redirect_stderr(open(os.devnull, "w")):  # noqa: PTH123
+        tiny.models_toml(folder / "models")
+    make_sample(folder / "sample")
+
+
+def _apart(work: Callable[..., list[str]], *given: Any) -> list[str] | None:
+    """What `work` returns in a process of its own; None if it took too long or ended early."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    child = context.Process(target=_send, args=(there, work, given))
+    child.start()
+    there.close()
+    found: list[str] | None = None
+    with contextlib.suppress(EOFError):
+        found = here.recv() if here.poll(LIMIT_S) else None
+    child.kill()
+    child.join()
+    return found
+
+
+def _send(pipe: Connection, work: Callable[..., list[str]], given: Sequence[Any]) -> None:
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+        pipe.send(work(*given))
+
+
+def _verified(name: str, family: str, runs: int, folder: Path) -> list[str]:
+    """The checks that fail with the fault planted."""
+    import pytest
+
+    from engine.verify import run, stages
+    from engine.verify.verdict import VerifyRequest
+    from tests.conftest import make_sample
+    from tests.faults import FAULTS
+    from tests.verify.conftest import Notes
+
+    run.PAIRS = stages.FEW
+    sample = make_sample(folder)
+    if name in FAULTS:
+        FAULTS[name].plant(pytest.MonkeyPatch())
+    request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
+    (examined,) = run.verify(request, Notes())
+    return [verdict.check for verdict in examined.verdicts if verdict.outcome == "failed"]
+
+
+class _First:
+    """The first test that fails, or an error of collecting."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def _tested(name: str, files: list[str]) -> list[str]:
+    """The first failing test of these files with the fault planted; none where all pass."""
+    import pytest
+
+    if name != NOTHING:
+        os.environ["PLANTED_FAULT"] = name
+    for setting in ("STAGESCOPE_CACHE_DIR", "STAGESCOPE_MODELS"):
+        os.environ.pop(setting, None)
+    os.chdir(ROOT)
+    first = _First()
+    options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "benchmarks.planting"]
+    pytest.main([*options, "-m", "not slow and not compiles", *files], plugins=[first])
+    return first.failed
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Who caught what, as Markdown, and the counts in a sentence."""
+    planted = [row for row in rows if row["fault"] != NOTHING]
+    by_verify = sum(bool(row["verify"]) for row in planted)
+    by_tests = sum(bool(row["tests"]) for row in planted)
+    nobody = sum(not row["verify"] and not row["tests"] for row in planted)
+    lines = [f"Of {len(planted)} planted faults verify catches {by_verify}, the tests catch "
+             f"{by_tests}, and nobody catches {nobody}.\n\n"]  # fmt: skip
+    cells = [HEAD, ("---",) * len(HEAD), *map(_cells, rows)]
+    return "".join([*lines, *(f"| {' | '.join(row)} |\n" for row in cells)])
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    test = row["tests"][0].removeprefix("tests/") if row["tests"] else ""
+    shown = f"`{test.partition('[')[0]}`" if test else "no"
+    return (row["what"], row["kind"], ", ".join(row["verify"]) or "no", shown.replace("|", "\\|"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""How busy the machine was during a run, and the one rule that says when that is too busy.
+
+Boundary: figures in, sentences out; the measuring is meter.py's.  None means "not known", which is
+never the same as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WAITED = 0.10  # of a run's time, ready but without a core
+EXCESS = 0.25  # of the cores that a run needs, taken by others
+LEAST_MS = 30.0  # of others' CPU time: /proc/stat counts in steps of 10 ms
+DIFFERENT = 0.25  # of the cores that a run needs: two blocks differ if others' use does by more
+
+
+@dataclass(frozen=True)
+class MachineLoad:
+    """The machine during one run, from just before its clock started to just after it ended.
+
+    `cpu_ms` is the CPU time of this process, all its threads; `waited_ms` how long the thread that
+    ran the stages was ready and had no core.  `others` and `steal` are cores: CPU time that other
+    processes, or other guests of the same host, used per time, on the `cores` that this process
+    may use.  `runnable` is how many other threads wanted a core, the mean of both ends.
+    `threads` is how many cores the run itself can use.  `began_s` is Unix time.
+    """
+
+    began_s: float
+    wall_ms: float
+    cpu_ms: float
+    cores: int
+    threads: int
+    waited_ms: float | None = None
+    others: float | None = None
+    steal: float | None = None
+    runnable: float | None = None
+
+    @property
+    def waited(self) -> float | None:
+        """The share of the run's time in which its thread was ready and had no core."""
+        return None if self.waited_ms is None or not self.wall_ms else self.waited_ms / self.wall_ms
+
+    @property
+    def taken(self) -> float | None:
+        """Cores that others took, this process's own guests' host included."""
+        return None if self.others is None else self.others + (self.steal or 0.0)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known from which `busy` can tell."""
+        return self.waited_ms is not None or self.others is not None
+
+
+def busy(load: MachineLoad | None) -> str:
+    """Why times of this run are not those of a quiet machine, or "" (also where nothing is known).
+
+    A run is disturbed if its own thread waited for a core for more than WAITED of its time: then
+    that much of its time is not its own.  That also sees the other threads of this process, such
+    as a page's.  It does not see a delay of torch's threads, so a run is disturbed as well if
+    others took, beside the cores that the run leaves free, more than EXCESS of the cores that it
+    needs.  Below LEAST_MS of their time the system's counters are too coarse to tell.
+    """
+    if load is None:
+        return ""
+    if load.waited is not None and load.waited > WAITED:
+        return f"the run's thread waited for a core for {load.waited:.0%} of its time"
+    if load.taken is None or load.taken * load.wall_ms < LEAST_MS:
+        return ""
+    needed = min(load.threads, load.cores)
+    if load.taken - (load.cores - needed) > EXCESS * needed:
+        return f"others used {load.taken:.1f} of {load.cores:,} cores"
+    return ""
+
+
+def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
+    """Several runs as one: times are added up, cores are means over time; None for no run.
+
+    What is not known of one run is not known of all.
+    """
+    if not loads:
+        return None
+    wall = sum(load.wall_ms for load in loads)
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        if len(known) < len(loads) or not wall:
+            return None
+        times = (value * load.wall_ms for value, load in zip(known, loads, strict=True))
+        return sum(times) / wall
+
+    waited = [load.waited for load in loads]
+    share = mean(waited)
+    return MachineLoad(
+        began_s=min(load.began_s for load in loads),
+        wall_ms=wall,
+        cpu_ms=sum(load.cpu_ms for load in loads),
+        cores=loads[0].cores,
+        threads=loads[0].threads,
+        waited_ms=None if share is None else share * wall,
+        others=mean([load.others for load in loads]),
+        steal=mean([load.steal for load in loads]),
+        runnable=mean([load.runnable for load in loads]),
+    )
+
+
+def different(a: MachineLoad, b: MachineLoad) -> bool:
+    """Whether two blocks of runs met machines so different that their times do not compare.
+
+    By more than DIFFERENT of the cores that a run needs, or by more than WAITED of a run's time.
+    """
+    needed = min(max(a.threads, b.threads), a.cores)
+    return _apart(a.taken, b.taken, DIFFERENT * needed) or _apart(a.waited, b.waited, WAITED)
+
+
+def _apart(a: float | None, b: float | None, most: float) -> bool:
+    """Whether both are known and differ by more than `most`."""
+    return a is not None and b is not None and abs(a - b) > most
+
+
+def words(load: MachineLoad) -> str:
+    """The figures of a load for people, or that none are known."""
+    parts = []
+    if load.taken is not None:
+        parts.append(f"others used {load.taken:.1f} of {load.cores:,} cores")
+    if load.waited is not None:
+        parts.append(f"the run waited for a core for {load.waited:.0%} of its time")
+    if load.runnable is not None:
+        parts.append(f"{load.runnable:.1f} other threads wanted a core")
+    if not parts:
+        return "the machine's load is not known"
+    return f"{', '.join(parts)}; CPU time {load.cpu_ms:,.0f} ms in {load.wall_ms:,.0f} ms"

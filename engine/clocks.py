@@ -1,0 +1,95 @@
+"""Two clocks read at one moment, the CPU time of this process, and a thread's wait for a core.
+
+Boundary: reads clocks and counters of the system; knows no run and no stage.  The second clock
+checks the first one: times of two clocks are only compared from such a moment on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TIGHT_S = 20e-6  # a bracket this narrow is not tried again
+TRIES = 50
+_SCHEDSTAT = "/proc/thread-self/schedstat"  # ns on a core, ns ready and waiting, slices
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment on two clocks, in seconds, known to within `width_s`."""
+
+    first_s: float
+    second_s: float
+    width_s: float
+
+
+def second_s() -> float:
+    """The second clock."""
+    return time.monotonic()
+
+
+def moment(first: Callable[[], float]) -> Moment:
+    """Reads first, second, first; repeats until the two first readings are near each other.
+
+    The moment is the middle of the narrowest bracket.  A thread that loses its core between two
+    readings makes a wide bracket, which is thrown away.
+    """
+    best: Moment | None = None
+    for _ in range(TRIES):
+        before = first()
+        second = second_s()
+        after = first()
+        found = Moment((before + after) / 2, second, abs(after - before))
+        best = found if best is None or found.width_s < best.width_s else best
+        if best.width_s <= TIGHT_S:
+            break
+    assert best is not None
+    return best
+
+
+def cpu_ms() -> float:
+    """CPU time of this process so far, all threads together, in milliseconds.
+
+    torch computes in threads of its own: the time of the calling thread would leave them out.
+    """
+    return time.process_time() * 1000
+
+
+class ThreadWait:
+    """How long the calling thread has been ready to run while others had its core, in ms.
+
+    Linux counts this in nanoseconds; elsewhere `ms()` is None: not known.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        if sys.platform == "linux":
+            try:
+                self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                self._file = None
+
+    def ms(self) -> float | None:
+        """Since the thread began; only differences mean something."""
+        if self._file is None:
+            return None
+        try:
+            return int(os.pread(self._file, 128, 0).split()[1]) / 1e6
+        except (OSError, IndexError, ValueError):  # a kernel without these statistics
+            return None
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def since(start: float | None, end: float | None) -> float | None:
+    """end - start, or None where one of them is not known."""
+    return None if start is None or end is None else end - start

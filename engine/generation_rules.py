@@ -1,0 +1,199 @@
+"""The settings of a checkpoint's generation configuration that change its greedy answer.
+
+A repetition penalty, forbidden words and the like are part of what a model answers; they are
+applied by transformers' own logits processors, in the order of its generate().  How tokens are
+drawn (sampling, beams) is the user's choice, and `notes` says where the checkpoint prefers another.
+
+Boundary: settings and ids in, scores out; it knows no adapter, no stage and no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.types import DecodeConfig
+
+if TYPE_CHECKING:
+    import torch
+
+FOLLOWED = (
+    "sequence_bias",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "bad_words_ids",
+    "min_length",
+    "min_new_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "exponential_decay_length_penalty",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+)
+_NO_EFFECT: dict[str, Any] = {"repetition_penalty": 1, "guidance_scale": 1}
+_NO_EFFECT["encoder_repetition_penalty"] = 1
+# Settings that change a greedy answer in ways that no path here can follow.
+_REFUSED = (
+    "guidance_scale",
+    "encoder_repetition_penalty",
+    "encoder_no_repeat_ngram_size",
+    "penalty_alpha",
+    "stop_strings",
+    "token_healing",
+    "watermarking_config",
+    "constraints",
+    "force_words_ids",
+    "dola_layers",
+    "custom_generate",
+)
+_SAMPLING = ("temperature", "top_p", "top_k")
+
+
+def refused(settings: Mapping[str, Any]) -> str | None:
+    """The first setting that cannot be followed, or None."""
+    return next((name for name in _REFUSED if _acts(settings, name)), None)
+
+
+def notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a card and a result say of the checkpoint's own settings."""
+    found = []
+    if followed := [name for name in FOLLOWED if _acts(settings, name)]:
+        found.append(f"The checkpoint's generation settings are followed: {', '.join(followed)}.")
+    if settings.get("do_sample"):
+        given = [f"{n} {settings[n]:g}" for n in _SAMPLING if settings.get(n) is not None]
+        listed = f" ({', '.join(given)})" if given else ""
+        found.append(
+            f"The checkpoint's own default is sampling{listed}; here the run's temperature decides."
+        )
+    if (settings.get("num_beams") or 1) > 1:
+        found.append(
+            f"The checkpoint's own default is beam search with {settings['num_beams']} beams, "
+            "which is not used here."
+        )
+    return tuple(found)
+
+
+def _acts(settings: Mapping[str, Any], name: str) -> bool:
+    value = settings.get(name)
+    if value is None or value is False or name.endswith("_id"):
+        return value is not None and value is not False and value != []
+    return bool(value != _NO_EFFECT.get(name, 0)) and value not in ([], {}, "")
+
+
+@dataclass(frozen=True, eq=False)
+class GenerationRules:
+    """The followed settings of one checkpoint, by name."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, settings: Mapping[str, Any]) -> GenerationRules:
+        return cls({name: settings[name] for name in FOLLOWED if _acts(settings, name)})
+
+    def options(self, config: DecodeConfig, context: int = 0) -> dict[str, Any]:
+        """The same for a GenerationConfig, with the larger of both `min_new_tokens`.
+
+        No least length exceeds the most tokens that this prompt of `context` tokens can reach.
+        """
+        most = config.max_new_tokens
+        least = max(self.values.get("min_new_tokens", 0), config.min_new_tokens)
+        found = {**self.values, "min_new_tokens": min(least, most) or None}
+        if "min_length" in found:
+            found["min_length"] = min(found["min_length"], context + most)
+        return found
+
+    def ids(self) -> list[int]:
+        """Every token id that a setting names."""
+        found = list[int]()
+        for name in FOLLOWED:
+            value = self.values.get(name)
+            if name.endswith("_id"):
+                found += value if isinstance(value, list) else [value] if value is not None else []
+            elif name in ("suppress_tokens", "begin_suppress_tokens"):
+                found += value or []
+            elif name == "bad_words_ids":
+                found += [token for word in value or [] for token in word]
+            elif name == "sequence_bias":
+                found += [token for word, _ in value or [] for token in word]
+        return found
+
+    def for_answer(
+        self,
+        prompt: Sequence[int],
+        context: int,
+        config: DecodeConfig,
+        eos: Sequence[int],
+        device: torch.device,
+    ) -> AnswerRules | None:
+        """The rules bound to one prompt; None where no setting acts.
+
+        `prompt` holds the ids that generate() would count, [] where it is given embeddings alone;
+        `context` is the prompt's length with its visual rows in place.
+        """
+        if not self.values:
+            return None
+        processors = _processors(
+            self.options(config, context), len(prompt), context, config, eos, device
+        )
+        return AnswerRules(tuple(prompt), processors)
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerRules:
+    """What changes the scores of one answer."""
+
+    prompt: tuple[int, ...]
+    processors: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...]
+
+    def __call__(self, scores: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
+        """scores [1, vocabulary] for what follows these new ids -> the same under the rules."""
+        import torch
+
+        so_far = torch.tensor([[*self.prompt, *ids]], dtype=torch.long, device=scores.device)
+        for processor in self.processors:
+            scores = processor(so_far, scores)
+        return scores
+
+
+def _processors(
+    values: Mapping[str, Any],
+    prompt: int,
+    context: int,
+    config: DecodeConfig,
+    eos: Sequence[int],
+    device: torch.device,
+) -> tuple[Callable[..., Any], ...]:
+    """transformers' processors in the order of its generate(); `prompt` ids are counted."""
+    import torch
+    from transformers.generation import logits_process as of
+
+    ends = torch.tensor(list(eos), device=device)
+    shortest = values.get("min_length") or 0
+    least = values.get("min_new_tokens") or 0
+    # generate() counts a prompt of embeddings out of min_length
+    shortest = least + prompt if least else max(shortest - (0 if prompt else context), 0)
+    first = prompt + int(prompt <= 1 and "forced_bos_token_id" in values)
+    made: dict[str, Callable[[Any], Any]] = {
+        "sequence_bias": lambda v: of.SequenceBiasLogitsProcessor(sequence_bias=v),
+        "repetition_penalty": of.RepetitionPenaltyLogitsProcessor,
+        "no_repeat_ngram_size": of.NoRepeatNGramLogitsProcessor,
+        "bad_words_ids": lambda v: of.NoBadWordsLogitsProcessor(v, ends),
+        "min_length": lambda v: of.MinLengthLogitsProcessor(v, ends, device=device),
+        "min_new_tokens": lambda v: of.MinNewTokensLengthLogitsProcessor(
+            prompt, v, ends, device=device
+        ),
+        "forced_bos_token_id": of.ForcedBOSTokenLogitsProcessor,
+        "forced_eos_token_id": lambda v: of.ForcedEOSTokenLogitsProcessor(
+            prompt + config.max_new_tokens, v, device=device
+        ),
+        "exponential_decay_length_penalty": lambda v: of.ExponentialDecayLengthPenalty(
+            tuple(v), ends, prompt
+        ),
+        "suppress_tokens": lambda v: of.SuppressTokensLogitsProcessor(v, device=device),
+        "begin_suppress_tokens": lambda v: of.SuppressTokensAtBeginLogitsProcessor(
+            v, first, device=device
+        ),
+    }
+    given = {**values, "min_length": shortest or None, "min_new_tokens": least or None}
+    return tuple(make(given[n]) for n, make in made.items() if given.get(n) is not None)

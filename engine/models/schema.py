@@ -1,0 +1,196 @@
+"""The types and bounds of the values in a checkpoint's JSON files.
+
+Boundary: parsed JSON in, a typed record or ModelUnavailable out; imports neither torch nor
+transformers.  Only keys that this project or transformers acts on are listed; others are free.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from engine.errors import ModelUnavailable
+
+SHOWN = 80  # characters of a value that a message repeats
+_KEY = re.compile(r" - at `\$\.?(.*)`$")
+
+Side = Annotated[int, Meta(ge=1, le=4096)]
+Width = Annotated[int, Meta(ge=1, le=2**17)]
+Depth = Annotated[int, Meta(ge=1, le=1024)]
+Tokens = Annotated[int, Meta(ge=1, le=2**24)]
+TokenId = Annotated[int, Meta(ge=0, lt=2**31)]
+Length = Annotated[int, Meta(ge=0, le=2**24)]
+Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
+Positive = Annotated[float, Meta(gt=0, le=1e6)]
+Sides = Side | dict[str, Side | None]
+Ids = Annotated[list[TokenId], Meta(min_length=1)]
+
+
+class Text(Struct):
+    """The language model of config.json; None is the class's default."""
+
+    model_type: str | None = None
+    hidden_size: Width | None = None
+    intermediate_size: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+    num_hidden_layers: Depth | None = None
+    num_attention_heads: Depth | None = None
+    num_key_value_heads: Depth | None = None
+    head_dim: Width | None = None
+    vocab_size: Tokens | None = None
+    max_position_embeddings: Tokens | None = None
+
+
+class Vision(Struct):
+    """The vision tower of config.json."""
+
+    model_type: str | None = None
+    hidden_size: Width | None = None
+    intermediate_size: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+    num_hidden_layers: Depth | None = None
+    num_attention_heads: Depth | None = None
+    image_size: Side | None = None
+    patch_size: Side | None = None
+
+
+class Config(Text):
+    """config.json: of the whole model, and of EventGPT's language model."""
+
+    architectures: list[str] | None = None
+    text_config: Text | None = None
+    vision_config: Vision | None = None
+    vision_feature_layer: int | Annotated[list[int], Meta(min_length=1)] | None = None
+    vision_feature_select_strategy: str | None = None
+    image_token_index: TokenId | None = None
+    image_token_id: TokenId | None = None
+    video_token_index: TokenId | None = None
+    video_token_id: TokenId | None = None
+    mm_vision_tower: Any = None
+    mm_image_tower: Any = None
+    mm_video_tower: Any = None
+
+
+class Generation(Struct):
+    """generation_config.json: what decides a greedy answer, and what sampling starts from."""
+
+    eos_token_id: TokenId | Ids | None = None
+    repetition_penalty: Positive | None = None
+    no_repeat_ngram_size: Length | None = None
+    bad_words_ids: Annotated[list[Ids], Meta(min_length=1)] | None = None
+    sequence_bias: list[tuple[Ids, Number]] | None = None
+    min_length: Length | None = None
+    min_new_tokens: Length | None = None
+    forced_bos_token_id: TokenId | None = None
+    forced_eos_token_id: TokenId | Ids | None = None
+    suppress_tokens: list[TokenId] | None = None
+    begin_suppress_tokens: list[TokenId] | None = None
+    exponential_decay_length_penalty: tuple[Length, Positive] | None = None
+    remove_invalid_values: bool | None = None
+    do_sample: bool | None = None
+    temperature: Number | None = None
+    top_p: Number | None = None
+    top_k: int | None = None
+    num_beams: Annotated[int, Meta(ge=1, le=2**16)] | None = None
+    guidance_scale: Number | None = None
+    encoder_repetition_penalty: Number | None = None
+    encoder_no_repeat_ngram_size: Length | None = None
+    penalty_alpha: Number | None = None
+    stop_strings: str | list[str] | None = None
+    token_healing: bool | None = None
+    watermarking_config: Any = None
+    constraints: Any = None
+    force_words_ids: Any = None
+    dola_layers: Any = None
+    custom_generate: Any = None
+
+
+class TokenizerConfig(Struct):
+    """tokenizer_config.json."""
+
+    tokenizer_class: str | None = None
+    bos_token: str | dict[str, Any] | None = None
+    eos_token: str | dict[str, Any] | None = None
+    chat_template: str | list[dict[str, str]] | None = None
+    legacy: bool | None = None
+    add_bos_token: bool | None = None
+    added_tokens_decoder: dict[str, dict[str, Any]] | None = None
+    extra_special_tokens: dict[str, Any] | list[Any] | None = None
+
+
+class ImageProcessor(Struct):
+    """preprocessor_config.json, or `image_processor` in processor_config.json."""
+
+    image_processor_type: str | None = None
+    feature_extractor_type: str | None = None
+    size: Sides | None = None
+    crop_size: Sides | None = None
+    pad_size: Sides | None = None
+    resample: Annotated[int, Meta(ge=0, le=5)] | None = None
+    rescale_factor: Annotated[float, Meta(gt=0, le=1e3)] | None = None
+    image_mean: Number | Annotated[list[Number], Meta(min_length=3, max_length=3)] | None = None
+    image_std: Positive | Annotated[list[Positive], Meta(min_length=3, max_length=3)] | None = None
+    do_resize: bool | None = None
+    do_center_crop: bool | None = None
+    do_rescale: bool | None = None
+    do_normalize: bool | None = None
+    do_pad: bool | None = None
+    do_convert_rgb: bool | None = None
+
+
+class Processor(Struct):
+    """processor_config.json."""
+
+    image_processor: ImageProcessor | None = None
+    chat_template: str | dict[str, str] | None = None
+    processor_class: str | None = None
+
+
+class ChatTemplate(Struct):
+    """chat_template.json."""
+
+    chat_template: str
+
+
+FILES: dict[str, type[Struct]] = {
+    "config.json": Config,
+    "generation_config.json": Generation,
+    "tokenizer_config.json": TokenizerConfig,
+    "preprocessor_config.json": ImageProcessor,
+    "processor_config.json": Processor,
+    "chat_template.json": ChatTemplate,
+}
+Record = TypeVar("Record", bound=Struct)
+
+
+def checked(content: Any, kind: type[Record], path: Path, name: str) -> Record:
+    """The typed record of a parsed file, or ModelUnavailable that names file, key and value."""
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        said = str(error)
+        found = _KEY.search(said)
+        key = found.group(1) if found else ""
+        wanted = said[: found.start()] if found else said
+        shown = f"{key} is {_shown(content, key)}" if key else "it holds no such object"
+        raise ModelUnavailable(
+            f"{name}: {path}: {shown} ({wanted[:1].lower()}{wanted[1:].replace('`', '')}): "
+            "correct it, or copy the file again."
+        ) from error
+
+
+def _shown(content: Any, key: str) -> str:
+    """The value at a key such as `text_config.hidden_size` or `bad_words_ids[...]`."""
+    for part in key.split("."):
+        word = part.split("[")[0]
+        if not isinstance(content, dict) or word not in content:
+            break
+        content = content[word]
+    return shorten(repr(content))
+
+
+def shorten(text: str) -> str:
+    """The text, or its first SHOWN characters with an ellipsis."""
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."

@@ -1,0 +1,116 @@
+"""Which checkpoint folders the adapters can run, by their JSON files alone.
+
+Boundary: config.json, the tokenizer's settings and the chat template to ModelUnavailable or
+nothing; imports neither torch nor transformers, so that a list of models can say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine import generation_rules
+from engine.errors import ModelUnavailable
+from engine.models import files, schema, templates
+
+TOWER, TEXT = "clip_vision_model", "llama"
+# The repository or folder whose form each family's adapter reads.
+USE = {
+    "llava": "llava-hf/llava-1.5-7b-hf",
+    "video_llava": "LanguageBind/Video-LLaVA-7B-hf",
+    "eventgpt": "the EventGPT-7b folder of its authors",
+}
+_ORIGINAL = ("LlavaLlamaForCausalLM", "LlavaLlama", "VideoLlavaLlamaForCausalLM")
+_PICTURE_IDS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
+_BOS, _EOS = "<s>", "</s>"  # of the tokenizer that the built-in prompts were published with
+
+
+def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, str]) -> None:
+    """ModelUnavailable unless the folder holds the form that the family's adapter reads.
+
+    `model_types`: the model_type of each family.
+    """
+    path = folder / "config.json"
+    config = files.read_record(path, schema.Config, name)
+    stated = files.read_json(path, name)
+    model_type = stated.get("model_type")
+    if family != "eventgpt":
+        _refuse_original(name, path, config)
+    if model_type != model_types[family]:
+        known = model_type in model_types.values()
+        meant = "video_llava" if "video" in str(model_type) else family
+        fix = "correct its entry in models.toml" if known else f"use {USE[meant]} instead"
+        raise ModelUnavailable(
+            f"{name} is entered as {family}, but {path} says its model_type is "
+            f"{schema.shorten(repr(model_type))} (not {model_types[family]!r}): {fix}."
+        )
+    tower = config.vision_config.model_type if config.vision_config else None
+    text = config.text_config.model_type if config.text_config else None
+    for what, found, wanted in (("vision tower", tower, TOWER), ("language model", text, TEXT)):
+        if found not in (None, wanted):
+            raise ModelUnavailable(
+                f"{name}: the {what} in {path} is {schema.shorten(repr(found))}, and only "
+                f"{wanted!r} is supported: use {USE[family]} instead."
+            )
+    if family != "eventgpt":
+        _refuse_odd_values(name, path, stated)
+    refuse_generation(name, files.read_if_there(folder / "generation_config.json", name))
+    if family != "eventgpt":
+        _refuse_unknown_prompt(name, family, folder)
+
+
+def _refuse_original(name: str, path: Path, config: schema.Config) -> None:
+    """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
+    towers = (config.mm_vision_tower, config.mm_image_tower, config.mm_video_tower)
+    named = any(one in _ORIGINAL for one in config.architectures or ())
+    if not named and not any(towers):
+        return
+    video = config.mm_video_tower or config.mm_image_tower or "languagebind" in str(path).lower()
+    raise ModelUnavailable(
+        f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
+        f"does not read: use {USE['video_llava' if video else 'llava']} instead."
+    )
+
+
+def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
+    """Values of the right type that transformers fails on: layer 0, and no id for a picture."""
+    layers = stated.get("vision_feature_layer")
+    odd = (
+        ["vision_feature_layer"] if 0 in (layers if isinstance(layers, list) else [layers]) else []
+    )
+    odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
+    if odd:
+        raise ModelUnavailable(
+            f"{name}: {path}: {odd[0]} is {schema.shorten(repr(stated[odd[0]]))}, which no model "
+            "can use: correct it, or copy the file again."
+        )
+
+
+def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
+    """Without a chat template the built-in prompt is used, which is the LLaMA tokenizer's."""
+    if templates.find(folder, name) is not None:
+        return
+    path = folder / "tokenizer_config.json"
+    stated = files.read_record(path, schema.TokenizerConfig, name)
+    for key, token, wanted in (
+        ("bos_token", stated.bos_token, _BOS),
+        ("eos_token", stated.eos_token, _EOS),
+    ):
+        text = token.get("content") if isinstance(token, dict) else token
+        if text not in (None, wanted):
+            raise ModelUnavailable(
+                f"{name}: {path}: {key} is {schema.shorten(repr(text))}, so its tokenizer is not "
+                "LLaMA's, and no chat template says how it is asked: add chat_template.jinja, or "
+                f"use {USE[family]}."
+            )
+
+
+def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
+    """ModelUnavailable for a setting that changes greedy answers and cannot be followed."""
+    if (key := generation_rules.refused(settings)) is not None:
+        raise ModelUnavailable(
+            f"{name}: its generation_config.json sets {key} to "
+            f"{schema.shorten(repr(settings[key]))}, which StageScope cannot follow: remove it "
+            "there to run the model without it."
+        )

@@ -1,0 +1,157 @@
+"""A checkpoint's chat template, and the prompt it makes of one picture and one question.
+
+Boundary: finds the template's text without transformers, and renders it once, when a model loads,
+in transformers' sandbox with bounds on its size and its work.  What is kept is the text around the
+question, so that no template runs while an answer is timed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import ModelUnavailable
+from engine.models import files, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TEMPLATE_BYTES = 32 * 2**10
+_STEPS = 20_000  # lines of a rendering
+_TEXT = 16 * 2**10  # characters of one string inside it
+_NUMBER = 10_000  # the largest number that a template may write
+_MARKS = ("QUESTION-ONE", "question-two?")
+
+
+def find(folder: Path, name: str) -> str | None:
+    """The text of the folder's chat template, the processor's before the tokenizer's, or None."""
+    if (folder / "chat_template.jinja").exists():
+        data = files.read_bytes(folder / "chat_template.jinja", TEMPLATE_BYTES, name)
+        return data.decode("utf-8", errors="replace")
+    for file in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
+        found = files.read_if_there(folder / file, name).get("chat_template")
+        if text := _default(found):
+            return text
+    return None
+
+
+def _default(found: Any) -> str | None:
+    """Of several templates the one called default."""
+    if isinstance(found, list):
+        found = {one.get("name"): one.get("template") for one in found}
+    text = found.get("default") if isinstance(found, dict) else found
+    return text if isinstance(text, str) and text else None
+
+
+def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str) -> str:
+    """The prompt for one picture or clip, with {question} once; or ModelUnavailable.
+
+    Content is given as parts, and as a string to templates that know no parts.
+    """
+    try:
+        _check_size(template)
+        for content in (_parts(kind), _string(placeholder)):
+            if found := _around(tokenizer, template, placeholder, content):
+                return found
+    except _TooMuch as error:
+        raise _refused(name, str(error)) from error
+    raise _refused(name, f"it does not put {placeholder} once before one question")
+
+
+def _refused(name: str, why: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"{name}: its chat template cannot be used ({why}): correct chat_template in its folder."
+    )
+
+
+def _parts(kind: str) -> Callable[[str], Any]:
+    return lambda question: [{"type": kind}, {"type": "text", "text": question}]
+
+
+def _string(placeholder: str) -> Callable[[str], Any]:
+    return lambda question: f"{placeholder}\n{question}"
+
+
+def _around(
+    tokenizer: Any, template: str, placeholder: str, content: Callable[[str], Any]
+) -> str | None:
+    """The text around the question; None if the question or the placeholder is not in it once."""
+    one, two = (_rendered(tokenizer, template, content(mark)) for mark in _MARKS)
+    if one is None or two is None or one.count(_MARKS[0]) != 1 or one.count(placeholder) != 1:
+        return None
+    before, after = one.split(_MARKS[0])
+    if placeholder not in before or two != f"{before}{_MARKS[1]}{after}":
+        return None
+    return f"{_braced(before)}{{question}}{_braced(after)}"
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _rendered(tokenizer: Any, template: str, content: Any) -> str | None:
+    """The rendered text; None where the template does not take such content."""
+    messages = [{"role": "user", "content": content}]
+    try:
+        with _bounded():
+            text = tokenizer.apply_chat_template(
+                messages, chat_template=template, tokenize=False, add_generation_prompt=True
+            )
+    except _TooMuch:
+        raise
+    except Exception:  # noqa: BLE001 - a template raises whatever its expressions reach
+        return None
+    return text if isinstance(text, str) else None
+
+
+class _TooMuch(Exception):
+    """A template is too large or works for too long."""
+
+
+def _check_size(template: str) -> None:
+    """_TooMuch for a long text, large numbers, or operators that multiply text."""
+    from jinja2 import Environment, TemplateError
+
+    if len(template) > TEMPLATE_BYTES:
+        raise _TooMuch(f"it has {len(template):,} characters; {TEMPLATE_BYTES:,} are allowed")
+    try:
+        tokens = list(Environment(autoescape=True).lex(template))
+    except TemplateError as error:
+        raise _TooMuch(schema.shorten(str(error))) from error
+    for _, kind, value in tokens:
+        if kind == "operator" and value in ("*", "**"):
+            raise _TooMuch(f"it multiplies ({value})")
+        if kind == "integer" and (len(value) > 9 or int(value, 0) > _NUMBER):
+            raise _TooMuch(f"it holds the number {schema.shorten(value)}")
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Counts the lines that a template runs, and looks at the texts it has made."""
+    done, before = 0, sys.gettrace()
+
+    def line(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal done
+        done += 1
+        if done > _STEPS or any(len(text) > _TEXT for text in _texts(frame)):
+            raise _TooMuch("it takes too many steps or makes too long a text")
+        return line
+
+    def call(frame: FrameType, event: str, _: Any) -> Any:
+        return line if frame.f_code.co_filename == "<template>" else None
+
+    sys.settrace(call)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def _texts(frame: FrameType) -> Iterator[str]:
+    for value in frame.f_locals.values():
+        held = getattr(value, "_Namespace__attrs", None) or {"": value}
+        yield from (text for text in held.values() if isinstance(text, str))

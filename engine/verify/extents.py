@@ -1,0 +1,155 @@
+"""How far an answer is compared: to its natural end, past position 256, and in a batch.
+
+Boundary: runs long answers and batches, and judges them against plain; tokens, no times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from engine import batch_run
+from engine.models.base import Adapter
+from engine.types import DecodeConfig, RunResult
+from engine.verify import equality
+from engine.verify.equality import Pieces
+from engine.verify.verdict import Finding, judged
+from engine.verify.ways import Answer, Subject
+
+PAST = 256  # tokens; the default limit of an ordinary run
+LONG = 272  # tokens of the forced answer
+
+
+def forced(subject: Subject, length: int = 0) -> DecodeConfig:
+    """Greedy, exactly `length` (LONG) tokens, fewer where the context has no room for them."""
+    room = subject.adapter.context_limit - subject.prepared.context_tokens
+    length = min(length or LONG, room)
+    return replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
+
+
+def long(plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces) -> Finding:
+    """A forced answer; open where the context ends before position 256 of the answer."""
+    found, worst = equality.finding(plain, others, rounding, pieces)
+    length = len(plain.ids)
+    reached = {"new_tokens": length, "positions": plain.context + length}
+    sentence = f"Forced to {length:,} tokens. {worst.sentence}"
+    found = replace(found, sentence=sentence, evidence={**found.evidence, **reached})
+    if found.outcome in ("passed", "tie") and length <= PAST:
+        sentence += f" The context has no room for an answer of more than {PAST} tokens."
+        return replace(found, outcome="unresolved", sentence=sentence)
+    return found
+
+
+def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
+    """Every way ends where plain does, with one end token; open where plain reaches its limit."""
+    faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
+    plain = answers["plain"]
+    natural = bool(plain.ids) and plain.ids[-1] in eos_ids
+    for way, answer in answers.items():
+        if natural and (not answer.ids or answer.ids[-1] not in eos_ids):
+            faults.append(f"{way}: the end token of plain's answer is missing.")
+    evidence = {
+        "natural_end": natural,
+        "new_tokens": {way: len(answer.ids) for way, answer in answers.items()},
+        "faults": faults,
+    }
+    found = judged(
+        faults, f"All ways end after {len(plain.ids):,} tokens, with one end token.", "", evidence
+    )
+    if natural or faults:
+        return found
+    sentence = f"It does not end within {len(plain.ids):,} tokens: its natural end is not covered."
+    return replace(found, outcome="unresolved", sentence=sentence)
+
+
+def ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
+    """An end token before the last one, or a reason for the stop that the ids contradict."""
+    if any(one in eos_ids for one in answer.ids[:-1]):
+        yield f"{answer.way}: an end token stands before the last token."
+    if answer.result is None or not answer.ids:
+        return
+    right = "eos" if answer.ids[-1] in eos_ids else "length"
+    if answer.result.generation.stop != right:
+        stop = answer.result.generation.stop
+        yield f"{answer.way}: it says that it stopped by {stop!r}, and it stopped by {right!r}."
+
+
+@dataclass(frozen=True, eq=False)
+class Batched:
+    """A batch as it was answered: each row beside plain's answer to the same question."""
+
+    rows: tuple[tuple[Answer, Answer], ...]  # (plain, the batch's row)
+    results: tuple[RunResult, ...]
+
+
+def batch(subjects: Sequence[Subject], plains: Sequence[Answer], size: int) -> Batched:
+    """Answers `size` requests together: the subjects in turn, whose plain answers are known."""
+    order = [place % len(subjects) for place in range(size)]
+    requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
+    adapter = subjects[0].adapter
+    with _Scores(adapter) as seen:
+        found = batch_run.run(adapter, requests, None)
+    results = tuple(one for one in found if isinstance(one, RunResult))
+    rows = []
+    for row, result in enumerate(results):
+        plain, ids = plains[order[row]], result.generation.token_ids
+        logits = torch.stack([scores[row] for scores in seen.steps[: len(ids)]])
+        rows.append((plain, replace(plain, way=f"row {row + 1}", ids=ids, logits=logits)))
+    return Batched(tuple(rows), results)
+
+
+class _Scores:
+    """The head's scores [B, vocabulary] of every step, for the time of a `with`."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._head = adapter.decoder.head
+        self.steps: list[torch.Tensor] = []
+
+    def __enter__(self) -> _Scores:
+        self._handle = self._head.register_forward_hook(self._see)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._handle.remove()
+
+    def _see(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
+        self.steps.append(out.detach().to("cpu", torch.float32, copy=True))
+
+
+def equal_batch(
+    found: Batched, size: int, adapter: Adapter, rounding: float, pieces: Pieces
+) -> Finding:
+    """Rows against plain.  Another dtype than float32 may round a batch differently: then open."""
+    if len(found.results) < size:
+        return Finding("failed", f"{len(found.results):,} of {size:,} rows of a batch answered.")
+    compared = [
+        (equality.compare(plain, row, 4 * rounding), plain, row) for plain, row in found.rows
+    ]
+    order = list(equality.OUTCOMES)
+    worst, plain, row = max(compared, key=lambda one: order.index(one[0].result))
+    evidence = equality.evidence(worst, plain, row, pieces) | {"size": size}
+    outcome = equality.OUTCOMES[worst.result]
+    sentence = f"A batch of {size:,}. {row.way}: {worst.sentence}"
+    if outcome == "failed" and adapter.dtype != torch.float32:
+        outcome, sentence = "unresolved", f"{sentence} Batches are not covered in this dtype."
+    if faults := list(_batch_misreported(found)):
+        outcome, sentence = "failed", faults[0]
+    equal = worst.length if worst.position is None else worst.position
+    return Finding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
+
+
+def _batch_misreported(found: Batched) -> Iterator[str]:
+    """What a batch says beside its rows' ids."""
+    tokens = sum(len(result.generation.token_ids) for result in found.results)
+    for number, ((plain, _), result) in enumerate(zip(found.rows, found.results, strict=True), 1):
+        if result.generation.prompt_tokens != plain.context:
+            yield f"Row {number} reports another context than entered the language model."
+        if result.batch is None:
+            yield f"Row {number} does not say that it is of a batch."
+        elif result.batch.tokens != tokens:
+            yield f"The batch counts {result.batch.tokens:,} tokens; its rows have {tokens:,}."
+        elif result.generation.token_ms or result.spans:
+            yield f"Row {number} of a batch has times of its own."

@@ -1,0 +1,62 @@
+"""The pixels of the image processor that a checkpoint names, built apart from the adapter.
+
+Boundary: a checkpoint's folder and pictures in, pixels out.  Nothing of engine/models is used but
+the folder's place, so that a wrong class or a dropped setting there shows as a difference here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import AutoImageProcessor, CLIPImageProcessorPil
+
+from engine.models import checkpoint, registry
+from engine.types import Image, ModelInfo
+
+_NAMING = ('"image_processor_type"', '"feature_extractor_type"')
+_SHAPES = ((90, 160), (160, 90))  # height and width: what is padded and what is cropped differ
+
+
+def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
+    """T images [H, W, 3] -> [T, 3, S, S] float32 by the named processor itself."""
+    processor = _processor(info)
+    out = processor(list(images), return_tensors="pt", input_data_format="channels_last")
+    found: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
+    return found
+
+
+def pictures() -> list[Image]:
+    """A wide and a tall picture of noise, which no processor may treat alike."""
+    random = np.random.default_rng(0)
+    return [random.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in _SHAPES]
+
+
+def _processor(info: ModelInfo) -> Any:
+    folder = checkpoint.locate(registry.entry(info.name))
+    if info.family == "eventgpt" and (made := _published(info, folder)) is not None:
+        return made
+    return AutoImageProcessor.from_pretrained(
+        folder, backend="pil", local_files_only=True, trust_remote_code=False
+    )
+
+
+def _published(info: ModelInfo, folder: Path) -> Any:
+    """CLIP's processor where an EventGPT folder names none, at the tower's size; otherwise None.
+
+    transformers knows no processor for EventGPT's model_type.
+    """
+    files = [folder / name for name in ("preprocessor_config.json", "processor_config.json")]
+    texts = [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+    if any(key in text for text in texts for key in _NAMING):
+        return None
+    if texts:
+        return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True)
+    assert info.tower is not None  # read from config.json
+    side = info.tower.image_size
+    return CLIPImageProcessorPil(
+        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
+    )

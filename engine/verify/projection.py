@@ -1,0 +1,207 @@
+"""Visual rows computed a second time, in float64 and by NumPy alone; and what the probe times.
+
+Boundary: takes the vision tower's output from the running model and the weights of projector and
+adaptor; nothing else of the model's own code takes part in the second computation.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import erf, expit
+
+from engine.models.base import Adapter
+from engine.types import Prepared
+from engine.verify.verdict import Finding, judged
+
+Array = npt.NDArray[np.float64]
+# Largest difference of rows, as a share of their largest value, that a dtype's rounding explains.
+ROUNDS = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+EXACT = 1e-9  # of the same modules when they run in float64
+NOT_PLAIN = "Its projector is not made of plain linear layers, so its rows were not recomputed."
+
+
+def gelu(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + erf(x / np.sqrt(2))))
+
+
+def gelu_tanh(x: Array) -> Array:
+    return np.asarray(0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "gelu": gelu,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_new": gelu_tanh,
+    "quick_gelu": lambda x: np.asarray(x * expit(1.702 * x)),
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: np.asarray(x * expit(x)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Where a model's rows come from.
+
+    tower: the module whose output is projected; layers: linear layers with the activation after
+    each ("" for none); modules: what computes the same in the model.
+    """
+
+    tower: torch.nn.Module
+    layers: tuple[tuple[torch.nn.Module, str], ...]
+    modules: tuple[torch.nn.Module, ...]
+    keeps_cls: bool
+    pools: bool
+
+
+def parts(adapter: Adapter) -> Parts | None:
+    """None for a model whose projector has another form."""
+    model = adapter.model.model
+    if adapter.kind == "events":
+        first, _, second = model.visual_projector
+        layers = [(first, "gelu"), (second, "")]
+        if type(model.feature_adaptor) is not torch.nn.Identity:
+            layers.append((model.feature_adaptor, ""))
+        modules = (model.visual_projector, model.feature_adaptor)
+        found = Parts(model.visual_tower, tuple(layers), modules, True, True)
+    elif hasattr(getattr(model, "multi_modal_projector", None), "linear_2"):
+        found = _placeholder_parts(adapter)
+    else:
+        return None
+    plain = all(type(layer) is torch.nn.Linear for layer, _ in found.layers)
+    return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
+
+
+def _placeholder_parts(adapter: Adapter) -> Parts:
+    """LLaVA and Video-LLaVA: one layer of the tower is read, with its CLS or without."""
+    model, config = adapter.model.model, adapter.model.config
+    tower = model.video_tower if adapter.kind == "video" else model.vision_tower
+    blocks, chosen = tower.encoder.layers, config.vision_feature_layer
+    place = chosen if chosen >= 0 else len(blocks) + 1 + chosen
+    projector = model.multi_modal_projector
+    layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
+    full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
+    return Parts(blocks[place - 1], layers, (projector,), full, False)
+
+
+@torch.inference_mode()
+def rows(adapter: Adapter, prepared: Prepared) -> Finding:
+    """encode() against NumPy, and the model's modules in float64 against NumPy."""
+    found = parts(adapter)
+    if found is None:
+        return Finding("unresolved", NOT_PLAIN)
+    seen: list[torch.Tensor] = []
+
+    def see(module: Any, arguments: Any, out: Any) -> None:
+        seen.append((out if isinstance(out, torch.Tensor) else out[0]).detach())
+
+    handle = found.tower.register_forward_hook(see)
+    try:
+        got = adapter.encode(prepared)
+    finally:
+        handle.remove()
+    hidden = torch.cat([one.reshape(-1, *one.shape[-2:]) for one in seen])
+    hidden = hidden if found.keeps_cls else hidden[:, 1:]
+    expected = _expected(found, _array(hidden))
+    apart = {
+        "rows": _apart(_array(got), _pooled(expected) if found.pools else _flat(expected)),
+        "in float64": _apart(_array(_again(found, hidden)), expected),
+    }
+    bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}
+    faults = [
+        f"Visual rows ({name}) differ from the float64 computation by {apart[name]:.2g} of their "
+        f"largest value; rounding explains {bounds[name]:.2g}."
+        for name in apart
+        if not apart[name] <= bounds[name]
+    ]
+    good = f"Rows lie within {apart['rows']:.2g} of the float64 computation from the weights."
+    return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
+
+
+def _expected(found: Parts, hidden: Array) -> Array:
+    """hidden [T, P, width] -> [T, P, hidden], before any pooling."""
+    for layer, activation in found.layers:
+        bias: Any = layer.bias
+        hidden = hidden @ _array(layer.weight).T + (0.0 if bias is None else _array(bias))
+        hidden = ACTIVATIONS[activation](hidden) if activation else hidden
+    return hidden
+
+
+def _pooled(rows_: Array) -> Array:
+    """[T, P, hidden] -> [T + P, hidden]: means over tokens, then means over images."""
+    return np.concatenate([rows_.sum(1) / rows_.shape[1], rows_.sum(0) / rows_.shape[0]])
+
+
+def _flat(rows_: Array) -> Array:
+    return rows_.reshape(-1, rows_.shape[-1])
+
+
+def _again(found: Parts, hidden: torch.Tensor) -> torch.Tensor:
+    """The model's own modules, copied to float64 on the CPU."""
+    hidden = hidden.double().cpu()
+    for module in found.modules:
+        hidden = copy.deepcopy(module).cpu().double()(hidden)
+    return hidden
+
+
+def _array(tensor: Any) -> Array:
+    return np.asarray(tensor.detach().double().cpu().numpy())
+
+
+def _apart(one: Array, other: Array) -> float:
+    """The largest difference as a share of the largest value; infinite for other shapes."""
+    if one.shape != other.shape:
+        return float("inf")
+    return float(np.abs(one - other).max() / max(float(np.abs(other).max()), 1e-30))
+
+
+@torch.inference_mode()
+def probe(adapter: Adapter, prepared: Prepared) -> Finding:
+    """Every layer that runs while rows are made must lie in a module that the probe times."""
+    timed = adapter.vision_modules()
+    inside = {id(part) for module in timed for part in module.modules()}
+    ran: dict[str, int] = {}
+    handles = [
+        module.register_forward_pre_hook(_note(ran, name, id(module)))
+        for name, module in adapter.model.named_modules()
+        if not list(module.children())
+    ]
+    try:
+        adapter.encode(prepared)
+    finally:
+        for handle in handles:
+            handle.remove()
+    faults = [
+        f"{name} runs in stage 3, and the probe does not time it." for name in _outside(ran, inside)
+    ]
+    faults += _nested(timed)
+    names = [type(module).__name__ for module in timed]
+    good = f"All {len(ran)} layers of stage 3 lie in what the probe times: {', '.join(names)}."
+    return judged(faults, good, "faults", {"modules": names, "layers": len(ran), "faults": faults})
+
+
+def _note(ran: dict[str, int], name: str, number: int) -> Callable[..., None]:
+    def hook(*_: Any) -> None:
+        ran[name] = number
+
+    return hook
+
+
+def _outside(ran: dict[str, int], inside: set[int]) -> Iterator[str]:
+    yield from (name for name, number in ran.items() if number not in inside)
+
+
+def _nested(timed: list[torch.nn.Module]) -> list[str]:
+    """A module inside another one would be timed twice."""
+    return [
+        f"{type(inner).__name__} lies in {type(outer).__name__} and is timed twice."
+        for outer in timed
+        for inner in timed
+        if inner is not outer and any(part is inner for part in outer.modules())
+    ]

@@ -1,0 +1,168 @@
+"""Do sampling settings act as in the model's own generate()?
+
+A trained model's best token is often so likely that no setting changes the answer.  So logits are
+flattened by a hook on the language model's head, alike for every way; temperature, top_p, seed and
+minimum length then change the tokens.
+
+Boundary: runs short answers under that hook; the settings of generate() are made here, from the
+request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+
+from engine.models.base import Adapter
+from engine.types import DecodeConfig
+from engine.verify import checks, equality, extents
+from engine.verify.verdict import Finding, Outcome
+from engine.verify.ways import Answer, Subject, Watch
+
+TOKENS = 16
+RANGE = 3.0  # of the flattened logits, from their mean to their largest
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sampled": {"temperature": 1.0, "seed": 11},
+    "temperature": {"temperature": 0.4, "seed": 11},
+    "top_p": {"temperature": 1.0, "top_p": 0.3, "seed": 11},
+    "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
+    "seed": {"temperature": 1.0, "seed": 2**31 + 5},
+}
+ENDING: dict[str, dict[str, Any]] = {  # the end token is made the best one
+    "end token": {},
+    "minimum length": {"min_new_tokens": 5},
+}
+Change = Callable[[torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """One setting: plain's answer and those of the other ways."""
+
+    name: str
+    plain: Answer
+    others: tuple[Answer, ...]
+
+
+@contextmanager
+def changed(adapter: Adapter, change: Change) -> Iterator[None]:
+    """The head's logits are changed, of the compiled step as of the eager one."""
+
+    def head(module: Any, arguments: Any, out: torch.Tensor) -> torch.Tensor:
+        return change(out)
+
+    def compiled(module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> tuple[Any, Any]:
+        scores = change(out[0])
+        return scores, scores.argmax(-1)
+
+    handles = [adapter.decoder.head.register_forward_hook(head)]
+    if adapter.compiled is not None:
+        handles.append(adapter.compiled.register_forward_hook(compiled))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def flat(plain: Answer) -> Change:
+    """Logits whose largest lies RANGE above their mean, whatever the model's own is."""
+    height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
+    scale = RANGE / max(height, 1e-6)
+    return lambda logits: logits * scale
+
+
+def ending(plain: Answer, eos_ids: tuple[int, ...]) -> Change:
+    """The end token is better than every other."""
+    lift = 2 * float(plain.logits.abs().max()) + 1
+
+    def change(logits: torch.Tensor) -> torch.Tensor:
+        logits = logits.clone()
+        logits[..., eos_ids[0]] = lift
+        return logits
+
+    return change
+
+
+def tried(subject: Subject, plain: Answer) -> Iterator[Tried]:
+    """Every setting the plain, the hooked and the decoupled way."""
+    adapter = subject.adapter
+    eager = subject.backend == "eager"
+    for change, settings in (
+        (flat(plain), SETTINGS),
+        (ending(plain, adapter.eos_ids), ENDING if eager else {}),  # a graph's own minimum length
+    ):
+        for name, values in settings.items():
+            config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
+            with changed(adapter, change):
+                answer = own(subject, config)
+                yield Tried(name, answer, (subject.hooked(config), subject.decoupled(config)))
+
+
+@torch.inference_mode()
+def own(subject: Subject, config: DecodeConfig) -> Answer:
+    """The model's own generate() with settings of our own making, from the same seed."""
+    adapter = subject.adapter
+    options = subject.options(config) | {"generation_config": generation(config, adapter.eos_ids)}
+    devices = [] if adapter.device.type == "cpu" else [adapter.device]
+    with Watch(adapter) as watch, torch.random.fork_rng(devices):
+        torch.manual_seed(config.seed)
+        out = adapter.generate(subject.prepared, **options)
+    return watch.answer("plain", subject.new_ids(out, watch.steps))
+
+
+def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
+    """transformers' settings for a request, made without engine.decode."""
+    drawn = config.temperature > 0
+    values: dict[str, Any] = {"max_new_tokens": config.max_new_tokens, "do_sample": drawn}
+    values |= {"eos_token_id": list(eos_ids), "pad_token_id": eos_ids[0]}
+    if config.min_new_tokens:
+        values["min_new_tokens"] = config.min_new_tokens
+    if drawn:
+        values |= {"temperature": config.temperature, "top_p": config.top_p, "top_k": 0}
+    return GenerationConfig(**values)
+
+
+def settings(
+    found: Sequence[Tried],
+    rounding: float,
+    eos_ids: tuple[int, ...],
+    text: Callable[[Sequence[int]], str],
+) -> Finding:
+    """Equal tokens under every setting, and settings that do change the tokens.
+
+    Results must also say why they stopped, and give the text that `text` makes of their ids.
+
+    Where logits differ by rounding, one random number may draw two tokens: left open.
+    """
+    faults: list[str] = []
+    open_: list[str] = []
+    for one in found:
+        for other in one.others:
+            compared = equality.compare(one.plain, other, rounding)
+            if compared.result == "EXACT":
+                continue
+            close = 0 < compared.logit_difference <= rounding and one.name in SETTINGS
+            kept = open_ if close else faults
+            kept.append(f"With another {one.name}, {other.way}: {compared.sentence}")
+    faults += [
+        f"With another {one.name}: {fault}"
+        for one in found
+        for other in one.others
+        for fault in (*checks.misreported(other, text), *extents.ends_wrong(other, eos_ids))
+    ]
+    answers = {one.name: one.plain.ids for one in found}
+    idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
+    open_ += [
+        f"Another {name} does not change the tokens, so nothing was compared." for name in idle
+    ]
+    outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
+    good = f"All ways give plain's tokens under {len(found)} settings, on flattened logits."
+    sentence = (*faults, *open_, good)[0]
+    evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
+    return Finding(outcome, sentence, len(faults), 0, "settings", evidence)

@@ -1,0 +1,141 @@
+"""Two visitors of a server that others can reach: nobody sees what the other one dropped."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from engine import dataset, jobs
+from tests.addresses import PAGES, parameters, query
+from tests.browser.conftest import PATIENCE_MS, Visitor, serve
+from tests.browser.test_addresses import SETTLED
+from tests.conftest import picture
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+HIDDEN = "hidden_sequence"
+NAME = "secret-of-a.png"
+RAW_PATHS = (
+    "media/../../../../etc/passwd",
+    "media/%2e%2e%2f%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    "app/static/../../../etc/passwd",
+    "_stcore/upload_file/../../../etc/passwd",
+    "..%2f..%2f..%2fetc%2fpasswd",
+)
+
+
+@pytest.fixture(scope="module")
+def reachable(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app on every address of this machine."""
+    variables = {"STAGESCOPE_MODELS": str(tiny_folder / "models.toml"),
+                 "STREAMLIT_SERVER_ADDRESS": "0.0.0.0"}  # fmt: skip
+    yield from serve(tmp_path_factory.mktemp("reachable"), variables)
+
+
+@pytest.fixture
+def other(browser: Browser) -> Iterator[Page]:
+    context: BrowserContext = browser.new_context()
+    context.set_default_timeout(PATIENCE_MS)
+    yield context.new_page()
+    context.close()
+
+
+def settled(page: Page, address: str) -> str:
+    page.goto(address)
+    page.locator(SETTLED).wait_for()
+    page.locator('[data-testid="stSkeleton"]').first.wait_for(state="detached")
+    return page.content()
+
+
+def ids(address: str) -> list[str]:
+    return re.findall(r"(?:jobs|job)=([0-9a-f]{12})", address)
+
+
+def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
+    context: BrowserContext, reachable: str, other: Page, tmp_path: Path
+) -> None:
+    first = Visitor(context.new_page(), reachable)
+    page = first.open("?compare_tokens=12&compare_models=Tiny+llava").page
+    page.get_by_text("Own files", exact=True).click()
+    upload = page.locator(".st-key-compare_files input[type=file]")
+    upload.set_input_files(picture(tmp_path / NAME, 1))
+    page.get_by_text(f"own files · {NAME}").wait_for()
+    first.run()
+    (answer,) = first.answers()
+    sheet = page.locator("[data-testid=stMain] img").first.get_attribute("src") or ""
+    assert len(sheet) > 200 and answer.strip()
+    page.locator(".st-key-compare_draft summary").click()
+    page.locator(".st-key-compare_draft_run button").click()
+    page.wait_for_url(re.compile("compare_draft_job="))
+    expect(page.locator(".st-key-small_draft_subject")).to_be_visible(timeout=PATIENCE_MS)
+    known = ids(page.url)
+    assert len(known) == 2
+
+    folders = [str(p) for p in Path(tempfile.gettempdir()).glob("stagescope-visit-*/*/your-files")]
+    assert folders
+    tries = [page.url]
+    for name in PAGES:
+        path = "" if name == "compare" else name
+        odd = [known[0], known[1], f"{folders[0]}/1.png"]
+        some = [(one, value) for one in parameters(name) for value in odd]
+        jobs_ = [("compare_jobs", known[0]), ("compare_draft_job", known[1])]
+        tries += [reachable + path + query(some), reachable + path + query(jobs_)]
+    for address in tries:
+        content = settled(other, address)
+        assert sheet not in content and f"own files · {NAME}" not in content, address
+        assert answer.strip() not in other.locator("[data-testid=stMain]").inner_text(), address
+        expect(other.locator('[data-testid="stException"]')).to_have_count(0)
+    expect(page.locator("[data-testid=stMain] img").first).to_have_attribute("src", sheet)
+
+
+def test_control_a_run_on_a_dataset_sample_opens_by_its_link(
+    context: BrowserContext, reachable: str, other: Page
+) -> None:
+    first = Visitor(context.new_page(), reachable)
+    first.open("?compare_tokens=12&compare_models=Tiny+llava").run()
+    answers = first.answers()
+    other.goto(first.page.url)
+    expect(other.get_by_text(re.compile("^Answered"))).to_have_count(1)
+    assert Visitor(other, reachable).answers() == answers
+
+
+def test_no_parameter_opens_a_folder_that_is_not_offered(
+    reachable: str, other: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "hidden" / HIDDEN).mkdir(parents=True)
+    records = [{"id": HIDDEN, "event_data": f"{HIDDEN}/000000.npy"}]
+    (tmp_path / "hidden" / f"{dataset.STEM}.json").write_text(json.dumps(records))
+    assert dataset.read(tmp_path / "hidden").samples  # control: it could be opened
+    for name in PAGES:
+        path = "" if name == "compare" else name
+        for value in (str(tmp_path / "hidden"), f"demo/../{tmp_path / 'hidden'}", str(tmp_path)):
+            content = settled(
+                other, reachable + path + query([(o, value) for o in parameters(name)])
+            )
+            assert HIDDEN not in content, (name, value)
+
+
+@pytest.mark.parametrize("path", RAW_PATHS)
+def test_no_link_of_the_server_reads_a_file(reachable: str, path: str) -> None:
+    try:
+        with urllib.request.urlopen(reachable + path, timeout=60) as answer:
+            text = answer.read().decode(errors="replace")
+    except urllib.error.HTTPError as error:
+        text = error.read().decode(errors="replace")
+    assert "root:" not in text
+
+
+def test_ids_of_jobs_cannot_be_guessed() -> None:
+    """12 hex digits of a random UUID: 48 bits."""
+    from engine.run_job import RunJob
+
+    found = {RunJob(request=None).id for _ in range(100)}  # type: ignore[arg-type]
+    assert len(found) == 100 and all(re.fullmatch("[0-9a-f]{12}", one) for one in found)
+    assert jobs.KEPT < 16**12

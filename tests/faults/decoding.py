@@ -1,0 +1,201 @@
+"""Faults of stage 4: the choice of tokens, positions, ends, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from engine import batching, decode, pipeline
+from engine.types import Generation
+from tests.faults.fault import Patch, fault
+
+
+def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
+    """The decode loop chooses with other settings than were asked for."""
+
+    def plant(patch: Patch) -> None:
+        choose = decode.choose
+
+        def other(scores: Any, ids: Any, config: Any, eos: Any) -> int:
+            asked = fixed if config.temperature or "temperature" not in fixed else {}
+            return choose(scores, ids, replace(config, **asked), eos)
+
+        patch.setattr(decode, "choose", other)
+
+    return plant
+
+
+def generate_without_top_p(patch: Patch) -> None:
+    made = decode.generation_config
+    patch.setattr(
+        decode, "generation_config", lambda config, *more: made(replace(config, top_p=1.0), *more)
+    )
+
+
+def seed_ignored(patch: Patch) -> None:
+    seeded = pipeline.seeded
+    patch.setattr(pipeline, "seeded", lambda seed, on: seeded(0, on))
+
+
+def another_seed(patch: Patch) -> None:
+    seeded = pipeline.seeded
+    patch.setattr(pipeline, "seeded", lambda seed, on: seeded(seed + 1, on))
+
+
+def sampled_comparison(patch: Patch) -> None:
+    def draw(scores: torch.Tensor, *_: Any) -> int:
+        return int(torch.multinomial(torch.softmax(scores / 10, dim=-1), 1))
+
+    patch.setattr(decode, "choose", draw)
+
+
+def positions_shifted(after: int) -> Callable[[Patch], None]:
+    """Each step sees its token one place too far, once the context has `after` tokens."""
+
+    def plant(patch: Patch) -> None:
+        step = decode.step
+
+        def shifted(decoder: Any, token: torch.Tensor, kept: Any) -> torch.Tensor:
+            if kept.get_seq_length() < after:
+                return step(decoder, token, kept)
+            place = torch.tensor([[kept.get_seq_length() + 1]])
+            model = decoder.language_model
+            out = model(input_ids=token, past_key_values=kept, position_ids=place, use_cache=True)
+            scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -1]).float()
+            return scores
+
+        patch.setattr(decode, "step", shifted)
+
+    return plant
+
+
+def result_says(**changes: Callable[[dict[str, Any]], Any]) -> Callable[[Patch], None]:
+    """A single run's result says something else than what was generated."""
+
+    def plant(patch: Patch) -> None:
+        def other(**fields: Any) -> Generation:
+            new = {name: change(fields) for name, change in changes.items()}
+            return Generation(**{**fields, **new})
+
+        patch.setattr(pipeline, "Generation", other)
+
+    return plant
+
+
+def _without_the_end(fields: dict[str, Any]) -> Any:
+    ids = fields["token_ids"]
+    return ids[:-1] if fields["stop"] == "eos" else ids
+
+
+def _with_two_ends(fields: dict[str, Any]) -> Any:
+    ids = fields["token_ids"]
+    return (*ids, ids[-1]) if fields["stop"] == "eos" else ids
+
+
+def rows_of_a_batch_swapped(patch: Patch) -> None:
+    generate = batching.generate
+
+    def swapped(*given: Any, **named: Any) -> Any:
+        return generate(*given, **named)[::-1]
+
+    patch.setattr(batching, "generate", swapped)
+
+
+def batch_padded_on_the_right(patch: Patch) -> None:
+    def pad(prompts: Any) -> Any:
+        longest = max(prompt.shape[1] for prompt in prompts)
+        embeds = prompts[0].new_zeros(len(prompts), longest, prompts[0].shape[2])
+        mask = torch.zeros(len(prompts), longest, dtype=torch.long)
+        for row, prompt in enumerate(prompts):
+            embeds[row, : prompt.shape[1]] = prompt[0]
+            mask[row, : prompt.shape[1]] = 1
+        return batching.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+
+    patch.setattr(batching, "pad", pad)
+
+
+def batch_without_a_mask(patch: Patch) -> None:
+    pad = batching.pad
+
+    def unmasked(prompts: Any) -> Any:
+        found = pad(prompts)
+        return replace(found, mask=torch.ones_like(found.mask))
+
+    patch.setattr(batching, "pad", unmasked)
+
+
+def batch_of_one_generator(patch: Patch) -> None:
+    init = batching.Chooser.__init__
+
+    def shared(self: Any, config: Any, eos: Any, rows: int, on: Any) -> None:
+        init(self, config, eos, rows, on)
+        self._generators = self._generators[:1] * rows
+
+    patch.setattr(batching.Chooser, "__init__", shared)
+
+
+LOOP, RUN, BATCH = "test_decode", "test_pipeline", "test_batching test_batch_run"
+FAULTS = (
+    fault("temperature ignored", "llava", "settings", settings_ignored(temperature=1.0), LOOP,
+          "The decode loop samples at temperature 1.", "sampling"),
+    fault("top_p ignored", "llava", "settings", settings_ignored(top_p=1.0), LOOP,
+          "The decode loop samples from all tokens.", "sampling"),
+    fault("minimum length ignored", "llava", "settings", settings_ignored(min_new_tokens=0), LOOP,
+          "The decode loop ends before the minimum length.", "sampling"),
+    fault("generate() without top_p", "llava", "settings", generate_without_top_p, f"{LOOP} {RUN}",
+          "The hooked way's generate() is not told top_p.", "sampling"),
+    fault("seed ignored", "llava", "settings", seed_ignored, f"{RUN} {LOOP}",
+          "Every run samples from seed 0.", "sampling"),
+    fault("another seed", "llava", "equal_sampled settings", another_seed, f"{RUN} {LOOP}",
+          "Every run samples from the next seed.", "sampling"),
+    fault("sampled comparison", "llava", "greedy", sampled_comparison, LOOP,
+          "Greedy decoding samples.", "sampling"),
+    fault("positions off by one", "llava", "equal_decoupled", positions_shifted(0), LOOP,
+          "Each step sees its token one position too far."),
+    fault("positions wrong after 256", "llava", "long", positions_shifted(256), LOOP,
+          "From position 256 on each token stands one position too far.", "length"),
+    fault("end token dropped", "llava", "settings",
+          result_says(token_ids=_without_the_end), RUN,
+          "A result leaves out the end token.", "length"),
+    fault("end token doubled", "llava", "settings", result_says(token_ids=_with_two_ends), RUN,
+          "A result has the end token twice.", "length"),
+    fault("always stopped by length", "llava", "settings",
+          result_says(stop=lambda fields: "length"), RUN,
+          "A result says that it stopped at the limit, wherever it ended.", "length"),
+    fault("ids cut by the prompt's length", "llava", "counted equal_hooked equal_decoupled",
+          result_says(token_ids=lambda f: f["token_ids"][f["prompt_tokens"] :]), RUN,
+          "New ids are cut as if the prompt stood before them."),
+    fault("text of another answer", "llava", "counted",
+          result_says(text=lambda fields: "A red elephant."), RUN,
+          "A result has the text of another answer.", "text"),
+    fault("context miscounted", "llava", "counted",
+          result_says(prompt_tokens=lambda fields: fields["prompt_tokens"] - 4), RUN,
+          "The context leaves out the visual tokens."),
+    fault("token times made up", "llava", "clock figures",
+          result_says(token_ms=lambda f: tuple(1000.0 + 10.0 * i for i in range(
+              len(f["token_ids"])))), RUN,
+          "Token times are evenly spaced, after the run.", "token times"),
+    fault("token time missing", "llava", "figures",
+          result_says(token_ms=lambda fields: fields["token_ms"][:-1]), RUN,
+          "The last token has no time.", "token times"),
+    fault("tokens reported together", "llava", "figures",
+          result_says(token_ms=lambda f: f["token_ms"][:1] + f["token_ms"][-1:] * (
+              len(f["token_ms"]) - 1)), RUN,
+          "All tokens after the first have the time of the last.", "token times"),
+    fault("token times evened out", "llava", "",
+          result_says(token_ms=lambda f: tuple(
+              f["token_ms"][0] + (f["token_ms"][-1] - f["token_ms"][0]) * i / max(
+                  1, len(f["token_ms"]) - 1) for i in range(len(f["token_ms"])))), RUN,
+          "Token times are spread evenly between the first and the last.", "token times"),
+    fault("rows of a batch swapped", "llava", "equal_batch", rows_of_a_batch_swapped, BATCH,
+          "Answers of a batch are given to the wrong samples.", "batch"),
+    fault("batch padded on the right", "llava", "equal_batch", batch_padded_on_the_right, BATCH,
+          "Prompts of a batch are padded at their ends.", "batch"),
+    fault("batch without a mask", "llava", "equal_batch", batch_without_a_mask, BATCH,
+          "Padding of a batch is attended to.", "batch"),
+    fault("batch of one generator", "llava", "", batch_of_one_generator, BATCH,
+          "Sampled rows of a batch draw from one generator.", "batch"),
+)  # fmt: skip

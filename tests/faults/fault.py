@@ -1,0 +1,44 @@
+"""What a planted fault is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Patch = Any  # pytest.MonkeyPatch, or whatever has its setattr
+LONG_S = 0.03  # a wait that no tiny model's run can hide
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault.
+
+    checks: checks of the verifier that must fail, none where it cannot notice the fault; family:
+    of the tiny model it is verified on; tests: files (of the tests, without the verifier's own
+    runs) that might notice it; item: what it is a fault of; runs: warm runs that its check needs.
+    """
+
+    name: str
+    what: str
+    family: str
+    checks: frozenset[str]
+    plant: Callable[[Patch], None]
+    tests: tuple[str, ...]
+    item: str = ""
+    runs: int = 1
+
+
+def fault(
+    name: str,
+    family: str,
+    checks: str,
+    plant: Callable[[Patch], None],
+    tests: str,
+    what: str,
+    item: str = "tokens",
+    runs: int = 1,
+) -> Fault:
+    """A fault with `checks` and `tests` as words."""
+    files = tuple(f"tests/{one}.py" for one in tests.split())
+    return Fault(name, what, family, frozenset(checks.split()), plant, files, item, runs)

@@ -1,0 +1,205 @@
+"""Faults of the models' own code: encoding, pixels, frames, the probe's modules."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import torch
+from transformers import CLIPVisionModel, LlavaModel
+
+from engine.media import video
+from engine.models.base import Adapter
+from engine.models.eventgpt import EventGPTAdapter
+from engine.models.eventgpt_model import EventGPT, EventGPTModel
+from engine.models.hf_llava import PlaceholderAdapter
+from engine.models.llava import LlavaAdapter
+from engine.models.pixels import Plain
+from tests.faults.fault import LONG_S, Patch, fault
+
+
+def slow_tower(patch: Patch) -> None:
+    """Not a fault: it makes stage 3 long enough to be measured."""
+    forward = CLIPVisionModel.forward
+
+    def slow(self: Any, *given: Any, **named: Any) -> Any:
+        time.sleep(LONG_S)
+        return forward(self, *given, **named)
+
+    patch.setattr(CLIPVisionModel, "forward", slow)
+
+
+def adaptor_applied_twice(patch: Patch) -> None:
+    once = EventGPTAdapter.encode
+
+    def twice(self: Any, prepared: Any) -> Any:
+        return self.model.model.feature_adaptor(once(self, prepared))
+
+    patch.setattr(EventGPTAdapter, "encode", twice)
+
+
+def adaptor_twice_in_the_model_itself(patch: Patch) -> None:
+    projected = EventGPT.visval_encode
+
+    def twice(self: Any, pixels: Any) -> Any:
+        return self.model.feature_adaptor(projected(self, pixels))
+
+    patch.setattr(EventGPT, "visval_encode", twice)
+
+
+def adaptor_left_out(patch: Patch) -> None:
+    def encode(self: Any, tensors: Any) -> Any:
+        tokens = self.visval_encode(torch.cat(list(tensors)))
+        self.model.feature_adaptor(tokens)
+        parts = tokens.split([len(one) for one in tensors])
+        return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in parts]
+
+    patch.setattr(EventGPT, "encode_batch", encode)
+
+
+def pooled_in_the_other_order(patch: Patch) -> None:
+    whole = EventGPT.encode_batch
+
+    def turned(self: Any, tensors: Any) -> Any:
+        found = whole(self, tensors)
+        return [rows.roll(-len(one), 0) for rows, one in zip(found, tensors, strict=True)]
+
+    patch.setattr(EventGPT, "encode_batch", turned)
+
+
+def gelu_by_tanh(patch: Patch) -> None:
+    init = EventGPTModel.__init__
+
+    def other(self: Any, config: Any) -> None:
+        init(self, config)
+        self.visual_projector[1] = torch.nn.GELU(approximate="tanh")
+
+    patch.setattr(EventGPTModel, "__init__", other)
+
+
+def another_layer_of_the_tower(patch: Patch) -> None:
+    features = LlavaModel.get_image_features
+
+    def last(self: Any, pixel_values: Any, *given: Any, **named: Any) -> Any:
+        return features(self, pixel_values, **{**named, "vision_feature_layer": -1})
+
+    patch.setattr(LlavaModel, "get_image_features", last)
+
+
+def one_event_image_instead_of_five(patch: Patch) -> None:
+    whole = EventGPTAdapter.encode
+    patch.setattr(
+        EventGPTAdapter,
+        "encode",
+        lambda self, prepared: whole(self, replace(prepared, pixels=prepared.pixels[:1])),
+    )
+
+
+def encodes_again(patch: Patch) -> None:
+    embed = PlaceholderAdapter.embed
+    patch.setattr(
+        PlaceholderAdapter,
+        "embed",
+        lambda self, prepared, rows: embed(self, prepared, self.encode(prepared)),
+    )
+
+
+def features_ignored(patch: Patch) -> None:
+    embed = PlaceholderAdapter.embed
+    patch.setattr(
+        PlaceholderAdapter,
+        "embed",
+        lambda self, prepared, rows: embed(self, prepared, torch.zeros_like(rows)),
+    )
+
+
+def pixels_shifted(patch: Patch) -> None:
+    made = Plain.pixels
+
+    def shifted(self: Plain, *given: Any) -> Any:
+        found = made(self, *given)
+        return None if found is None else found.roll(1, -1)
+
+    patch.setattr(Plain, "pixels", shifted)
+
+
+def generate_raises(patch: Patch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("odd model")
+
+    patch.setattr(LlavaAdapter, "generate", broken)
+
+
+def probe_without_the_projector(patch: Patch) -> None:
+    patch.setattr(LlavaAdapter, "vision_modules", lambda self: [self.model.model.vision_tower])
+
+
+def text_keeps_special_tokens(patch: Patch) -> None:
+    patch.setattr(Adapter, "text", lambda self, ids: self.tokenizer.decode(list(ids)).strip())
+
+
+def frames_one_too_late(patch: Patch) -> None:
+    choose = video.choose
+
+    def late(n: int, *given: Any, **named: Any) -> list[int]:
+        return [min(n - 1, place + 1) for place in choose(n, *given, **named)]
+
+    patch.setattr(video, "choose", late)
+
+
+def arange_is_linspace(patch: Patch) -> None:
+    choose = video.choose
+
+    def other(n: int, rule: str, *given: Any) -> list[int]:
+        return choose(n, "linspace" if rule == "arange" else rule, *given)
+
+    patch.setattr(video, "choose", other)
+
+
+def first_frame_for_the_middle(patch: Patch) -> None:
+    patch.setattr(video, "middle", lambda n: [0] if n > 0 else [])
+
+
+EVENT, LLAVA = "models/test_eventgpt models/test_equality", "models/test_equality"
+FAULTS = (
+    fault("adaptor applied twice", "eventgpt", "equal_decoupled rows", adaptor_applied_twice,
+          EVENT, "EventGPT's encode() applies the feature adaptor a second time."),
+    fault("adaptor twice in the model", "eventgpt", "encoded_once rows",
+          adaptor_twice_in_the_model_itself, EVENT,
+          "EventGPT's network applies the adaptor twice, in every way."),
+    fault("adaptor left out", "eventgpt", "rows", adaptor_left_out, EVENT,
+          "EventGPT's adaptor runs, and its result is thrown away, in every way.", "visual rows"),
+    fault("pooled in the other order", "eventgpt", "rows", pooled_in_the_other_order, EVENT,
+          "EventGPT's rows of images stand after the rows of patches.", "visual rows"),
+    fault("GELU by tanh", "eventgpt", "rows", gelu_by_tanh, EVENT,
+          "EventGPT's projector uses the tanh approximation of GELU.", "visual rows"),
+    fault("another layer of the tower", "llava", "rows", another_layer_of_the_tower, LLAVA,
+          "LLaVA reads the tower's last layer, not the one its configuration names.",
+          "visual rows"),
+    fault("one event image", "eventgpt", "equal_decoupled equal_features encoded_once",
+          one_event_image_instead_of_five, EVENT,
+          "EventGPT encodes the first of five event images alone."),
+    fault("encodes again", "llava", "encoded_once", encodes_again, LLAVA,
+          "Features are given, and the pictures are encoded again all the same."),
+    fault("features ignored", "llava", "sight equal_decoupled", features_ignored, LLAVA,
+          "Zeros stand in the prompt instead of the visual rows."),
+    fault("pixels shifted", "llava", "pixels", pixels_shifted, "models/test_pixels",
+          "All pixels are shifted by one, in every way."),
+    fault("generate raises", "llava", "answer", generate_raises, LLAVA,
+          "The model's own generate() raises."),
+    fault("probe without the projector", "llava", "probe", probe_without_the_projector,
+          "models/test_equality test_timing test_pipeline",
+          "LLaVA's probe times the tower and leaves the projector out.", "stages"),
+    fault("text keeps special tokens", "llava", "settings", text_keeps_special_tokens,
+          "test_pipeline models/test_equality", "The text keeps the end token.", "text"),
+    fault("frames one too late", "video_llava", "frames", frames_one_too_late,
+          "media/test_video media/test_load", "Every frame is the one after the named one.",
+          "frames"),
+    fault("arange is linspace", "video_llava", "frames", arange_is_linspace,
+          "media/test_video media/test_load", "The rule arange chooses the frames of linspace.",
+          "frames"),
+    fault("first frame for the middle", "llava", "frames", first_frame_for_the_middle,
+          "media/test_video media/test_load", "A picture model is shown the first frame.",
+          "frames"),
+)  # fmt: skip

@@ -1,0 +1,291 @@
+"""Faults of stages and times: work in the wrong stage, wrong figures, wrong clocks."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from engine import media, pipeline, timing
+from engine.models.llava import LlavaAdapter
+from engine.timing import Timeline, VisionProbe
+from engine.types import RunResult
+from tests.faults.fault import LONG_S, Patch, fault
+from tests.faults.models import slow_tower
+
+
+def loads_from_memory(patch: Patch) -> None:
+    load = media.load
+    kept: dict[Any, Any] = {}
+
+    def cached(sample: Any, kind: Any, rule: Any) -> Any:
+        files = (*sample.event_images, *sample.frames, *sample.images, sample.mp4, sample.events)
+        key = (files, kind, rule)
+        if key not in kept:
+            kept[key] = load(sample, kind, rule)
+        return kept[key]
+
+    patch.setattr(media, "load", cached)
+
+
+def reads_before_the_clock(patch: Patch) -> None:
+    init, load = pipeline._Run.__init__, pipeline._Run.load
+
+    def early(self: Any, adapter: Any, request: Any, *more: Any) -> None:
+        self.early = media.load(request.sample, adapter.kind, request.frames)
+        init(self, adapter, request, *more)
+
+    def late(self: Any) -> Any:
+        before = media.load
+        media.load = lambda *_: self.early
+        try:
+            return load(self)
+        finally:
+            media.load = before
+
+    patch.setattr(pipeline._Run, "__init__", early)
+    patch.setattr(pipeline._Run, "load", late)
+
+
+def preprocesses_inside_load(patch: Patch) -> None:
+    preprocess = pipeline._Run.preprocess
+
+    def load(self: Any) -> Any:
+        with self._stage("load"):
+            found = media.load(self.request.sample, self.adapter.kind, self.request.frames)
+            given = (found, self.request.prompt, self.request.pixels)
+            self.ahead = self.adapter.preprocess(*given)
+        self.shown = found.source
+        return found
+
+    def later(self: Any, found: Any) -> Any:
+        adapter, ahead = self.adapter, self.ahead
+        adapter.preprocess = lambda *_: ahead
+        try:
+            return preprocess(self, found)
+        finally:
+            del adapter.preprocess
+
+    patch.setattr(pipeline._Run, "load", load)
+    patch.setattr(pipeline._Run, "preprocess", later)
+
+
+def encodes_inside_preprocess(patch: Patch) -> None:
+    preprocess, encode = pipeline._Run.preprocess, LlavaAdapter.encode
+    kept: dict[int, Any] = {}
+
+    def early(self: Any, found: Any) -> Any:
+        adapter = self.adapter
+        made = type(adapter).preprocess
+
+        def both(*given: Any) -> Any:
+            prepared = made(adapter, *given)
+            kept[id(prepared)] = (prepared, encode(adapter, prepared))
+            return prepared
+
+        adapter.preprocess = both
+        try:
+            return preprocess(self, found)
+        finally:
+            del adapter.preprocess
+
+    def late(self: Any, prepared: Any) -> Any:
+        return (
+            kept.pop(id(prepared), (None, None))[1]
+            if id(prepared) in kept
+            else encode(self, prepared)
+        )
+
+    patch.setattr(pipeline._Run, "preprocess", early)
+    patch.setattr(LlavaAdapter, "encode", late)
+
+
+def work_between_the_stages(patch: Patch) -> None:
+    load = pipeline._Run.load
+
+    def late(self: Any) -> Any:
+        found = load(self)
+        time.sleep(LONG_S)
+        return found
+
+    patch.setattr(pipeline._Run, "load", late)
+
+
+def never_synchronised(patch: Patch) -> None:
+    patch.setattr(timing, "synchronizer", lambda device: lambda: None)
+
+
+def not_synchronised_at_the_end(patch: Patch) -> None:
+    @contextmanager
+    def span(self: Any, name: str) -> Iterator[None]:
+        self._sync()
+        start = self.now()
+        yield
+        self.add(name, start, self.now() - start)
+
+    patch.setattr(Timeline, "span", span)
+
+
+def probe_not_synchronised(patch: Patch) -> None:
+    init = VisionProbe.__init__
+
+    def deaf(self: Any, *given: Any) -> None:
+        init(self, *given)
+        self._sync = lambda: None
+
+    patch.setattr(VisionProbe, "__init__", deaf)
+
+
+def result_figure(name: str, figure: Callable[[RunResult], Any]) -> Callable[[Patch], None]:
+    def plant(patch: Patch) -> None:
+        patch.setattr(RunResult, name, property(figure))
+
+    return plant
+
+
+def _decode_start(result: RunResult) -> float:
+    span = result.span("decode")
+    return span.start_ms if span else 0.0
+
+
+def _ttft_without_stages(result: RunResult) -> float | None:
+    times = result.generation.token_ms
+    return times[0] - _decode_start(result) if times else None
+
+
+def _tpot_by_n(result: RunResult) -> float | None:
+    times = result.generation.token_ms
+    return (result.total_ms - times[0]) / len(times) if len(times) > 1 else None
+
+
+def cached_shown_as_measured(patch: Patch) -> None:
+    add = Timeline.add
+
+    def plain(self: Any, name: str, start: float, ms: float, *_: Any) -> None:
+        add(self, name, start, ms)
+
+    patch.setattr(Timeline, "add", plain)
+
+
+def probe_overwrites(patch: Patch) -> None:
+    """The last module's time replaces all others'; the tower is slow, so that it must count."""
+    slow_tower(patch)
+    leave = VisionProbe._leave
+
+    def overwrite(self: VisionProbe, index: int) -> Callable[..., None]:
+        add = leave(self, index)
+
+        def hook(*given: Any) -> None:
+            self.ms = 0.0
+            add(*given)
+
+        return hook
+
+    patch.setattr(VisionProbe, "_leave", overwrite)
+
+
+def probe_changes_what_it_sees(patch: Patch) -> None:
+    patch.setattr(VisionProbe, "_enter", lambda self, index: lambda module, given: None)
+    patch.setattr(
+        VisionProbe,
+        "_leave",
+        lambda self, index: (
+            lambda module, given, out: -out if isinstance(out, torch.Tensor) else None
+        ),
+    )
+
+
+def probe_is_slow(patch: Patch) -> None:
+    from engine.verify import observer, run
+
+    patch.setattr(run, "PAIRS", observer.MANY)
+    patch.setattr(run, "PAIRS_S", 60.0)
+    enter = VisionProbe.__enter__
+
+    def slow(self: VisionProbe) -> VisionProbe:
+        time.sleep(LONG_S)
+        return enter(self)
+
+    patch.setattr(VisionProbe, "__enter__", slow)
+
+
+def probe_stays(patch: Patch) -> None:
+    patch.setattr(VisionProbe, "__exit__", lambda self, *_: None)
+
+
+def weights_drift(patch: Patch) -> None:
+    """By a way that torch does not count as a change."""
+    generate = pipeline._Run.generate
+
+    def nudge(self: Any, prepared: Any) -> None:
+        generate(self, prepared)
+        self.adapter.decoder.head.weight.data.mul_(1.001)
+
+    patch.setattr(pipeline._Run, "generate", nudge)
+
+
+def clock_jumps_back(patch: Patch) -> None:
+    ticks = itertools.cycle((0.0, 5.0, 1.0))
+    fake = SimpleNamespace(**vars(time) | {"perf_counter": lambda: next(ticks)})
+    patch.setattr(timing, "time", fake)
+
+
+def clock_runs_slow(patch: Patch) -> None:
+    real = time.perf_counter
+    fake = SimpleNamespace(**vars(time) | {"perf_counter": lambda: real() / 10})
+    patch.setattr(timing, "time", fake)
+    slow_tower(patch)
+
+
+RUN, TIMES = "test_pipeline", "test_timing test_pipeline"
+FAULTS = (
+    fault("loads from memory", "llava", "work", loads_from_memory, f"{RUN} media/test_load",
+          "A sample's pictures are kept in memory, and later loads do not read files.", "stages"),
+    fault("reads before the clock", "llava", "work", reads_before_the_clock, RUN,
+          "Files are read before the run's clock starts.", "stages"),
+    fault("preprocesses inside load", "llava", "work", preprocesses_inside_load, RUN,
+          "Pixels and ids are made in the load stage.", "stages"),
+    fault("encodes inside preprocess", "llava", "work", encodes_inside_preprocess, RUN,
+          "Visual rows are computed in the preprocess stage.", "stages"),
+    fault("work between the stages", "llava", "accounted", work_between_the_stages, RUN,
+          "A run waits between two stages.", "stages", 5),
+    fault("never synchronised", "llava", "synchronised", never_synchronised, TIMES,
+          "The clock never waits for the device.", "device"),
+    fault("not synchronised at the end", "llava", "synchronised", not_synchronised_at_the_end,
+          TIMES, "A span does not wait for the device at its end.", "device"),
+    fault("probe not synchronised", "llava", "synchronised", probe_not_synchronised, TIMES,
+          "The probe does not wait for the device.", "device"),
+    fault("TTFT without the first stages", "llava", "figures",
+          result_figure("ttft_ms", _ttft_without_stages), "test_types test_pipeline",
+          "TTFT is counted from the decode stage.", "figures"),
+    fault("TPOT by N", "llava", "figures", result_figure("tpot_ms", _tpot_by_n),
+          "test_types test_pipeline", "TPOT divides by N, not by N - 1.", "figures"),
+    fault("cached total", "llava", "figures",
+          result_figure("uncached_total_ms", lambda result: result.total_ms),
+          "test_types test_pipeline", "The cold total of a cached run is its own total.",
+          "figures"),
+    fault("nothing unaccounted", "llava", "figures",
+          result_figure("unaccounted_ms", lambda result: 0.0), "test_types test_pipeline",
+          "The unaccounted time is always 0.", "figures"),
+    fault("cached shown as measured", "llava", "accounted", cached_shown_as_measured, TIMES,
+          "A cached stage is shown as measured.", "figures"),
+    fault("probe overwrites", "llava", "stage3", probe_overwrites, TIMES,
+          "The probe keeps the last module's time alone.", "stages", 5),
+    fault("probe changes what it sees", "eventgpt", "equal_hooked", probe_changes_what_it_sees,
+          f"{TIMES} models/test_equality", "The probe negates what a module returns."),
+    fault("probe is slow", "llava", "observer", probe_is_slow, TIMES,
+          "The probe waits before each call of generate().", "stages"),
+    fault("probe stays", "llava", "left_as_found", probe_stays, TIMES,
+          "The probe leaves its hooks on the model.", "stages"),
+    fault("weights drift", "llava", "left_as_found", weights_drift, TIMES,
+          "Each hooked run changes the head's weights a little."),
+    fault("clock jumps back", "llava", "clock", clock_jumps_back, TIMES,
+          "The run's clock goes back in time.", "device"),
+    fault("clock runs slow", "llava", "clock", clock_runs_slow, TIMES,
+          "The run's clock runs at a tenth of the speed.", "device"),
+)  # fmt: skip

@@ -1,0 +1,47 @@
+"""Faults of the verifier itself and of what certificates claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine import certificates, coverage
+from engine.verify import equality
+from tests.faults.fault import Patch, fault
+
+
+def compares_eight_ids(patch: Patch) -> None:
+    compare = equality.compare
+
+    def short(plain: Any, other: Any, rounding: float) -> Any:
+        first, second = (
+            replace(one, ids=one.ids[:8], logits=one.logits[:8]) for one in (plain, other)
+        )
+        return compare(first, second, rounding)
+
+    patch.setattr(equality, "compare", short)
+
+
+def compares_ids_alone(patch: Patch) -> None:
+    patch.setattr(equality, "_apart", lambda plain, other, rows: 0.0)
+
+
+def covers_everything(patch: Patch) -> None:
+    patch.setattr(coverage, "missing", lambda cover, result: ())
+
+
+def old_certificates_count(patch: Patch) -> None:
+    patch.setattr(certificates, "stale", lambda certificate: False)
+
+
+PROOF = "test_certificates test_standing"
+FAULTS = (
+    fault("verifier compares 8 ids", "llava", "comparison", compares_eight_ids,
+          "verify/test_equality", "The verifier compares the first 8 tokens.", "verifier"),
+    fault("verifier compares ids alone", "llava", "comparison", compares_ids_alone,
+          "verify/test_equality", "The verifier does not look at logits.", "verifier"),
+    fault("covers everything", "llava", "", covers_everything, PROOF,
+          "Every result of a verified model is called verified.", "coverage"),
+    fault("old certificates count", "llava", "", old_certificates_count, PROOF,
+          "Certificates of other code still count.", "coverage"),
+)  # fmt: skip

@@ -1,0 +1,287 @@
+"""Which folders are run, what they are asked, and what is refused by name before loading."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentencepiece import SentencePieceProcessor
+from transformers import AutoTokenizer, LlamaTokenizer
+
+from engine.errors import ModelUnavailable
+from engine.models import registry, templates
+from engine.models.llava import LlavaAdapter
+from engine.models.video_llava import VideoLlavaAdapter
+from engine.prompts import DEFAULT_QUESTION
+from tests import published, tiny
+from tests.models.conftest import entry_for, loaded
+
+pytestmark = pytest.mark.usefixtures("cache_dir")
+# What the released templates of LLaVA-1.5 and Video-LLaVA do: pictures first, then the text.
+RELEASED = (
+    "{% for message in messages %}{{ message['role'].upper() + ': ' }}"
+    "{% for part in message['content'] | selectattr('type', 'equalto', 'image') %}"
+    "{{ '<image>\\n' }}{% endfor %}"
+    "{% for part in message['content'] | selectattr('type', 'equalto', 'video') %}"
+    "{{ '<video>\\n' }}{% endfor %}"
+    "{% if message['role'] != 'assistant' %}"
+    "{% for part in message['content'] | selectattr('type', 'equalto', 'text') %}"
+    "{{ part['text'] + ' ' }}{% endfor %}"
+    "{% else %}{% generation %}{{ message['content'] }}{% endgeneration %}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %}"
+)
+# As a text-only chat model's tokenizer has it: content is a string, BOS is written out.
+TEXT_ONLY = (
+    "{% for message in messages %}{{ bos_token if loop.first else '' }}"
+    "{{ '[' + message['role'] + ']' + message['content'] | trim + '[end]' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '[assistant]' }}{% endif %}"
+)
+
+
+@pytest.fixture
+def folder(tiny_folder: Path, tmp_path: Path) -> Callable[[str], Path]:
+    return lambda family: Path(shutil.copytree(tiny_folder / family, tmp_path / family))
+
+
+def change(path: Path, **fields: Any) -> None:
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(known | fields))
+
+
+def place(folder: Path, where: str, template: str) -> None:
+    if where.endswith(".jinja"):
+        (folder / where).write_text(template)
+    else:
+        change(folder / where, chat_template=template)
+
+
+@pytest.mark.parametrize("family", ["llava", "video_llava"])
+@pytest.mark.parametrize(
+    "where",
+    ["chat_template.jinja", "chat_template.json", "processor_config.json", "tokenizer_config.json"],
+)
+def test_the_released_templates_make_the_published_prompt(
+    family: str, where: str, folder: Callable[[str], Path]
+) -> None:
+    """And the same ids as without a template."""
+    place_ = folder(family)
+    before = loaded(place_, family)
+    assert registry.unavailable(entry_for(place_, family)) is None
+    place(place_, where, RELEASED)
+    adapter = loaded(place_, family)
+    wanted = {"llava": LlavaAdapter, "video_llava": VideoLlavaAdapter}[family].prompt
+    assert adapter.prompt == wanted and adapter.notes == ()
+    assert adapter.prompt_ids(DEFAULT_QUESTION, 8) == before.prompt_ids(DEFAULT_QUESTION, 8)
+
+
+def test_the_processors_template_comes_before_the_tokenizers(
+    folder: Callable[[str], Path],
+) -> None:
+    path = folder("llava")
+    place(path, "tokenizer_config.json", TEXT_ONLY)
+    place(path, "chat_template.json", RELEASED)
+    assert loaded(path, "llava").prompt == LlavaAdapter.prompt
+
+
+def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) -> None:
+    path = folder("llava")
+    place(path, "tokenizer_config.json", TEXT_ONLY)
+    adapter = loaded(path, "llava")
+    assert adapter.prompt == "<s>[user]<image>\n{question}[end][assistant]"
+    assert any("own chat template" in note for note in adapter.notes)
+    ids = adapter.prompt_ids("Why {not}?", 1)[0]
+    own = AutoTokenizer.from_pretrained(path)
+    text = "<s>[user]<image>\nWhy {not}?[end][assistant]"
+    rows = [adapter.visual_id] * (tiny.SIZE // tiny.PATCH) ** 2
+    wanted = own(text, add_special_tokens=False)["input_ids"]
+    at = wanted.index(adapter.visual_id)
+    assert ids == [*wanted[:at], *rows, *wanted[at + 1 :]]
+    assert ids.count(own.bos_token_id) == 1
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("no question", "does not put <image> once"),
+        ("{{ messages[0]['content'] }}<image>", "does not put <image> once"),
+        ("{{ messages[0]['content'].upper() }}", "does not put <image> once"),
+        ("{{ messages[0]['content'] * 9 }}", "it multiplies"),
+        ("{% for i in range(99999) %}x{% endfor %}", "the number 99999"),
+        (
+            "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}",
+            "too many steps",
+        ),
+        (
+            "{% set x = namespace(t='aaaaaaaaaa') %}{% for i in range(99) %}"
+            "{% set x.t = x.t ~ x.t %}{% endfor %}",
+            "too long a text",
+        ),
+        ("{{ cycler.__init__.__globals__.os.system('true') }}", "does not put <image> once"),
+        ("{% if %}", "cannot be used"),
+        ("x" * 40_000, "characters"),
+        ("{{ messages[0]['content'][1]['text'] }} <image>\n", "does not put <image> once"),
+    ],
+)
+def test_a_template_that_makes_no_prompt_is_refused(
+    template: str, why: str, folder: Callable[[str], Path]
+) -> None:
+    path = folder("llava")
+    place(path, "tokenizer_config.json", template)
+    with pytest.raises(ModelUnavailable, match=f"chat template cannot be used .*{why}|{why}"):
+        loaded(path, "llava")
+
+
+def test_the_trace_is_put_back() -> None:
+    import sys
+
+    before = sys.gettrace()
+    with templates._bounded():
+        pass
+    assert sys.gettrace() is before
+
+
+UNSUPPORTED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "SigLIP": (
+        "llava",
+        {"vision_config": {"model_type": "siglip_vision_model"}},
+        "vision tower .* 'siglip_vision_model'.*llava-hf/llava-1.5-7b-hf",
+    ),
+    "Qwen2": (
+        "llava",
+        {"text_config": {"model_type": "qwen2"}},
+        "language model .* 'qwen2'.*llava-hf/llava-1.5-7b-hf",
+    ),
+    "Pixtral": (
+        "llava",
+        {"vision_config": {"model_type": "pixtral"}, "text_config": {"model_type": "mistral"}},
+        "vision tower .* 'pixtral'",
+    ),
+    "another tower of Video-LLaVA": (
+        "video_llava",
+        {"vision_config": {"model_type": "siglip_vision_model"}},
+        "LanguageBind/Video-LLaVA-7B-hf",
+    ),
+    "LLaVA-NeXT": (
+        "llava",
+        {"model_type": "llava_next"},
+        "'llava_next' .*use llava-hf/llava-1.5-7b-hf",
+    ),
+    "Qwen2-VL": ("llava", {"model_type": "qwen2_vl"}, "'qwen2_vl' .*use llava-hf/llava-1.5-7b-hf"),
+    "LLaVA-NeXT-Video": (
+        "llava",
+        {"model_type": "llava_next_video"},
+        "use LanguageBind/Video-LLaVA-7B-hf",
+    ),
+    "llava_llama": (
+        "llava",
+        {"model_type": "llava_llama", "architectures": ["LlavaLlamaForCausalLM"]},
+        "authors' own format.*use llava-hf/llava-1.5-7b-hf",
+    ),
+    "liuhaotian": (
+        "llava",
+        {"mm_vision_tower": "openai/clip-vit-large-patch14-336"},
+        "authors' own format.*use llava-hf/llava-1.5-7b-hf",
+    ),
+    "LanguageBind": (
+        "video_llava",
+        {
+            "model_type": "llava",
+            "architectures": ["LlavaLlamaForCausalLM"],
+            "mm_video_tower": "LanguageBind/LanguageBind_Video_merge",
+        },
+        "authors' own format.*use LanguageBind/Video-LLaVA-7B-hf",
+    ),
+    "layer 0": ("llava", {"vision_feature_layer": 0}, "vision_feature_layer is 0"),
+    "layer 0 of several": ("llava", {"vision_feature_layer": [-2, 0]}, "vision_feature_layer is"),
+    "no id": ("llava", {"image_token_id": None}, "image_token_id is None"),
+    "a number": ("llava", {"model_type": 5}, "model_type is 5"),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_what_is_not_supported_is_refused_in_the_list(
+    name: str, folder: Callable[[str], Path]
+) -> None:
+    family, fields, said = UNSUPPORTED[name]
+    path = folder(family)
+    change(path / "config.json", **fields)
+    reason = registry.unavailable(entry_for(path, family)) or ""
+    with pytest.raises(ModelUnavailable, match=said):
+        raise ModelUnavailable(reason)
+    with pytest.raises(ModelUnavailable, match=said):
+        loaded(path, family)
+
+
+def test_another_tokenizer_without_a_template_is_refused(folder: Callable[[str], Path]) -> None:
+    """A Llama-3 tokenizer must not get Vicuna's prompt."""
+    path = folder("llava")
+    change(path / "tokenizer_config.json", bos_token="<|begin_of_text|>", eos_token="<|eot_id|>")
+    reason = registry.unavailable(entry_for(path, "llava")) or ""
+    assert "'<|begin_of_text|>'" in reason and "add chat_template.jinja" in reason
+    place(path, "tokenizer_config.json", RELEASED)
+    assert registry.unavailable(entry_for(path, "llava")) is None
+
+
+WORDS = (
+    "<s> ▁US ER : ▁ <image> ▁ <0x0A> What ▁are ▁the ▁key ▁elements ▁in ▁this ▁scene ? "
+    "▁A SS IST ANT :"
+)
+PIECES = WORDS.split()
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        None,
+        {},
+        {"legacy": False},
+        {"legacy": True, "add_bos_token": True, "tokenizer_class": "LlamaTokenizer"},
+        {"add_bos_token": False},
+    ],
+)
+def test_a_bare_sentencepiece_model_gives_the_published_ids(
+    stated: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    """22 of them, as tokenizer.json gives."""
+    raw = published.llama_sentencepiece()
+    size = SentencePieceProcessor(model_proto=raw).get_piece_size()
+    path = tiny.llava(tmp_path / "llava", size)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (path / name).unlink()
+    (path / "tokenizer.model").write_bytes(raw)
+    if stated is not None:
+        (path / "tokenizer_config.json").write_text(json.dumps(stated))
+    adapter = loaded(path, "llava")
+    ids = adapter.prompt_ids(DEFAULT_QUESTION, 1)[0]
+    rows = ids.count(adapter.visual_id)
+    at = ids.index(adapter.visual_id)
+    assert adapter.visual_id == size and rows == (tiny.SIZE // tiny.PATCH) ** 2
+    short = [*ids[: at + 1], *ids[at + rows :]]
+    assert adapter.tokenizer.convert_ids_to_tokens(short) == PIECES and len(short) == 22
+
+
+def test_the_bare_model_equals_its_tokenizer_json(tmp_path: Path) -> None:
+    raw = published.llama_sentencepiece()
+    size = SentencePieceProcessor(model_proto=raw).get_piece_size()
+    path = tiny.llava(tmp_path / "llava", size)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (path / name).unlink()
+    (path / "tokenizer.model").write_bytes(raw)
+    bare = loaded(path, "llava").prompt_ids(DEFAULT_QUESTION, 1)
+    saved = LlamaTokenizer.from_pretrained(path, legacy=True, add_bos_token=True)
+    saved.add_tokens(["<image>"], special_tokens=True)
+    saved.save_pretrained(path)
+    (path / "tokenizer.model").unlink(missing_ok=True)
+    assert (path / "tokenizer.json").exists()
+    assert loaded(path, "llava").prompt_ids(DEFAULT_QUESTION, 1) == bare
+
+
+def test_a_tokenizer_without_bos_is_refused(folder: Callable[[str], Path]) -> None:
+    path = folder("llava")
+    (path / "tokenizer_config.json").write_text("{}")
+    with pytest.raises(ModelUnavailable, match="no bos_token"):
+        loaded(path, "llava")

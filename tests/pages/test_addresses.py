@@ -1,0 +1,60 @@
+"""Odd addresses through AppTest: whatever a link says, no page raises."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import jobs, settings
+from engine.benchmark_job import BenchmarkJob
+from engine.plan import Plan
+from tests import fabricate
+from tests.addresses import PAGES, Address, addresses
+from tests.pages.conftest import ROOT, Open
+from tests.pages.test_benchmark import Holding
+
+pytestmark = pytest.mark.slow
+NUMBER = 110
+
+
+@pytest.fixture
+def busy(app: Open) -> Iterator[list[str]]:
+    """A server with finished, unfinished and copied runs and jobs of all states; their names."""
+    base = settings.load().runs_dir
+    for number in range(7):
+        fabricate.run(base / f"run-{number}", fabricate.pair(3), finished=number > 5)
+    for number in range(6):  # a copy has the id of its run
+        shutil.copytree(base / f"run-{number}", base / f"run-{number}-copy")
+    holding = Holding()
+    jobs.manager().submit(holding)
+    plan = Plan(("tiny-llava",), ("s0",))
+    queued = [BenchmarkJob(plan=plan, root=settings.load().demo_dir) for _ in range(3)]
+    for job in queued:
+        jobs.manager().submit(job)
+    queued[0].cancel()
+    yield [*(folder.name for folder in base.iterdir()), *(job.id for job in queued), holding.id]
+    for job in (*queued, holding):
+        job.cancel()
+    holding.going.set()
+
+
+def opened(page: str, address: Address) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    if page != "compare":
+        at.run()
+        at.switch_page(f"pages/{page}.py")
+    for name in {name for name, _ in address}:
+        at.query_params[name] = [value for key, value in address if key == name]
+    return at.run()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) -> None:
+    raised = {}
+    for address in addresses(page, NUMBER, more=busy):
+        if found := opened(page, address).exception:
+            raised[str(address)[:200]] = found[0].stack_trace[-1] if found[0].stack_trace else found
+    assert not raised

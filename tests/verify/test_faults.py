@@ -1,0 +1,50 @@
+"""The verifier can fail: every check is tripped by a planted fault, and by no clean run.
+
+The faults are those of tests/faults, which the benchmark of planted faults runs too.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.verify.verdict import CHECKS
+from tests.faults import FAULTS
+from tests.verify.conftest import FAMILIES, Verify
+
+TIMED = {"accounted", "stage3", "observer"}  # a busy machine may leave these open, or worse
+UNSTEADY = TIMED | {"clock"}  # and a thread that waits between two clocks sets them apart
+CAUGHT = [name for name, fault in FAULTS.items() if fault.checks]
+# Checks that need an answer's end, which random weights do not reach: tested by themselves.
+ALONE = {"ends"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CAUGHT)
+def test_a_planted_fault_fails_its_check(
+    name: str, verify: Verify, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = FAULTS[name]
+    fault.plant(monkeypatch)
+    outcomes = {k: verdict.outcome for k, verdict in verify(fault.family, fault.runs).items()}
+    failed = {check for check, outcome in outcomes.items() if outcome == "failed"}
+    assert fault.checks <= failed, outcomes
+
+
+def test_every_check_is_tripped_by_a_fault() -> None:
+    assert set().union(*(fault.checks for fault in FAULTS.values())) == set(CHECKS) - ALONE
+
+
+def test_there_are_faults_of_every_kind_and_each_has_a_sentence_and_tests() -> None:
+    assert len(FAULTS) >= 40
+    for fault in FAULTS.values():
+        assert fault.what.endswith(".") and fault.tests and fault.family in FAMILIES
+
+
+@pytest.mark.parametrize(
+    "family", [FAMILIES[0], *(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[1:])]
+)
+def test_a_clean_model_fails_no_check(family: str, verify: Verify) -> None:
+    found = verify(family)
+    assert set(found) == set(CHECKS)
+    failed = {check: v.sentence for check, v in found.items() if v.outcome == "failed"}
+    assert not set(failed) - UNSTEADY, failed
