@@ -21,13 +21,13 @@ import streamlit as st
 from engine.dataset import OWN
 from engine.errors import BadInput
 from engine.jobs import Job
+from engine.media import kinds
 from engine.types import Sample
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
 FOLDER = "your-files"  # messages name a file by its folder and number, as in your-files/2.npy
-CLIPS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "ts", "gif")
-TYPES = (*CLIPS, "npy", "png", "jpg", "jpeg")
+TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
 
 
 class Dropped(Protocol):

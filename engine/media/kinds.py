@@ -85,18 +85,18 @@ _DOCTYPE = 64  # bytes of an EBML header, which names the type of document
 _MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
 _EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
-    ".png": PNG,
-    ".jpg": JPEG,
-    ".jpeg": JPEG,
-    ".gif": GIF,
-    ".npy": NPY,
     ".mp4": MP4,
     ".m4v": MP4,
     ".mov": MOV,
     ".mkv": MATROSKA,
     ".webm": WEBM,
-    ".ts": MPEGTS,
     ".avi": AVI,
+    ".ts": MPEGTS,
+    ".gif": GIF,
+    ".npy": NPY,
+    ".png": PNG,
+    ".jpg": JPEG,
+    ".jpeg": JPEG,
     ".bin": Kind("an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY),
     ".raw": Kind("a Prophesee recording (.raw)", "", _TO_NPY),
     ".dat": Kind("a Prophesee recording (.dat)", "", _TO_NPY),
@@ -108,6 +108,7 @@ _ENDINGS = {
     ".csv": Kind("a text file (.csv)", "", _TO_NPY),
     ".txt": Kind("a text file", "", _TO_NPY),
 }
+READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
 
 

@@ -13,6 +13,7 @@ Boundary: bytes in, fewer bytes and a few numbers out; decodes no pixel.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAX_CHUNKS = 100_000
@@ -38,54 +39,68 @@ class Parts:
 
 def png(data: bytes) -> Parts:
     """ValueError, with the reason, unless every chunk up to IEND is whole."""
-    kept, at, width, height = [data[:8]], 8, 0, 0
-    view, seen = memoryview(data), set[bytes]()
-    for _ in range(MAX_CHUNKS):
-        length, kind = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
-        end = at + 12 + length
-        if end > len(data):
-            raise ValueError("it ends early")
-        if zlib.crc32(view[at + 4 : end - 4]) != int.from_bytes(data[end - 4 : end], "big"):
-            raise ValueError("a checksum is wrong")
-        if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and length != 13):
+    kept, seen = [data[:8]], set[bytes]()
+    for kind, begin, end in _chunks(data):
+        if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and end - begin != 25):
             raise ValueError("its header is out of place")
-        if kind == b"IHDR":
-            width, height = (int.from_bytes(data[at + n : at + n + 4], "big") for n in (8, 12))
         seen.add(kind)
         if kind in _PNG_KEPT:
-            kept.append(data[at:end])
+            kept.append(data[begin:end])
+    if b"IDAT" not in seen:
+        raise ValueError("it has no pixels")
+    return Parts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """(kind, begin, end) of the chunks up to IEND, with their lengths and checksums."""
+    view, begin = memoryview(data), 8
+    for _ in range(MAX_CHUNKS):
+        kind, end = data[begin + 4 : begin + 8], begin + 12 + _number(data, begin, 4)
+        if end > len(data):
+            raise ValueError("it ends early")
+        if zlib.crc32(view[begin + 4 : end - 4]) != _number(data, end - 4, 4):
+            raise ValueError("a checksum is wrong")
+        yield kind, begin, end
         if kind == b"IEND":
-            break
-        at = end
-    if not {b"IDAT", b"IEND"} <= seen:
-        raise ValueError("it has no pixels" if b"IEND" in seen else "it has too many chunks")
-    return Parts(b"".join(kept), width, height)
+            return
+        begin = end
+    raise ValueError("it has too many chunks")
 
 
 def jpeg(data: bytes) -> Parts:
     """ValueError, with the reason, unless the segments before the first scan are whole."""
-    kept, at, width, height, orientation = [data[:2]], 2, 0, 0, 1
-    for _ in range(MAX_CHUNKS):
-        mark, begin = _marker(data, at)
-        end = begin + (0 if mark in _BARE else int.from_bytes(data[begin : begin + 2], "big"))
-        if end > len(data) or (mark not in _BARE and end < begin + 2):
-            raise ValueError("it ends early")
-        if mark in _SIZES:
-            height, width = (int.from_bytes(data[begin + n : begin + n + 2], "big") for n in (3, 5))
-        if mark == _EXIF and orientation == 1:
-            orientation = _orientation(data[begin + 2 : end])
-        if mark == _SCAN:
-            break
-        if mark not in _DROPPED:
-            kept.append(data[begin - 2 : end])
-        at = end
-    else:
-        raise ValueError("it has too many segments")
+    kept, at, width, height, orientation = [data[:2]], len(data), 0, 0, 1
+    for mark, begin, end in _segments(data):
+        if mark == _SCAN:  # the decoder reads the rest by itself
+            at = begin
+        elif mark in _SIZES:
+            height, width = _number(data, begin + 5, 2), _number(data, begin + 7, 2)
+        elif mark == _EXIF and orientation == 1:
+            orientation = _orientation(data[begin + 4 : end])
+        if mark not in _DROPPED and mark != _SCAN:
+            kept.append(data[begin:end])
     scans = data.count(b"\xff\xda", at)
     if scans * width * height > MAX_SCANNED:
         raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
-    kept.append(data[begin - 2 :])
-    return Parts(b"".join(kept), width, height, orientation)
+    return Parts(b"".join((*kept, data[at:])), width, height, orientation)
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """(marker, begin, end) of the segments up to that of the first scan."""
+    at = 2
+    for _ in range(MAX_CHUNKS):
+        mark, content = _marker(data, at)
+        at = content + (0 if mark in _BARE else _number(data, content, 2))
+        if at > len(data) or (mark not in _BARE and at < content + 2):
+            raise ValueError("it ends early")
+        yield mark, content - 2, at
+        if mark == _SCAN:
+            return
+    raise ValueError("it has too many segments")
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size], "big")
 
 
 def _marker(data: bytes, at: int) -> tuple[int, int]:

@@ -113,6 +113,8 @@ def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "MAX_FRAMES", 59)
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
         video.decode(data, "a", video.middle)
+    with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
+        decoding.everything(data, "a", [0])
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import BadInput
+from engine.media import kinds
 from ui import uploads
 from ui.uploads import Visit
 
@@ -38,6 +39,14 @@ def test_files_are_kept_with_their_content_beside_their_names(visit: Visit) -> N
     assert [name for name, _ in kept] == ["a.mp4", "b.PNG"]
     assert [path.read_bytes() for _, path in kept] == [b"one", b"two"]
     assert [path.suffix for _, path in kept] == [".mp4", ".png"]
+
+
+def test_the_types_on_offer_are_those_that_are_read() -> None:
+    offered = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "ts", "gif", "npy", "png", "jpg", "jpeg"]
+    assert list(uploads.TYPES) == offered
+    for ending in uploads.TYPES:
+        kind = kinds.of(b"", f"a.{ending}")
+        assert kind is not None and kind.field in ("clip", "events", "images")
 
 
 @pytest.mark.parametrize(
