@@ -314,6 +314,8 @@ _DRAWN: dict[str, Callable[[Row], None]] = {
     "equal_features": _equal,
     "equal_prefix": _equal,
     "equal_sampled": _equal,
+    "equal_batch": _equal,
+    "long": _equal,
     "greedy": _greedy,
     "counted": _counted,
     "encoded_once": _encoded_once,
