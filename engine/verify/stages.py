@@ -211,6 +211,7 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     net = [_net_ratio(round_) for round_ in warm]
     known = [ratio for ratio in net if ratio is not None]
     clear = len(known) == len(warm) >= FEW and _far(stats.median_interval(known, ratios=True))
+    outcome = "failed" if clear else outcome
     evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
     cpu = [[_vision(round_, kind).cpu_ms for round_ in warm] for kind in ("computed", "hooked")]
     evidence |= {"alone_cpu_ms": cpu[0], "probe_cpu_ms": cpu[1]}

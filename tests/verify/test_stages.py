@@ -104,6 +104,9 @@ def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
     assert not observer.observer(raw, noise).evidence[BEYOND]
     assert observer.observer(raw, [(50.0, 110.0)] * 40).evidence[BEYOND]
     assert BEYOND not in observer.observer(raw).evidence
+    noisy = [(100.0, 100.0 + 90 * (-1) ** i) for i in range(40)]
+    assert observer.observer(noisy).outcome == "unresolved"
+    assert observer.observer(noisy, [(50.0, 110.0)] * 40).outcome == "failed"
 
 
 def test_a_token_outside_stage_4_fails() -> None:
