@@ -103,6 +103,14 @@ def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixtur
     )
 
 
+def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    for value in ("9" * 5000, "a b" * 5000, "'" * 5000):
+        with pytest.raises(SystemExit) as ended:
+            main(["bench", "--workers", value])
+        said = capsys.readouterr().err
+        assert ended.value.code == 2 and len(said) < 600 and said.count("\n") == 1
+
+
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
     assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
@@ -315,7 +323,7 @@ def test_real_recordings_run_through_every_model_that_can_take_them(
         assert code == 0 and all(answer["new_tokens"] == 5 for answer in found)
 
 
-@pytest.mark.parametrize("seeds", ["5", "a:b", "9:3", "3:3"])
+@pytest.mark.parametrize("seeds", ["5", "a:b", "9:3", "3:3", "1:9999999999"])
 def test_odd_seeds_are_refused(capsys: pytest.CaptureFixture[str], seeds: str) -> None:
     code, _, err = call(capsys, "demo", "--evaluate", "--seeds", seeds)
     assert code == 2 and f"--seeds is {seeds!r}" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,32 @@ def test_cache_dir_moves_cache_and_demo_data(
         ("datasets = 7", "datasets is 7"),
         ('devcie = "cpu"', "unknown setting 'devcie'"),
         ("device = ", "not valid TOML"),
+        ("threads = inf", "threads is inf"),
+        ("threads = nan", "threads is nan"),
+        ("threads = 1.5", "threads is 1.5: give a whole number"),
+        ("threads = true", "threads is True"),
+        ("threads = " + "9" * 5000, "not valid TOML"),
+        ("cache_limit_mb = " + "9" * 4000, "cache_limit_mb is a very long number"),
+        ('cache_limit_mb = "' + "9" * 4000 + '"', "give a whole number"),
+        ("cache_dir = 5", "cache_dir is 5: write it as a text"),
+        ("device = [1]", r"device is \[1\]"),
+        ("a" * 2**21, "more than the 1,048,576 bytes"),
     ],
 )
 def test_what_cannot_be_used_is_named(file: Path, text: str, message: str) -> None:
     file.write_text(text)
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(SettingsError, match=message) as caught:
+        settings.load()
+    assert len(str(caught.value)) < 400
+
+
+def test_a_settings_file_must_be_a_regular_file(file: Path) -> None:
+    os.mkfifo(file)
+    with pytest.raises(SettingsError, match="named pipe"):
+        settings.load()
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(SettingsError, match="a device"):
         settings.load()
 
 

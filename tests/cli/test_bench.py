@@ -116,6 +116,11 @@ def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: P
         (("--length", "forced:8"), "leave --max-new-tokens out"),
         (("--length", "forced:0x"), "--length is 'forced:0x'"),
         (("--length", "long"), "--length is 'long'"),
+        (("--length", ""), "--length is ''"),
+        (("--length", "forced:" + "9" * 5000), "--length is 'forced:999"),
+        (("--repeat", "9" * 4000), "repeat is a very long number"),
+        (("--models", "a" * 10_000), "is not a known model"),
+        (("--ids", "/dev/zero"), "it is a device"),
         (("--models", "tiny-lava"), "did you mean 'tiny-llava'"),
         (("--models", ","), "name at least one model"),
         (("--prompt", "What is <image>?"), "contains <image>"),
@@ -131,6 +136,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 ) -> None:
     code, found, err = bench(capsys, root, *arguments)
     assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
+    assert len(err) < 500
 
 
 @pytest.mark.parametrize(
