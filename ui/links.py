@@ -30,8 +30,13 @@ _LINK = "compare_link"
 
 
 def remember() -> None:
-    """At the start of a visit: keep what its link asked for, drop numbers that are none."""
-    odd = [name for name in NUMBERS if not all(map(_NUMBER.fullmatch, _asked(name)))]
+    """At the start of a visit: keep what its link asked for, drop numbers that are none.
+
+    A widget that is on the page already keeps its value, whatever Back or Forward put in the URL,
+    and Streamlit does not let its parameter be deleted.
+    """
+    fresh = [name for name in NUMBERS if name not in st.session_state]
+    odd = [name for name in fresh if not all(map(_NUMBER.fullmatch, _asked(name)))]
     for name in odd:
         del st.query_params[name]
     if odd:

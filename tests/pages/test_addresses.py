@@ -41,20 +41,41 @@ def busy(app: Open) -> Iterator[list[str]]:
     holding.going.set()
 
 
-def opened(page: str, address: Address) -> AppTest:
+def visit(page: str) -> AppTest:
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
     if page != "compare":
         at.run()
         at.switch_page(f"pages/{page}.py")
+    return at
+
+
+def go(at: AppTest, address: Address) -> AppTest:
     for name in {name for name, _ in address}:
         at.query_params[name] = [value for key, value in address if key == name]
     return at.run()
+
+
+def told(at: AppTest) -> str:
+    return "\n".join(at.exception[0].stack_trace[-1:]) or at.exception[0].message
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_address_ends_in_an_exception(app: Open, busy: list[str], page: str) -> None:
     raised = {}
     for address in addresses(page, NUMBER, more=busy):
-        if found := opened(page, address).exception:
-            raised[str(address)[:200]] = found[0].stack_trace[-1] if found[0].stack_trace else found
+        at = go(visit(page), address)
+        if at.exception:
+            raised[str(address)[:200]] = told(at)
+    assert not raised
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nor_does_going_back_to_one_within_a_visit(app: Open, page: str) -> None:
+    """Back and Forward change the address of a page whose widgets are there already."""
+    at, raised = visit(page).run(), {}
+    for address in addresses(page, NUMBER // 2, seed=1):
+        for name in list(at.query_params):
+            del at.query_params[name]
+        if go(at, address).exception:
+            raised[str(address)[:200]] = told(at)
     assert not raised
