@@ -113,6 +113,7 @@ def _text(report: dict[str, Any]) -> str:
     parts = []
     for model in report["models"]:
         rows = [row for row in report["verdicts"] if row["model"] == model["name"]]
+        rows.sort(key=lambda row: not row["sample"])  # each sample in one piece, then the rest
         state = "verified" if model["verified"] else "NOT verified"
         lines = [f"{model['name']}: {state}"]
         for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
