@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 import streamlit as st
+from streamlit.runtime.state import get_session_state
 
 from ui import cards
 
@@ -32,13 +33,13 @@ _LINK = "compare_link"
 def remember() -> None:
     """At the start of a visit: keep what its link asked for, drop numbers that are none.
 
-    A widget that is on the page already keeps its value, whatever Back or Forward put in the URL,
-    and Streamlit does not let its parameter be deleted.
+    Within a visit Back and Forward may bring such numbers too, for widgets that are there already:
+    st.query_params refuses to delete their parameters, Streamlit's own state does not.
     """
-    fresh = [name for name in NUMBERS if name not in st.session_state]
-    odd = [name for name in fresh if not all(map(_NUMBER.fullmatch, _asked(name)))]
+    odd = [name for name in NUMBERS if not all(map(_NUMBER.fullmatch, _asked(name)))]
     for name in odd:
-        del st.query_params[name]
+        with get_session_state().query_params() as parameters:
+            parameters.remove_param(name)
     if odd:
         st.rerun()  # the widgets of this run still know what the link said
     if _LINK not in st.session_state:

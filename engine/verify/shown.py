@@ -27,9 +27,9 @@ def named(count: int, rule: str) -> list[int]:
     """The frames of `count` that a rule names, by integer arithmetic.
 
     all: every one; middle: count // 2; arange: the k-th of 8 is at floor(k * count / 8); spread
-    and linspace: at floor(k * (count - 1) / 7).
+    and linspace: at floor(k * (count - 1) / 7), where spread shows each of fewer frames once.
     """
-    if rule == "all":
+    if rule == "all" or (rule == "spread" and count < FRAMES):
         return list(range(count))
     if rule == "middle":
         return [count // 2]
@@ -95,8 +95,6 @@ def _compare(
 ) -> tuple[list[str], list[str]]:
     """(pictures that are other frames, pictures that are no frame as it was read again)."""
     places = named(len(pictures), rule)
-    if len(pictures) < FRAMES and rule != "middle" and len(shown) == len(pictures):
-        places = list(range(len(pictures)))  # every frame once
     if len(shown) != len(places):
         return [f"{rule}: {len(shown)} pictures are shown, and {len(places)} frames named."], []
     wrong, unlike = [], []
