@@ -162,7 +162,7 @@ class Event(Struct):
     event: Name
     at: str = ""
     text: str = ""
-    tasks: Count | None = None
+    tasks: list[Any] | None = None
 
 
 class Annotation(Key):
