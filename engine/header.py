@@ -6,6 +6,7 @@ one that holds other types or a plan that could not have been made.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -73,6 +74,8 @@ class _Stored(Struct):
 def read(folder: Path) -> Header:
     """run.json, or StoreError if it is not one of this version."""
     what = "The header of the run"
+    if not os.path.lexists(folder / HEADER):
+        raise StoreError(f"{shown(folder)} holds no {HEADER}: name the folder of a run.")
     value = read_json(folder / HEADER, MAX_BYTES, what, dict, links=False, error=StoreError)
     if value.get("format") != FORMAT:
         raise StoreError(f"{_shown(folder)} is not a run of StageScope: give the folder of one.")

@@ -198,7 +198,7 @@ class Event(Struct):
     event: Name
     at: str = ""
     text: str = ""
-    tasks: Count | None = None
+    tasks: list[Any] | None = None
 
 
 class Annotation(Key):

@@ -62,7 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.slow
 def test_rows_say_how_many_ran_together_and_answers_stay(root: Path, tmp_path: Path) -> None:
     models = ("tiny-llava", "tiny-eventgpt")
-    run = go(root, tmp_path / "run", models=models, batch=3, warmup=1)
+    run = go(root, tmp_path / "run", models=models, batch=3, warmup=1, order="sequential")
     found = rows_of(run)
     assert sizes(run) == [3, 3, 3, 3, 3, 3, 1] * 2 and sizes(run, "warmup") == [3] * 3 * 2
     assert {row["batch_asked"] for row in found} == {3}

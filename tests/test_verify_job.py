@@ -16,6 +16,7 @@ from engine.types import RunRequest, Sample
 from engine.verify import run
 from engine.verify.verdict import CHECKS, VerifyRequest
 from engine.verify_job import VerifyJob
+from tests.faults import FAULTS
 from tests.test_main import root  # noqa: F401 - a fixture
 
 QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "8")
@@ -86,7 +87,7 @@ def test_the_command_line_gives_a_certificate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(run.stages, "UNACCOUNTED", 1.0)  # times are no test
-    monkeypatch.setattr(run.stages, "OBSERVER", 100.0)
+    monkeypatch.setattr(run.observer, "OBSERVER", 100.0)
     monkeypatch.setattr(run.stages, "STAGE3", 100.0)
     monkeypatch.setattr(run.stages, "CLOCKS_MS", 60_000.0)
     code, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
@@ -109,12 +110,11 @@ def test_a_failed_check_is_exit_code_1_and_text_says_so(
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(run.stages, "OBSERVER", -1000.0)
-    monkeypatch.setattr(run.stages, "MANY", 1)
+    FAULTS["temperature ignored"].plant(monkeypatch)
     code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
     out, err = capsys.readouterr()
     assert code == 1 and "tiny-llava: NOT verified" in out
-    assert "FAIL Observer's cost" in out and "Observer's cost" in err
+    assert "FAIL Sampling settings" in out and "Sampling settings" in err
 
 
 @pytest.mark.slow

@@ -19,9 +19,9 @@ def settings_ignored(**fixed: Any) -> Callable[[Patch], None]:
     def plant(patch: Patch) -> None:
         choose = decode.choose
 
-        def other(scores: Any, ids: Any, config: Any, eos: Any) -> int:
+        def other(scores: Any, ids: Any, config: Any, eos: Any, *more: Any) -> int:
             asked = fixed if config.temperature or "temperature" not in fixed else {}
-            return choose(scores, ids, replace(config, **asked), eos)
+            return choose(scores, ids, replace(config, **asked), eos, *more)
 
         patch.setattr(decode, "choose", other)
 

@@ -23,11 +23,11 @@ def loads_from_memory(patch: Patch) -> None:
     load = media.load
     kept: dict[Any, Any] = {}
 
-    def cached(sample: Any, kind: Any, rule: Any) -> Any:
+    def cached(sample: Any, kind: Any, *more: Any) -> Any:
         files = (*sample.event_images, *sample.frames, *sample.images, sample.mp4, sample.events)
-        key = (files, kind, rule)
+        key = (files, kind, *more)
         if key not in kept:
-            kept[key] = load(sample, kind, rule)
+            kept[key] = load(sample, kind, *more)
         return kept[key]
 
     patch.setattr(media, "load", cached)
@@ -166,7 +166,7 @@ def _tpot_by_n(result: RunResult) -> float | None:
 def cached_shown_as_measured(patch: Patch) -> None:
     add = Timeline.add
 
-    def plain(self: Any, name: str, start: float, ms: float, *_: Any) -> None:
+    def plain(self: Any, name: str, start: float, ms: float, *_: Any, **__: Any) -> None:
         add(self, name, start, ms)
 
     patch.setattr(Timeline, "add", plain)

@@ -209,8 +209,9 @@ def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
     odd["hash"] = certificates.content_hash(odd)
     certificates.keep(odd)
     at = at_verify(app)
-    assert f"{odd['hash'][:12]}: This certificate lacks" in texts(at) and kept[:12] in html(at)
-    assert "lacks or garbles" in texts(at_verify(app, certificate=odd["hash"]))
+    assert f"{odd['hash']}.json is not used: Invalid enum value 'odd'" in texts(at)
+    assert kept[:12] in html(at)
+    assert "No certificate" in texts(at_verify(app, certificate=odd["hash"]))
 
 
 def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
