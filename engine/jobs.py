@@ -63,6 +63,11 @@ class Job(ABC):
     def ended(self) -> bool:
         return self.state in ENDED
 
+    @property
+    def stopping(self) -> bool:
+        """Cancelled and not ended yet: it is at work on something that cannot be interrupted."""
+        return self._cancel.is_set() and not self.ended
+
     def look(self) -> None:
         """Somebody is interested."""
         self._seen = time.monotonic()

@@ -38,6 +38,7 @@ class RunView:
     error: str
     result: RunResult | None
     request: RunRequest
+    stopping: bool = False  # cancelled and not ended yet
 
     @property
     def ended(self) -> bool:
@@ -88,6 +89,7 @@ class RunJob(Job):
             error=self.error,
             result=result,
             request=self.request,
+            stopping=self.stopping,
         )
 
     def _text(self, ids: list[int]) -> str:

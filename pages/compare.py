@@ -109,10 +109,9 @@ def _use_common() -> None:
 
 def buttons(choice: Choice) -> None:
     """Run and Cancel.  A pressed Run starts the page over, so that the buttons know of it."""
-    live = any(not view.ended for view in runs.views())
     ready = choice.sample is not None and bool(choice.models)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = run_and_cancel("compare", ("Run", "compare_run"), live, ready, runs.cancel)
+        pressed = run_and_cancel("compare", ("Run", "compare_run"), runs.live(), ready, runs.cancel)
         st.toggle(
             "Show the known answer",
             key="compare_truth",

@@ -81,6 +81,22 @@ def test_the_time_in_the_queue_stands_still_after_the_end() -> None:
     finished(first)
 
 
+def test_a_cancelled_job_is_stopping_until_its_work_lets_go_of_it() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, never = Task(work_=lambda _: hold.wait(20)), Task()
+    queue.submit(first)
+    queue.submit(never)
+    while first.state != "running":
+        time.sleep(0.002)
+    assert not first.stopping
+    first.cancel()
+    never.cancel()
+    assert first.stopping and not first.ended and never.ended and not never.stopping
+    hold.set()
+    finished(first)
+    assert not first.stopping
+
+
 def test_who_sees_the_end_sees_its_reason_as_well() -> None:
     """The state is set last: a view in between would be drawn as an end without a reason."""
     seen: list[tuple[str, str]] = []

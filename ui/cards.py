@@ -74,6 +74,11 @@ STOPS = {
     "length": "Stopped at the limit of new tokens.",
     "cancelled": "Cancelled before the end.",
 }
+# What a cancelled run is still at work on and cannot be interrupted in; a new run queues behind it.
+STOPPING = {
+    "compile": "Cancelling: compiling cannot be interrupted. A new run waits for its end.",
+    "loading": "Cancelling: loading cannot be interrupted. A new run waits for its end.",
+}
 
 
 @dataclass(frozen=True)
@@ -194,6 +199,8 @@ def draw(slot: Slot, view: RunView) -> None:
 
 def status(view: RunView) -> str:
     """Where the job is, in a few words."""
+    if view.stopping:
+        return STOPPING.get(view.stage or view.state, "Cancelling …")
     if view.state == "queued":
         return (
             f"Waiting: {count(view.position, 'run')} before this one" if view.position else "Next"

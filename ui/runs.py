@@ -62,6 +62,12 @@ def _jobs(ids: Sequence[str]) -> list[RunJob]:
     return [job for job in found if isinstance(job, RunJob) and uploads.may_see(job)]
 
 
+def live() -> bool:
+    """Whether a run is queued or at work that nobody has cancelled.  A compile or a load cannot be
+    interrupted: the next run need not wait for its end to be started, it queues behind it."""
+    return any(not view.ended and not view.stopping for view in views())
+
+
 def lost() -> bool:
     """Whether a link names runs that this server no longer holds."""
     return len(_jobs(_ids())) < len(_ids())

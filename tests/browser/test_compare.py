@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,22 @@ def test_cancel_stops_all_and_leaves_no_numbers_made_up(visitor: Visitor) -> Non
     page.locator(visitor.button("cancel")).click()
     visitor.ready()
     expect(page.get_by_text("Cancelled", exact=True).first).to_be_visible()
+
+
+@pytest.mark.compiles
+@pytest.mark.skipif(shutil.which("g++") is None, reason="this machine has no C++ compiler")
+def test_cancel_while_a_model_compiles_leaves_run_to_press(visitor: Visitor) -> None:
+    """The compiler goes on to its end; the next run queues behind it and answers."""
+    page = visitor.open(f"{SHORT}&compare_models=Tiny+llava&compare_backend=Compiled").page
+    visitor.run()
+    page.get_by_text("Running: compile").filter(visible=True).wait_for()
+    page.locator(visitor.button("cancel")).click()
+    expect(page.get_by_text("Cancelling: compiling")).to_be_visible(timeout=PATIENCE_MS)
+    visitor.run()
+    expect(page.get_by_text("Waiting: 1 run before this one")).to_be_visible(timeout=PATIENCE_MS)
+    page.locator(visitor.button("run")).wait_for(timeout=5 * PATIENCE_MS)  # the compiler's end
+    expect(badges(page, "compiled")).to_have_count(1)
+    expect(page.locator('[data-testid="stException"]')).to_have_count(0)
 
 
 def test_a_link_reopens_choice_and_results_elsewhere(visitor: Visitor, browser: Browser) -> None:

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from engine import dataset, jobs
 from tests.addresses import PAGES, parameters, query
-from tests.browser.conftest import PATIENCE_MS, Visitor, serve
+from tests.browser.conftest import PATIENCE_MS, ROOT, Visitor, serve
 from tests.browser.test_addresses import SETTLED
 from tests.conftest import picture
 
@@ -54,6 +54,15 @@ def settled(page: Page, address: str) -> str:
     return page.content()
 
 
+def fetched(address: str) -> bytes:
+    """What an address gives to anybody, whatever its status."""
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        return bytes(error.read())
+
+
 def ids(address: str) -> list[str]:
     return re.findall(r"(?:jobs|job)=([0-9a-f]{12})", address)
 
@@ -61,7 +70,8 @@ def ids(address: str) -> list[str]:
 def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     context: BrowserContext, reachable: str, other: Page, tmp_path: Path
 ) -> None:
-    first = Visitor(context.new_page(), reachable)
+    first, requests = Visitor(context.new_page(), reachable), list[str]()
+    first.page.on("request", lambda request: requests.append(request.url))
     page = first.open("?compare_tokens=12&compare_models=Tiny+llava").page
     page.get_by_text("Own files", exact=True).click()
     upload = page.locator(".st-key-compare_files input[type=file]")
@@ -79,20 +89,37 @@ def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     assert len(known) == 2
 
     folders = [str(p) for p in Path(tempfile.gettempdir()).glob("stagescope-visit-*/*/your-files")]
-    assert folders
+    odd = [*known, f"{folders[0]}/1.png"]
     tries = [page.url]
     for name in PAGES:
-        path = "" if name == "compare" else name
-        odd = [known[0], known[1], f"{folders[0]}/1.png"]
-        some = [(one, value) for one in parameters(name) for value in odd]
-        jobs_ = [("compare_jobs", known[0]), ("compare_draft_job", known[1])]
-        tries += [reachable + path + query(some), reachable + path + query(jobs_)]
+        every = [(one, value) for one in parameters(name) for value in odd]
+        every += [("compare_jobs", known[0]), ("compare_draft_job", known[1])]
+        tries.append(reachable + ("" if name == "compare" else name) + query(every))
     for address in tries:
         content = settled(other, address)
         assert sheet not in content and f"own files · {NAME}" not in content, address
         assert answer.strip() not in other.locator("[data-testid=stMain]").inner_text(), address
         expect(other.locator('[data-testid="stException"]')).to_have_count(0)
     expect(page.locator("[data-testid=stMain] img").first).to_have_attribute("src", sheet)
+
+    (put,) = [one for one in requests if "/upload_file/" in one]
+    assert not fetched(put).startswith(b"\x89PNG")  # files go in by this address, and never out
+    media = {fetched(one) for one in requests if one.startswith(f"{reachable}media/")}
+    assert media <= {(ROOT / "ui" / "icon.png").read_bytes()}  # of the visit's files there is none
+    assert sheet.startswith("data:")
+
+
+def test_result_files_of_a_visit_are_in_no_link(
+    context: BrowserContext, reachable: str, other: Page, tmp_path: Path
+) -> None:
+    page = context.new_page()
+    settled(page, f"{reachable}results")
+    (tmp_path / "secret-of-a.json").write_text('{"of": "a"}')
+    upload = page.locator('[class*="st-key-results_import_files"] input[type=file]')
+    upload.set_input_files(tmp_path / "secret-of-a.json")
+    page.get_by_text("1 file cannot be used: secret-of-a.json").wait_for()
+    for address in (page.url, f"{reachable}results?results_runs=visit"):
+        assert "secret-of-a" not in settled(other, address), address
 
 
 def test_control_a_run_on_a_dataset_sample_opens_by_its_link(
@@ -107,29 +134,31 @@ def test_control_a_run_on_a_dataset_sample_opens_by_its_link(
 
 
 def test_no_parameter_opens_a_folder_that_is_not_offered(
-    reachable: str, other: Page, tmp_path: Path
+    reachable: str, server: str, other: Page, tmp_path: Path
 ) -> None:
-    (tmp_path / "hidden" / HIDDEN).mkdir(parents=True)
+    hidden = tmp_path / "hidden"
+    (hidden / HIDDEN).mkdir(parents=True)
     records = [{"id": HIDDEN, "event_data": f"{HIDDEN}/000000.npy"}]
-    (tmp_path / "hidden" / f"{dataset.STEM}.json").write_text(json.dumps(records))
-    assert dataset.read(tmp_path / "hidden").samples  # control: it could be opened
+    (hidden / f"{dataset.STEM}.json").write_text(json.dumps(records))
+    assert HIDDEN in settled(
+        other, f"{server}?compare_root={hidden}"
+    )  # control: on loopback it opens
+    folder = other.get_by_label("Or a folder or file on this machine")
+    settled(other, f"{server}results")
+    expect(folder).to_have_count(1)  # control
     for name in PAGES:
         path = "" if name == "compare" else name
-        for value in (str(tmp_path / "hidden"), f"demo/../{tmp_path / 'hidden'}", str(tmp_path)):
-            content = settled(
-                other, reachable + path + query([(o, value) for o in parameters(name)])
-            )
-            assert HIDDEN not in content, (name, value)
+        every = [(one, str(hidden)) for one in parameters(name)]
+        assert HIDDEN not in settled(other, reachable + path + query(every)), name
+        refused = other.get_by_text("which is not offered here", exact=False).filter(visible=True)
+        if f"{name}_root" in parameters(name):
+            expect(refused.filter(has_text="dataset").first).to_be_visible(timeout=PATIENCE_MS)
+        expect(folder).to_have_count(0)
 
 
 @pytest.mark.parametrize("path", RAW_PATHS)
 def test_no_link_of_the_server_reads_a_file(reachable: str, path: str) -> None:
-    try:
-        with urllib.request.urlopen(reachable + path, timeout=60) as answer:
-            text = answer.read().decode(errors="replace")
-    except urllib.error.HTTPError as error:
-        text = error.read().decode(errors="replace")
-    assert "root:" not in text
+    assert b"root:" not in fetched(reachable + path)
 
 
 def test_ids_of_jobs_cannot_be_guessed() -> None:

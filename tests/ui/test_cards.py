@@ -44,6 +44,15 @@ def view(**changes: Any) -> RunView:
         ({"position": 0}, "Next"),
         ({"state": "loading"}, "Loading the model …"),
         ({"state": "running", "stage": "vision"}, "Running: vision …"),
+        (
+            {"state": "running", "stage": "compile", "stopping": True},
+            "Cancelling: compiling cannot be interrupted. A new run waits for its end.",
+        ),
+        (
+            {"state": "loading", "stopping": True},
+            "Cancelling: loading cannot be interrupted. A new run waits for its end.",
+        ),
+        ({"state": "running", "stage": "decode", "stopping": True}, "Cancelling …"),
         ({"state": "done", "result": result()}, "Answered · waited 1,234 ms for the device"),
         ({"state": "failed"}, "Failed"),
         ({"state": "cancelled"}, "Cancelled"),
