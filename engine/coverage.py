@@ -175,7 +175,8 @@ def _missing(cover: Coverage, result: RunResult) -> Iterator[str]:
 
 def _prompt(cover: Coverage, result: RunResult) -> Iterator[str]:
     """The kind of prompt: how many pictures are in it, and the rule that chose them."""
-    shown = next((one.shape[0] for one in result.tensors if one.name == "images"), 0)
+    # Pictures of several sizes have an entry for each size.
+    shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:
         yield f"prompt with {shown:,} picture(s) ({_numbers(cover.pictures)} verified)"
     rule = result.request.frames

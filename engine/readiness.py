@@ -100,7 +100,8 @@ def settled(writer: Writer) -> bool:
 def _tracked(writer: Writer) -> Tracker:
     again = writer.header.plan
     tracker = Tracker(again.planned, again.models, again.batch)
-    for _, row in store.read(writer.folder).results():
+    rows = (row for _, row in store.read(writer.folder).results())
+    for row in {store.task_of(row): row for row in rows}.values():  # a line may be there twice
         tracker.earlier(row)
     if writer.problem:
         tracker.note(writer.problem)

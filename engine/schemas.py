@@ -21,6 +21,7 @@ from engine.verify.verdict import Outcome
 MOST = 10**12  # of milliseconds, tokens or bytes: more is no measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
+Lasting = Annotated[float, Meta(ge=-1, le=MOST)]  # milliseconds; a difference may round below 0
 Rate = Annotated[float, Meta(ge=0, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=MOST)]
 Positive = Annotated[int, Meta(ge=1, le=MOST)]
@@ -33,7 +34,7 @@ class Span(Struct):
     """A stage on its run's clock, or the batch's."""
 
     start_ms: Difference
-    ms: Difference
+    ms: Lasting
     source: str
     original_ms: Difference | None = None
     cpu_ms: Difference | None = None
@@ -186,6 +187,10 @@ class Row(Key):
         for name in _OF_A_BATCH if together else _OF_ONE:
             if getattr(self, name) is None:
                 raise ValueError(f"It is an answer and has no `{name}`")
+        for name in ("token_ids", "token_ms"):
+            found = getattr(self, name)
+            if found is not None and len(found) != self.new_tokens:
+                raise ValueError(f"`new_tokens` is {self.new_tokens} and `{name}` has {len(found)}")
 
 
 _OF_ONE = ("new_tokens", "stages", "total_ms")

@@ -404,3 +404,14 @@ def test_a_question_that_cannot_be_asked_costs_its_own_rows(root: Path, tmp_path
     index.write_text(index.read_text().replace("What is it?", "What is <image> here?", 1))
     found = rows(go(root, tmp_path / "run"))
     assert [bool(row["error"]) for row in found].count(True) == 1
+
+
+def test_a_line_that_is_there_twice_is_one_result(root: Path, tmp_path: Path) -> None:
+    go(root, tmp_path / "run")
+    results = tmp_path / "run" / store.RESULTS
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join([*lines, lines[-1]]))
+    ready = benchmark.resume(tmp_path / "run")
+    with ready.writer:
+        found = ready.tracker.view()
+    assert found.done == found.planned == 4

@@ -110,6 +110,7 @@ def test_a_kept_certificate_is_found_and_holds_everything() -> None:
         ({"backend": "compiled"}, "backend compiled (eager verified)"),
         ({"tokens": 49, "config": DecodeConfig(max_new_tokens=300)}, "49 tokens (48 verified)"),
         ({"frames": "linspace"}, "frame rule linspace"),
+        ({"extent": "stream"}, "extent stream (slice verified)"),
         ({"pictures": 5}, "prompt with 5 picture(s) (8 verified)"),
         ({"batch": Batch("b", 8, (), 1.0, 8)}, "batch of 8 (4 verified)"),
     ],
@@ -124,6 +125,24 @@ def test_a_result_beyond_the_certificate_says_what_is_missing(
     assert (found.state, found.certificate) == ("not covered", kept["hash"])
     assert found.missing[0] == missing and certificates.of(result(**change)) is None  # type: ignore[arg-type]
     assert found.words.startswith(f"not covered: {missing}")
+
+
+def test_pictures_of_several_sizes_are_counted_together() -> None:
+    certificates.keep(certificate())
+    parts = [
+        TensorSpec("images", (count, 4, size, 3), "uint8", 1) for count, size in ((3, 4), (5, 6))
+    ]
+    assert standing(tensors=tuple(parts)).state == "verified"
+    assert standing(tensors=tuple(parts[:1])).missing[0].startswith("prompt with 3 picture(s)")
+
+
+def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
+    kept = certificate()
+    certificates.keep(kept)
+    for outcome, state in (("unresolved", "verified"), ("failed", "unverified")):
+        later = certificate(clock=outcome) | {"made": "2999-01-01T00:00:00+00:00"}
+        certificates.keep(later | {"hash": certificates.content_hash(later)})
+        assert standing().state == state
 
 
 @pytest.mark.parametrize(

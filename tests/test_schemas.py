@@ -58,6 +58,13 @@ def test_a_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
         ({"total_ms": None}, "It is an answer and has no `total_ms`"),
         ({"stages": None}, "It is an answer and has no `stages`"),
         ({"batch": 2}, "It is an answer and has no `batch_id`"),
+        ({"new_tokens": 931}, "`new_tokens` is 931 and `token_ids` has"),
+        ({"token_ms": [1.0]}, "and `token_ms` has 1"),
+        ({"stages": {"load": {"start_ms": 0, "ms": -5e9}}}, ">= -1.0"),
+        (
+            {"machine_load": {"began_s": 1, "wall_ms": 1, "cpu_ms": 1, "cores": 0, "threads": 1}},
+            "$.machine_load.cores",
+        ),
         ({"tensors": [{"name": "x", "shape": [-1], "dtype": "y", "bytes": 1}]}, "shape[0]"),
     ],
 )

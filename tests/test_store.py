@@ -169,7 +169,7 @@ def test_a_folder_of_another_kind_is_refused(
 
 
 def test_no_run_and_no_json(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"run\.json cannot be read \(No such file"):
+    with pytest.raises(StoreError, match=r"holds no run\.json: name the folder of a run"):
         store.read(tmp_path)
     (tmp_path / headers.HEADER).write_text("{")
     with pytest.raises(StoreError, match="cannot be used"):

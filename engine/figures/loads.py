@@ -64,9 +64,10 @@ def no_verdict(table: pd.DataFrame, a: str, b: str) -> str:
     one, other = (of(side) for side in _sides(table, a, b))
     if one is None or other is None:
         return ""
-    why = "the load differed" if different(one, other) else "the machine was busy"
-    if not different(one, other) and not busy(one) and not busy(other):
+    disturbed = bool(busy(one)), bool(busy(other))
+    if not any(disturbed) and not different(one, other):
         return ""
+    why = "the machine was busy" if all(disturbed) else "the load differed"
     return (
         f"no verdict, since {why}: {a} ran while {_figures(one)}, and {b} while {_figures(other)}"
     )

@@ -9,8 +9,8 @@ Boundary: bytes in, pictures out; a folder of frames is not a clip, yet follows 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,12 @@ import numpy as np
 from engine.errors import BadInput, MediaError
 from engine.media import decoding, groups
 from engine.media.containers import container
-from engine.media.files import Data, label, large
+from engine.media.files import Data, label, large, opened
 from engine.media.h264 import Unsure
 from engine.types import FRAME_RULES, Image
 
 FRAMES = 8
+_TAIL = 64  # bytes in which a GIF has its end mark
 
 Choice = Callable[[int], Sequence[int]]
 
@@ -71,8 +72,19 @@ def decode(data: Data, name: str, choice: Choice) -> Clip:
     try:
         kept, cut = groups.frames(data, name, choice)
     except Unsure:
-        return _of_all(data, name, choice)
+        found = _of_all(data, name, choice)
+        return replace(found, notes=(*found.notes, *_cut_short(data, name)))
     return Clip(tuple(kept[i] for i in cut.indices), cut.indices, cut.count)
+
+
+def _cut_short(data: Data, name: str) -> Iterator[str]:
+    """A note on a GIF without its end mark (0x3B), of which FFmpeg reads what is there."""
+    with opened(data) as file:
+        head = file.read(4)
+        file.seek(max(0, len(data) - _TAIL))
+        whole = file.read().rstrip(b"\0").endswith(b";")
+    if head == b"GIF8" and not whole:
+        yield f"{name} has no end mark: it may be cut off, and frames may be missing."
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:

@@ -77,7 +77,9 @@ def read(path: Path, name: str) -> bytes:
     """The bytes of a regular file, or RecordsError; a file over the limit is not opened."""
     try:
         if not path.is_file():  # a pipe or a device would never end
-            found = "a folder" if path.is_dir() else "no file"
+            found = (
+                "a folder" if path.is_dir() else "no regular file" if path.exists() else "no file"
+            )
             raise RecordsError(f"{name} is {found}: check the path.")
         check_size(path.stat().st_size, name)
         data = plain_files.read_bytes(path, LIMIT_BYTES, "The file")

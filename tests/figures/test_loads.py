@@ -52,8 +52,11 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
 
 
 def test_one_busy_machine_for_both_gets_no_verdict_either(tmp_path: Path) -> None:
-    found = pairs.compare(table(tmp_path, LOADED, LOADED), "ev", "vl", "tokens_per_s")
-    assert found.verdict == "unknown" and "the machine was busy" in found.reason
+    more = LOADED | {"others": 1.9, "waited_ms": 80.0}
+    for number, other in enumerate((LOADED, more)):
+        lines = table(tmp_path / str(number), LOADED, other)
+        found = pairs.compare(lines, "ev", "vl", "tokens_per_s")
+        assert found.verdict == "unknown" and "the machine was busy" in found.reason
 
 
 def test_what_is_no_time_keeps_its_verdict(tmp_path: Path) -> None:

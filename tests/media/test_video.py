@@ -202,3 +202,11 @@ def test_empty_files_and_foreign_content(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(b"no clip " * 400)
     with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded"):
         video.read(tmp_path / "a.mp4", "arange")
+
+
+def test_a_gif_that_is_cut_off_says_so() -> None:
+    data = clips.encoded("gif", "gif")
+    assert video.decode(data, "a.gif", lambda n: [0]).notes == ()
+    assert video.decode(data + b"\0\0", "a.gif", lambda n: [0]).notes == ()
+    (note,) = video.decode(data[: len(data) // 2], "a.gif", lambda n: [0]).notes
+    assert "it may be cut off" in note

@@ -22,7 +22,7 @@ from ui.verify.report import made, of_certificate
 
 HASH = "verify_certificate"  # in the URL
 FEW = 8
-_WIDTHS = [1.5, 2.2, 1.1, 2.6, 1.2, 0.8, 1.1]
+_WIDTHS = [1.5, 2.1, 1.1, 2.3, 1.2, 1.1, 1.1]
 
 
 def asked() -> str:
