@@ -17,7 +17,7 @@ from tests.pages.conftest import ROOT, Open
 from tests.pages.test_benchmark import Holding
 
 pytestmark = pytest.mark.slow
-NUMBER = 110
+NUMBER = 60
 
 
 @pytest.fixture
