@@ -121,13 +121,19 @@ def _apart(a: float | None, b: float | None, most: float) -> bool:
     return a is not None and b is not None and abs(a - b) > most
 
 
-def words(load: MachineLoad) -> str:
-    """The figures of a load for people, or that none are known."""
+def shares(load: MachineLoad, who: str) -> list[str]:
+    """What others took of the machine, and how long `who` waited; what is not known is left out."""
     parts = []
     if load.taken is not None:
         parts.append(f"others used {load.taken:.1f} of {load.cores:,} cores")
     if load.waited is not None:
-        parts.append(f"the run waited for a core for {load.waited:.0%} of its time")
+        parts.append(f"{who} waited for a core for {load.waited:.0%} of its time")
+    return parts
+
+
+def words(load: MachineLoad) -> str:
+    """The figures of a load for people, or that none are known."""
+    parts = shares(load, "the run")
     if load.runnable is not None:
         parts.append(f"{load.runnable:.1f} other threads wanted a core")
     if not parts:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from engine.types import RunResult
+from engine.verify.verdict import PASSED
 
 State = Literal["verified", "not covered", "unverified"]
-PASSED = ("passed", "tie")
 SHOWN = 12  # characters of a certificate's hash that name it
 NOT_RECORDED = "the certificate does not record what it covers"
 

@@ -20,9 +20,9 @@ from typing import Any
 from engine.dataset_record import Record
 from engine.errors import BadInput, DatasetError
 from engine.media import kinds
-from engine.media.files import by_number, place, reason
+from engine.media.files import by_number, place
 from engine.media.roots import Root
-from engine.plain_files import read_bytes
+from engine.plain_files import read_bytes, reason
 from engine.quoting import quoted, shown
 from engine.types import Sample
 

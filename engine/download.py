@@ -11,6 +11,7 @@ from pathlib import Path
 
 from engine.errors import BadInput, DownloadFailed
 from engine.models.checkpoint import ModelEntry
+from engine.quoting import first_line
 
 _BESIDE = ("tokenizer.model", "chat_template.jinja")
 
@@ -73,20 +74,15 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
         ) from error
     except HfHubHTTPError as error:
         raise DownloadFailed(
-            f"{entry.name}: the hub refused {name} ({_first_line(error)}): try again later."
+            f"{entry.name}: the hub refused {name} ({first_line(error)}): try again later."
         ) from error
     except (httpx2.HTTPError, ConnectionError, FileNotFoundError) as error:
         raise DownloadFailed(
-            f"{entry.name}: the Hugging Face hub cannot be reached ({_first_line(error)}): go "
+            f"{entry.name}: the Hugging Face hub cannot be reached ({first_line(error)}): go "
             "online and run this again; it goes on where it stopped."
         ) from error
     except OSError as error:
         raise DownloadFailed(
-            f"{entry.name} cannot be written to {to or 'the hub cache'} ({_first_line(error)}): "
+            f"{entry.name} cannot be written to {to or 'the hub cache'} ({first_line(error)}): "
             "make room and run this again; it goes on where it stopped."
         ) from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:150].rstrip()

@@ -42,13 +42,11 @@ _KINDS = {
 }
 
 
-def open_descriptor(
-    path: Path, flags: int = _READ, *, links: bool = True, root: Path | None = None
-) -> int:
+def open_descriptor(path: Path, flags: int = _READ, *, links: bool = True) -> int:
     """A descriptor of a regular file, or OSError.
 
-    `links` False refuses a symbolic link.  `root`: the file must lie below this folder, links
-    followed.  The checks look at what was opened, so that a swap in between is noticed.
+    `links` False refuses a symbolic link.  The checks look at what was opened, so that a swap in
+    between is noticed.
     """
     descriptor = _opened(path, flags | _SAFE | (0 if links else _NO_LINK))
     try:
@@ -58,22 +56,20 @@ def open_descriptor(
             raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
         if not links and not _NO_LINK and path.is_symlink():
             raise OSError(errno.ELOOP, "it is a symbolic link", str(path))
-        if root is not None:
-            _check_inside(path, root, found)
-    except (OSError, RuntimeError):
+    except OSError:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def open_regular(path: Path, *, links: bool = True, root: Path | None = None) -> BinaryIO:
+def open_regular(path: Path, *, links: bool = True) -> BinaryIO:
     """The regular file, open for reading; OSError as for `open_descriptor`."""
-    return os.fdopen(open_descriptor(path, links=links, root=root), "rb")
+    return os.fdopen(open_descriptor(path, links=links), "rb")
 
 
-def read_limited(path: Path, limit: int, *, links: bool = True, root: Path | None = None) -> bytes:
+def read_limited(path: Path, limit: int, *, links: bool = True) -> bytes:
     """All bytes of a regular file; OSError where it has more than `limit` of them."""
-    with open_regular(path, links=links, root=root) as stream:
+    with open_regular(path, links=links) as stream:
         if os.fstat(stream.fileno()).st_size <= limit:
             data = stream.read(limit + 1)
             if len(data) <= limit:
@@ -88,12 +84,11 @@ def read_bytes(
     what: str,
     *,
     links: bool = True,
-    root: Path | None = None,
     error: type[StageScopeError] = BadInput,
 ) -> bytes:
     """All bytes of a regular file, at most `limit`, or one sentence that calls it `what`."""
     try:
-        return read_limited(path, limit, links=links, root=root)
+        return read_limited(path, limit, links=links)
     except (OSError, ValueError) as fault:
         raise error(
             f"{what} {shown(path)} cannot be read ({reason(fault)}): "
@@ -107,11 +102,10 @@ def read_text(
     what: str,
     *,
     links: bool = True,
-    root: Path | None = None,
     error: type[StageScopeError] = BadInput,
 ) -> str:
     """The UTF-8 text of such a file."""
-    data = read_bytes(path, limit, what, links=links, root=root, error=error)
+    data = read_bytes(path, limit, what, links=links, error=error)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -125,11 +119,10 @@ def read_json(
     form: type[T],
     *,
     links: bool = True,
-    root: Path | None = None,
     error: type[StageScopeError] = BadInput,
 ) -> T:
     """The JSON value of such a file, checked against a type that msgspec knows."""
-    data = read_bytes(path, limit, what, links=links, root=root, error=error)
+    data = read_bytes(path, limit, what, links=links, error=error)
     try:
         return msgspec.json.decode(data, type=form)
     except JSON_FAULTS as fault:
@@ -149,7 +142,7 @@ def reason(fault: BaseException) -> str:
         return "it is nested too deeply"
     if isinstance(fault, UnicodeDecodeError):
         return f"byte {fault.start:,} is not UTF-8"
-    text = fault.strerror if isinstance(fault, OSError) and fault.strerror else str(fault)
+    text = str(getattr(fault, "strerror", None) or fault)  # PyAV's errors have one too
     return cut(" ".join(text.split())) or type(fault).__name__
 
 
@@ -195,10 +188,3 @@ def _opened(path: Path, flags: int) -> int:
         if fault.errno in (errno.ENXIO, errno.ENODEV):
             raise OSError(fault.errno, "it is not a regular file", str(path)) from fault
         raise
-
-
-def _check_inside(path: Path, root: Path, found: os.stat_result) -> None:
-    """OSError unless the path, links followed, lies below root and is the file that was opened."""
-    real, base = path.resolve(strict=True), root.resolve(strict=True)
-    if not real.is_relative_to(base) or not os.path.samestat(real.stat(), found):
-        raise OSError(errno.EPERM, "it leads out of its folder", str(path))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 MAX_CHARS = 80
 MAX_NAMES = 20
+MAX_LINE = 200  # of an exception
 _MAX_BITS = 256  # of a whole number that is written out; Python refuses to print very long ones
 
 
@@ -51,6 +52,12 @@ def number(value: float) -> str:
 def cut(text: str) -> str:
     """The text itself, or its first 77 characters and "..."."""
     return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 3] + "..."
+
+
+def first_line(error: BaseException) -> str:
+    """The beginning of what an exception says, for the middle of a sentence."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:MAX_LINE].rstrip(" :.")
 
 
 def shown(path: object, most: int = MAX_CHARS) -> str:

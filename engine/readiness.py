@@ -100,9 +100,12 @@ def settled(writer: Writer) -> bool:
 def _tracked(writer: Writer) -> Tracker:
     again = writer.header.plan
     tracker = Tracker(again.planned, again.models, again.batch)
-    rows = (row for _, row in store.read(writer.folder).results())
-    for row in {store.task_of(row): row for row in rows}.values():  # a line may be there twice
-        tracker.earlier(row)
+    seen = set()
+    for _, row in store.read(writer.folder).results():
+        task = store.task_of(row)
+        if task not in seen:  # a line may be there twice
+            seen.add(task)
+            tracker.earlier(row)
     if writer.problem:
         tracker.note(writer.problem)
     return tracker

@@ -80,7 +80,7 @@ def test_a_bad_file_that_was_named_is_exit_code_2(
     (tmp_path / "bad.json").write_text("no")
     code, found, err = call(capsys, folder / "0.json", tmp_path / "bad.json", tmp_path / "none")
     assert code == 2 and [f["status"] for f in found["files"]] == ["ok", "unknown", "unknown"]
-    assert err.count("\n") == 2 and "is not JSON" in err and "no file" in err
+    assert err.count("\n") == 2 and "is not JSON" in err and "No such file" in err
 
 
 @pytest.mark.parametrize(

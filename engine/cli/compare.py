@@ -139,10 +139,10 @@ def _verified(row: dict[str, Any]) -> str:
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
     command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
-    unused = len(certificates.unused())
-    told = f"; {unused} damaged or unknown files among the certificates were not used"
-    proof = f"unverified: run `{command}` to prove the stages are the model's own"
-    return proof + told * bool(unused)
+    told = f"unverified: run `{command}` to prove the stages are the model's own"
+    if unused := len(certificates.unused()):
+        told += f"; {unused:,} files among the certificates are damaged and were not used"
+    return told
 
 
 def _prefix(use: dict[str, Any] | None) -> str:

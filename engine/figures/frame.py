@@ -8,12 +8,14 @@ there is none; a failed result has its reason and no figure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from engine import coverage
+from engine.busy import MachineLoad
 from engine.figures.places import asked_of, backend_of, device_of, place_of, shared_of
 from engine.store import Run, task_of
 from engine.types import STAGES
@@ -40,8 +42,7 @@ NUMBERS = (
     "batch_tokens",
 )
 TEXTS = ("text", "reference", "prompt")
-LOAD = ("began_s", "wall_ms", "cpu_ms", "cores", "threads", "waited_ms", "others", "steal",
-        "runnable")  # fmt: skip
+LOAD = tuple(one.name for one in fields(MachineLoad))
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
 
@@ -116,7 +117,7 @@ def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
 def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     spans = {name: _span(row, name) for name in SPANS}
     cached = any(span.get("source") == "cached" for span in spans.values())
-    config = _mapping(row.get("decode_config"))
+    config, standing = _mapping(row.get("decode_config")), coverage.of_row(row)
     values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
     values += [row.get("phase"), _group(row), cached]
     values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
@@ -125,7 +126,7 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
         row.get("pixels") or "exact",
         row.get("stop"),
         row.get("error") or "",
-        coverage.of_row(row).certificate or None,
+        standing.certificate or None,
     ]
     values.append(_mapping(row.get("truth")))
     values += [backend_of(row), asked_of(row)]
@@ -133,7 +134,6 @@ def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
     values += [str(place_of(row).get(name) or "") for name in PLACES]
     values += [row.get("off_script") is True, _extent(row)]
     values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
-    standing = coverage.of_row(row)
     values += [standing.state, ", ".join(standing.missing)]
     values += [span.get("source") for span in spans.values()]
     values += [span.get("ms") for span in spans.values()]

@@ -9,26 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.busy import MachineLoad, busy, different, words
+from engine.busy import MachineLoad, busy, different, shares, words
 from engine.figures.frame import labels, measured
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # known wherever a load is
-MOST = 1e12  # of any of them: a greater one was not measured
 NEAR = 5.0  # times the longer of two runs: results of a sample this close are of one time
 NEAR_S = 10.0  # and never less than that
 
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:
     """The load over all these results; None where there are none, or one that does not say it."""
-    import numpy as np
-
-    always = lines[[f"load_{name}" for name in ALWAYS]].to_numpy(dtype=np.float64)
     wall = lines["load_wall_ms"]
     total = float(wall.sum())
-    if not len(lines) or not (np.abs(always) < MOST).all() or total <= 0:  # NaN is not less
+    if lines[[f"load_{name}" for name in ALWAYS]].isna().any(axis=None) or total <= 0:
         return None
 
     def mean(name: str) -> float | None:
@@ -68,9 +64,7 @@ def no_verdict(table: pd.DataFrame, a: str, b: str) -> str:
     if not any(disturbed) and not different(one, other):
         return ""
     why = "the machine was busy" if all(disturbed) else "the load differed"
-    return (
-        f"no verdict, since {why}: {a} ran while {_figures(one)}, and {b} while {_figures(other)}"
-    )
+    return f"no verdict, since {why}: {a} ran while {_while(one)}, and {b} while {_while(other)}"
 
 
 def couple(table: pd.DataFrame, a: str, b: str) -> str:
@@ -117,11 +111,5 @@ def _near(one: pd.DataFrame, other: pd.DataFrame) -> bool:
     return apart <= max(NEAR_S, NEAR * longest)
 
 
-def _figures(load: MachineLoad) -> str:
-    """What others took of the machine, for a sentence that begins with "while"."""
-    parts = []
-    if load.taken is not None:
-        parts.append(f"others used {load.taken:.1f} of {load.cores:,} cores")
-    if load.waited is not None:
-        parts.append(f"it waited for a core for {load.waited:.0%} of its time")
-    return " and ".join(parts)
+def _while(load: MachineLoad) -> str:
+    return " and ".join(shares(load, "it"))

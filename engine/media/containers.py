@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
 from engine.media import boxes, kinds
-from engine.media.files import Data, opened, reason
+from engine.media.files import Data, opened
+from engine.plain_files import reason
 
 if TYPE_CHECKING:
     from av.container import InputContainer

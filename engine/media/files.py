@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import MediaError
-from engine.plain_files import open_regular
-from engine.quoting import cut, shown
+from engine.plain_files import open_regular, reason
+from engine.quoting import shown
 
 MAX_BYTES = 1 << 30
 MAX_PLACE = 240  # characters of a whole path in a message
@@ -45,12 +45,6 @@ def label(path: Path) -> str:
 def place(path: Path) -> str:
     """A whole path, which a user has to find, as messages show it."""
     return shown(path, MAX_PLACE)
-
-
-def reason(error: Exception) -> str:
-    """What the system or a library says is wrong, without paths and no longer than a value."""
-    text: str = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return cut(" ".join(text.split()))
 
 
 def by_number(path: Path) -> tuple[float, str]:

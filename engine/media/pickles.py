@@ -21,8 +21,8 @@ import pickletools
 from collections.abc import Callable
 from typing import Any
 
-from engine.media.files import reason
 from engine.media.standins import BUILDERS, Array, Dtype, Name, RefusedError
+from engine.plain_files import reason
 
 MAX_STEPS = 1_000_000
 MAX_BITS = 64

@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from engine import plain_files
 from engine.errors import BadInput, ModelUnavailable
 from engine.models import schema
+from engine.quoting import cut
 
 JSON_BYTES = 16 * 2**20  # of one file of settings; the published ones have some kilobytes
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
@@ -48,7 +49,7 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         content = json.loads(data, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise ModelUnavailable(
-            f"{name}: {path} cannot be read ({schema.shorten(str(error))}): copy it again."
+            f"{name}: {path} cannot be read ({cut(str(error))}): copy it again."
         ) from error
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")

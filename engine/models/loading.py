@@ -24,6 +24,7 @@ from engine.errors import Cancelled, ModelUnavailable
 from engine.models import files, identity, progress, quantization, schema, weights
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
+from engine.quoting import first_line
 from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
@@ -233,8 +234,3 @@ def unreadable(info: ModelInfo, folder: Path, what: str, error: Exception) -> Mo
     return ModelUnavailable(
         f"{info.name}: the {what} in {folder} cannot be read ({first_line(error)}): copy it again."
     )
-
-
-def first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(" :")

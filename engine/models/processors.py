@@ -17,6 +17,7 @@ from transformers import AutoImageProcessor, CLIPImageProcessorPil, VideoLlavaIm
 
 from engine.errors import ModelUnavailable
 from engine.models import files
+from engine.quoting import first_line
 from engine.types import Image, ModelInfo
 
 # Since transformers 5.21 the result is named as everywhere else, if one asks for it.
@@ -94,9 +95,3 @@ def refuse_other_sizes(info: ModelInfo, processor: Any, pixels: Any, size: int) 
                 f"{info.name}: its image processor {type(processor).__name__} makes pixels of "
                 f"{found} and its vision tower takes {wanted}: copy both from one checkpoint."
             )
-
-
-def first_line(error: BaseException) -> str:
-    """The beginning of what an exception says, for the middle of a sentence."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(" :.")

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from engine.errors import ModelUnavailable
+from engine.quoting import quoted
 
-SHOWN = 80  # characters of a value that a message repeats
 _KEY = re.compile(r" - at `\$\.?(.*)`$")
 
 Side = Annotated[int, Meta(ge=1, le=4096)]
@@ -208,9 +208,4 @@ def _shown(content: Any, key: str) -> str:
         if not isinstance(content, dict) or word not in content:
             break
         content = content[word]
-    return shorten(repr(content))
-
-
-def shorten(text: str) -> str:
-    """The text, or its first SHOWN characters with an ellipsis."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return quoted(content)

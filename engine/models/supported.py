@@ -13,6 +13,7 @@ from typing import Any
 from engine import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import files, schema, templates
+from engine.quoting import quoted
 
 TOWER, TEXT = "clip_vision_model", "llama"
 # The repository or folder whose form each family's adapter reads.
@@ -43,14 +44,14 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
         fix = "correct its entry in models.toml" if known else f"use {USE[meant]} instead"
         raise ModelUnavailable(
             f"{name} is entered as {family}, but {path} says its model_type is "
-            f"{schema.shorten(repr(model_type))} (not {model_types[family]!r}): {fix}."
+            f"{quoted(model_type)} (not {model_types[family]!r}): {fix}."
         )
     tower = config.vision_config.model_type if config.vision_config else None
     text = config.text_config.model_type if config.text_config else None
     for what, found, wanted in (("vision tower", tower, TOWER), ("language model", text, TEXT)):
         if found not in (None, wanted):
             raise ModelUnavailable(
-                f"{name}: the {what} in {path} is {schema.shorten(repr(found))}, and only "
+                f"{name}: the {what} in {path} is {quoted(found)}, and only "
                 f"{wanted!r} is supported: use {USE[family]} instead."
             )
     if family != "eventgpt":
@@ -83,7 +84,7 @@ def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None
     odd += [key for key in _PICTURE_IDS if key in stated and stated[key] is None]
     if odd:
         raise ModelUnavailable(
-            f"{name}: {path}: {odd[0]} is {schema.shorten(repr(stated[odd[0]]))}, which no model "
+            f"{name}: {path}: {odd[0]} is {quoted(stated[odd[0]])}, which no model "
             "can use: correct it, or copy the file again."
         )
 
@@ -101,7 +102,7 @@ def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
         text = token.get("content") if isinstance(token, dict) else token
         if text not in (None, wanted):
             raise ModelUnavailable(
-                f"{name}: {path}: {key} is {schema.shorten(repr(text))}, so its tokenizer is not "
+                f"{name}: {path}: {key} is {quoted(text)}, so its tokenizer is not "
                 "LLaMA's, and no chat template says how it is asked: add chat_template.jinja, or "
                 f"use {USE[family]}."
             )
@@ -112,6 +113,6 @@ def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
     if (key := generation_rules.refused(settings)) is not None:
         raise ModelUnavailable(
             f"{name}: its generation_config.json sets {key} to "
-            f"{schema.shorten(repr(settings[key]))}, which StageScope cannot follow: remove it "
+            f"{quoted(settings[key])}, which StageScope cannot follow: remove it "
             "there to run the model without it."
         )

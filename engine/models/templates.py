@@ -15,7 +15,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ModelUnavailable
-from engine.models import files, schema
+from engine.models import files
+from engine.quoting import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,12 +122,12 @@ def _check_size(template: str) -> None:
     try:
         tokens = list(Environment(autoescape=True).lex(template))
     except TemplateError as error:
-        raise _TooMuch(schema.shorten(str(error))) from error
+        raise _TooMuch(cut(str(error))) from error
     for _, kind, value in tokens:
         if kind == "operator" and value in ("*", "**"):
             raise _TooMuch(f"it multiplies ({value})")
         if kind == "integer" and (len(value) > 9 or int(value, 0) > _NUMBER):
-            raise _TooMuch(f"it holds the number {schema.shorten(value)}")
+            raise _TooMuch(f"it holds the number {cut(value)}")
 
 
 @contextmanager

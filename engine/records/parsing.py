@@ -76,22 +76,13 @@ def check_size(size: int, name: str) -> None:
 def read(path: Path, name: str) -> bytes:
     """The bytes of a regular file, or RecordsError; a file over the limit is not opened."""
     try:
-        if not path.is_file():  # a pipe or a device would never end
-            found = (
-                "a folder" if path.is_dir() else "no regular file" if path.exists() else "no file"
-            )
-            raise RecordsError(f"{name} is {found}: check the path.")
         check_size(path.stat().st_size, name)
-        data = plain_files.read_bytes(path, LIMIT_BYTES, "The file")
-    except RecordsError:
-        raise
-    except BadInput as error:
-        raise RecordsError(str(error)) from error
+        return plain_files.read_limited(path, LIMIT_BYTES)
     except OSError as error:
-        raise RecordsError(f"{name} cannot be read ({error.strerror}): check it.") from error
+        reason = plain_files.reason(error)
+        raise RecordsError(f"{name} cannot be read ({reason}): check the path.") from error
     except ValueError as error:  # a null byte in the name
         raise RecordsError(f"{name!r} is not a usable path: correct it.") from error
-    return data
 
 
 def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:

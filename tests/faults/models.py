@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -96,22 +97,22 @@ def one_event_image_instead_of_five(patch: Patch) -> None:
     )
 
 
-def encodes_again(patch: Patch) -> None:
-    embed = PlaceholderAdapter.embed
-    patch.setattr(
-        PlaceholderAdapter,
-        "embed",
-        lambda self, prepared, rows: embed(self, prepared, self.encode(prepared)),
-    )
+def other_rows(made: Callable[[Any, Any, Any], Any]) -> Callable[[Patch], None]:
+    """What the adapter embeds is not the rows it is given."""
+
+    def plant(patch: Patch) -> None:
+        embed = PlaceholderAdapter.embed
+
+        def instead(self: Any, prepared: Any, rows: Any) -> Any:
+            return embed(self, prepared, made(self, prepared, rows))
+
+        patch.setattr(PlaceholderAdapter, "embed", instead)
+
+    return plant
 
 
-def features_ignored(patch: Patch) -> None:
-    embed = PlaceholderAdapter.embed
-    patch.setattr(
-        PlaceholderAdapter,
-        "embed",
-        lambda self, prepared, rows: embed(self, prepared, torch.zeros_like(rows)),
-    )
+encodes_again = other_rows(lambda self, prepared, rows: self.encode(prepared))
+features_ignored = other_rows(lambda self, prepared, rows: torch.zeros_like(rows))
 
 
 def pixels_shifted(patch: Patch) -> None:

@@ -245,7 +245,7 @@ def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: P
     folder = tmp_path / "results"
     folder.mkdir()
     at = app(PAGE)
-    for path, told in ((folder, "holds no .json file"), (tmp_path / "none", "is no file")):
+    for path, told in ((folder, "holds no .json file"), (tmp_path / "none", "No such file")):
         at.text_input(key="results_import_folder").set_value(str(path))
         at.button(key="results_import_read").click().run()
         assert told in texts(at) and not at.exception

@@ -84,7 +84,7 @@ def test_folders_links_and_bad_files(tmp_path: Path) -> None:
         (tmp_path / "empty").mkdir()
         read([tmp_path / "empty"])
     (missing,) = read([tmp_path / "none.json"])
-    assert "no file" in missing.message
+    assert "No such file" in missing.message
     (odd,) = read([Path("a\0b.json")])
     assert odd.status == "unknown"
 
