@@ -45,7 +45,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.table --write
 
 checkpoints: .venv/run.stamp
-	$(BIN)/python -m engine.demo.train
+	$(BIN)/python -m tools.demo_training.train
 
 clean:
 	rm -rf .venv

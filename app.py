@@ -6,7 +6,7 @@ engine's worker thread, and only once the first page is drawn.
 
 import streamlit as st
 
-from ui import background, theme
+from ui.widgets import preparation, theme
 
 st.set_page_config("StageScope", theme.ICON, layout="wide", initial_sidebar_state="auto")
 st.logo(theme.LOGO, size="large")
@@ -22,4 +22,4 @@ page = st.navigation(
     position="top",
 )
 page.run()
-background.warm_up()
+preparation.warm_up()

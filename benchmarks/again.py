@@ -39,8 +39,9 @@ def main() -> None:
 
 
 def _models() -> dict[str, Any]:
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
     from engine.models import registry
 
     samples = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[:SAMPLES]
@@ -51,15 +52,15 @@ def _models() -> dict[str, Any]:
 
 
 def _model(adapter: Any, samples: Any) -> dict[str, Any]:
-    from engine import jobs, pipeline
-    from engine.prefixes import Prefixes
+    from engine.pipeline import feature_cache, single_run
+    from engine.pipeline.prefix_cache import Prefixes
     from engine.types import DecodeConfig, RunRequest
 
     store, short = Prefixes(1024), DecodeConfig(max_new_tokens=8)
 
     def ask(sample: Any, question: str, **options: Any) -> Any:
         request = RunRequest(sample, adapter.info.name, question, short, **options)
-        return pipeline.run(adapter, request, jobs.feature_cache(), None, store)
+        return single_run.run(adapter, request, feature_cache.shared(), None, store)
 
     for sample in samples:  # warms up, fills both caches
         ask(sample, "Why?", cache="refresh")
@@ -101,7 +102,8 @@ def _lengths() -> dict[str, Any]:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from engine import decode, prefixes
+    from engine.decoding import decode
+    from engine.pipeline import prefix_cache
 
     config = LlamaConfig(
         vocab_size=768,
@@ -118,7 +120,7 @@ def _lengths() -> dict[str, Any]:
         for length in LENGTHS:
             whole = torch.randn(1, length + QUESTION_TOKENS, config.hidden_size)
             _, past = decode.prefill(decoder, whole)
-            kept = prefixes.cut(past, length, {}, False)
+            kept = prefix_cache.cut(past, length, {}, False)
             full, again = _alternated(
                 partial(decode.prefill, decoder, whole),
                 partial(_go_on, decoder, kept, whole[:, length:]),
@@ -133,7 +135,7 @@ def _lengths() -> dict[str, Any]:
 
 
 def _go_on(decoder: Any, kept: Any, question: Any) -> None:
-    from engine import decode
+    from engine.decoding import decode
 
     decode.prefill(decoder, question, kept.begin(decoder.text_config))
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from engine import device
-from engine.models.base import Adapter
+from engine.machine import device
+from engine.models.adapter import Adapter
 from engine.timing import synchronizer
 from engine.types import RunResult
 

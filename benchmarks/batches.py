@@ -31,8 +31,9 @@ def main() -> None:
 def _measure() -> dict[str, Any]:
     import torch
 
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
     from engine.models import registry
 
     samples = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[:SAMPLES]
@@ -65,7 +66,7 @@ def _model(adapter: Any, samples: Sequence[Any]) -> dict[str, Any]:
 
 
 def _round(adapter: Any, samples: Sequence[Any], size: int, kept: _Size) -> None:
-    from engine import batch_run, pipeline
+    from engine.pipeline import batch_run, single_run
     from engine.types import RunRequest
 
     asked = [
@@ -77,7 +78,7 @@ def _round(adapter: Any, samples: Sequence[Any], size: int, kept: _Size) -> None
     for start in range(0, len(asked), size):
         some = asked[start : start + size]
         if size == 1:
-            done.append(pipeline.run(adapter, some[0], None))
+            done.append(single_run.run(adapter, some[0], None))
         else:
             done += batch_run.run(adapter, some, None)
     kept.cpu.append(time.process_time() - cpu)

@@ -23,7 +23,7 @@ from benchmarks.machine import keep, spread
 if TYPE_CHECKING:
     import torch
 
-    from engine.models.base import Adapter
+    from engine.models.adapter import Adapter
     from engine.types import Sample
 
 QUESTION = "What are the key elements in this scene?"
@@ -72,8 +72,9 @@ def _compile_once() -> dict[str, float]:
 def _measure() -> dict[str, Any]:
     import torch
 
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
 
     sample = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[0]
     with torch.inference_mode():
@@ -112,7 +113,7 @@ def _ways(adapter: Adapter) -> Ways:
     import torch
     from transformers.generation import BaseStreamer
 
-    from engine import decode
+    from engine.decoding import decode
     from engine.types import DecodeConfig
 
     class Stamps(BaseStreamer):
@@ -152,7 +153,7 @@ def _ways(adapter: Adapter) -> Ways:
 
 def _step(adapter: Adapter, tokens: int) -> Any:
     """The compiled step, ready for so many tokens: outside of what is timed."""
-    from engine.compiled import CompiledStep
+    from engine.decoding.compiled import CompiledStep
 
     adapter.compiled = adapter.compiled or CompiledStep(adapter.decoder)
     adapter.compiled.ready(tokens)
@@ -194,7 +195,7 @@ def _timed(way: Way, embeds: torch.Tensor, tokens: int) -> tuple[float, float]:
 
 
 def _prefill(adapter: Adapter, embeds: torch.Tensor) -> tuple[float, Any]:
-    from engine import decode
+    from engine.decoding import decode
 
     start = time.process_time()
     out = decode.prefill(adapter.decoder, embeds)

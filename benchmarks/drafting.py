@@ -2,7 +2,7 @@
 
 `python -m benchmarks.drafting`: Video-LLaVA's demo checkpoint on demo scenes, drafted by
 EventGPT's and by prompt lookup, in alternated pairs with the target alone.  The figures are those
-of engine/drafts.py; `equal` says that every drafted answer was the target's own.
+of engine/pipeline/draft_results.py; `equal` says that every drafted answer was the target's own.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ def main() -> None:
 
 
 def _draft(name: str) -> dict[str, Any]:
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
 
     samples = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[:SAMPLES]
     return {str(gamma): _length(name, gamma, samples) for gamma in GAMMAS}
 
 
 def _length(name: str, gamma: int, samples: Any) -> dict[str, Any]:
-    from engine import drafts
-    from engine.draft_job import DraftJob
-    from engine.drafts import DraftRequest
+    from engine.jobs.draft_job import DraftJob
+    from engine.pipeline import draft_results
+    from engine.pipeline.draft_results import DraftRequest
 
     job = DraftJob(request=DraftRequest(tuple(samples), TARGET, name, gamma, runs=PAIRS))
     job.work()
@@ -54,7 +55,7 @@ def _length(name: str, gamma: int, samples: Any) -> dict[str, Any]:
         "predicted_in_the_loop": _short(found.own_prediction),
         "pass_cost_in_tokens": _short(found.pass_cost),
         "whole_run": _short(found.whole.median),
-        "says": drafts.sentence(found),
+        "says": draft_results.sentence(found),
     }
 
 

@@ -41,8 +41,9 @@ def main() -> None:
 
 
 def _demo() -> Path:
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
 
     sample = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[0]
     assert sample.events is not None

@@ -27,10 +27,14 @@ import torch
 from benchmarks import machine
 from benchmarks.bandwidth import complete, copy_speed, mbu
 from benchmarks.random_models import FAMILIES, build
-from engine import dataset, decode, device, media, memory, pipeline
+from engine import media
+from engine.decoding import decode
 from engine.errors import BadInput, StageScopeError
+from engine.machine import device, memory
+from engine.media import dataset
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
+from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import Backend, DecodeConfig, Mode, Prepared, RunRequest, RunResult, Sample
 
@@ -126,8 +130,8 @@ def _family(
     built = time.perf_counter() - start
     tokens = DecodeConfig(options.tokens, min_new_tokens=options.tokens, backend="eager")
     request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, tokens)
-    cold = pipeline.run(adapter, request, None)
-    runs = [pipeline.run(adapter, request, None) for _ in range(options.repeat)]
+    cold = single_run.run(adapter, request, None)
+    runs = [single_run.run(adapter, request, None) for _ in range(options.repeat)]
     found = {
         "dtype": adapter.info.dtype,
         "parameters": adapter.info.parameters,
@@ -164,7 +168,7 @@ def _ways(
         for way, runs in found.items():
             mode, backend = WAYS[way]
             config = replace(request.decode, backend=backend)
-            run = pipeline.run(adapter, replace(request, decode=config, mode=mode), None)
+            run = single_run.run(adapter, replace(request, decode=config, mode=mode), None)
             if not turn:  # warms up, and compiles
                 said[way] = {"ran": run.backend, "notes": list(run.notes)}
                 continue

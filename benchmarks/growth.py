@@ -80,7 +80,7 @@ def _timed(amounts: Sequence[int], work: Callable[[int], Any]) -> list[tuple[int
 
 def samples(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
     """Datasets of so many records with five event images each, listed."""
-    from engine import dataset
+    from engine.media import dataset
 
     for amount in amounts:
         _records(folder / str(amount), amount)
@@ -126,9 +126,11 @@ def _clip(file: Path, frames: int) -> Path:
 
 def tokens(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
     """Answers of so many tokens, no fewer and no more, of a demo checkpoint."""
-    from engine import dataset, pipeline, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
     from engine.models import registry
+    from engine.pipeline import single_run
     from engine.types import DecodeConfig, RunRequest
 
     sample = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[0]
@@ -137,7 +139,7 @@ def tokens(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
     def answer(amount: int) -> None:
         config = DecodeConfig(amount, amount)
         request = RunRequest(sample, adapter.info.name, "What is there?", config, cache="off")
-        found = pipeline.run(adapter, request, None).new_tokens
+        found = single_run.run(adapter, request, None).new_tokens
         assert found == amount, f"{found} tokens instead of {amount}"
 
     return line("a run of one model", "new tokens", _timed(amounts, answer))
@@ -145,12 +147,12 @@ def tokens(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
 
 def results(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
     """Runs of so many kept results, opened as the Results page does."""
-    from engine import store
-    from engine.figures.frame import frame
+    from engine.analysis.results_table import frame
+    from engine.storage import run_store
 
     for amount in amounts:
         write_run(folder / str(amount), amount)
-    points = _timed(amounts, lambda amount: frame([store.read(folder / str(amount))]))
+    points = _timed(amounts, lambda amount: frame([run_store.read(folder / str(amount))]))
     return line("kept results opened", "results", points)
 
 

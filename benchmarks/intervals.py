@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.machine import keep
-from engine.figures import stats
-from engine.imported import acceptance
+from engine.analysis import acceptance, statistics
 
 Floats = npt.NDArray[np.float64]
 Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)
@@ -85,7 +84,7 @@ KINDS: dict[str, Callable[[np.random.Generator, int], Draw]] = {
 
 
 def exact(values: Floats, groups: list[int] | None) -> tuple[float, float]:
-    found = stats.median_interval(values.tolist(), groups)
+    found = statistics.median_interval(values.tolist(), groups)
     return found.low, found.high
 
 

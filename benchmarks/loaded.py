@@ -142,12 +142,12 @@ def _comparisons(folder: Path, busy: int) -> dict[str, Any]:
 def _half(folder: Path, models: tuple[str, ...], busy: int) -> Path:
     """Model by model; the machine is busy from the second model on."""
     _bench(folder, models, "sequential", 0, stop_after=SAMPLES * REPEAT + 1)
-    from engine import benchmark
+    from engine.benchmark import execute
 
     with _busy(busy):
-        ready = benchmark.resume(folder)
+        ready = execute.resume(folder)
         with ready.writer:
-            benchmark.run(ready)
+            execute.run(ready)
     return folder
 
 
@@ -155,9 +155,11 @@ def _bench(
     folder: Path, models: tuple[str, ...], order: Any, busy: int, stop_after: int | None = None
 ) -> Path:
     """A dataset run that is kept in the folder; cancelled after so many results, if given."""
-    from engine import benchmark, dataset, settings
-    from engine.demo.dataset import ensure_dataset
-    from engine.plan import Plan
+    from engine import settings
+    from engine.benchmark import execute
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
+    from engine.storage.plan import Plan
     from engine.types import DecodeConfig
 
     found = dataset.read(ensure_dataset(settings.load().demo_dir))
@@ -166,30 +168,32 @@ def _bench(
     decode = DecodeConfig(max_new_tokens=16)
     plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
 
-    class Watcher(benchmark.Alone):
+    class Watcher(execute.Alone):
         def cancelled(self) -> bool:
             done = ready.tracker.view().done
             return stop_after is not None and done >= stop_after
 
     with _busy(busy):
-        ready = benchmark.prepare(plan, found, folder)
+        ready = execute.prepare(plan, found, folder)
         with ready.writer:
-            benchmark.run(ready, Watcher())
+            execute.run(ready, Watcher())
     return folder
 
 
 def _judged(folders: list[Path]) -> dict[str, Any]:
     """The comparison of total time with and without the record of the machine's load."""
-    from engine import store
-    from engine.busy import words
-    from engine.figures import frame, loads, pairs
+    from engine.analysis import machine_loads, pairs, results_table
+    from engine.machine.load import words
+    from engine.storage import run_store
 
-    table = frame.frame([store.read(folder) for folder in folders])
-    a, b = frame.labels(table)[:2]
+    table = results_table.frame([run_store.read(folder) for folder in folders])
+    a, b = results_table.labels(table)[:2]
     now = pairs.compare(table, a, b, "total")
     forgotten = table.assign(load_wall_ms=float("nan"))
     before = pairs.compare(forgotten, a, b, "total")
-    known = {label: load for label, load in loads.by_label(table).items() if load is not None}
+    known = {
+        label: load for label, load in machine_loads.by_label(table).items() if load is not None
+    }
     return {
         "a": a,
         "b": b,

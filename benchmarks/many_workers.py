@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.machine import RESULTS
-from engine.cluster.dispatch import Dispatcher
-from engine.plan import Task
+from engine.benchmark.cluster.dispatch import Dispatcher
+from engine.storage.plan import Task
 
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 DEATHS = (0.0, 0.001, 0.01)  # workers that end, per result

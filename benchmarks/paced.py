@@ -16,7 +16,7 @@ PACE_S = 0.04
 
 def slow_down() -> None:
     """From now on each token of a run is followed by a wait."""
-    from engine.run_job import RunJob
+    from engine.jobs.run_job import RunJob
 
     told = RunJob.token
 

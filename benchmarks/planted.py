@@ -151,7 +151,7 @@ def _prepare(folder: Path) -> None:
     os.environ["STAGESCOPE_MODELS"] = str(folder / "models" / "models.toml")
     import torch
 
-    from engine.verify import run  # noqa: F401 - imported before the forks
+    from engine.verify import runner  # noqa: F401 - imported before the forks
     from tests import tiny
     from tests.conftest import make_sample
 
@@ -187,18 +187,18 @@ def _verified(name: str, family: str, runs: int, folder: Path) -> list[str]:
     """The checks that fail with the fault planted."""
     import pytest
 
-    from engine.verify import run, stages
+    from engine.verify import runner, stage_times
     from engine.verify.verdict import VerifyRequest
     from tests.conftest import make_sample
     from tests.faults import FAULTS
     from tests.verify.conftest import Notes
 
-    run.PAIRS = stages.FEW
+    runner.PAIRS = stage_times.FEW
     sample = make_sample(folder)
     if name in FAULTS:
         FAULTS[name].plant(pytest.MonkeyPatch())
     request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
-    (examined,) = run.verify(request, Notes())
+    (examined,) = runner.verify(request, Notes())
     return [verdict.check for verdict in examined.verdicts if verdict.outcome == "failed"]
 
 

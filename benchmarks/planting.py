@@ -1,7 +1,7 @@
 """A pytest plugin that plants one fault before any test module is imported.
 
-`PLANTED_FAULT="seed ignored" python -m pytest -p benchmarks.planting tests/test_pipeline.py`; with
-no such variable nothing is planted.
+`PLANTED_FAULT="seed ignored" python -m pytest -p benchmarks.planting tests/test_types.py`.  Without
+that variable nothing is planted.
 """
 
 from __future__ import annotations

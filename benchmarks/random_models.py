@@ -25,7 +25,7 @@ from transformers import (
 )
 
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import CLIP_L_336, EventGPT, EventGPTConfig
 from engine.types import ModelInfo, Tower
 

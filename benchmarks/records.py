@@ -54,12 +54,12 @@ def _measure(folder: Path, made: Path) -> dict[str, Any]:
 
 
 def _import(path: Path) -> None:
-    from engine import records
-    from engine.audit import audit
-    from engine.records import summary
+    from engine.published import read
+    from engine.published.audit import audit
+    from engine.published.read import file_summary
 
-    for file in records.read([path], lambda done, every, name: None):
-        summary.as_dict(file, audit(file))
+    for file in read.read([path], lambda done, every, name: None):
+        file_summary.as_dict(file, audit(file))
 
 
 def _times(work: Callable[[], None]) -> dict[str, Any]:

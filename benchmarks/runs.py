@@ -45,10 +45,13 @@ def _harness(folder: Path) -> dict[str, Any]:
 
     Models are loaded before; a batch asks for the device once more to load each of them.
     """
-    from engine import benchmark, dataset, settings, store
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.benchmark import execute
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
     from engine.models import registry
-    from engine.plan import Plan
+    from engine.storage import run_store
+    from engine.storage.plan import Plan
     from engine.types import STAGES
 
     found = dataset.read(ensure_dataset(settings.load().demo_dir))
@@ -56,11 +59,11 @@ def _harness(folder: Path) -> dict[str, Any]:
     for name in names:
         registry.load(registry.entry(name))
     plan = Plan(names, tuple(sample.id for sample in found.samples), repeat=ROUNDS)
-    ready = benchmark.prepare(plan, found, folder / "run")
+    ready = execute.prepare(plan, found, folder / "run")
     watcher = _Memory()
     with ready.writer:
-        benchmark.run(ready, watcher)
-    rows = [row for _, row in store.read(folder / "run").results()][:-1]
+        execute.run(ready, watcher)
+    rows = [row for _, row in run_store.read(folder / "run").results()][:-1]
     wall = watcher.between_first_and_last_ms()
     stages = [sum(row["stages"][name]["ms"] for name in STAGES) for row in rows]
     inside = [row["unaccounted_ms"] for row in rows]
@@ -106,36 +109,36 @@ class _Memory:
 
 def _results(folder: Path) -> dict[str, Any]:
     """What a page does with 10,000 results, each step by itself."""
-    from engine import store
-    from engine.figures import pairs, ranking, speedup, summary
-    from engine.figures.frame import frame, measured
+    from engine.analysis import model_summary, pairs, ranking, speedup
+    from engine.analysis.results_table import frame, measured
+    from engine.storage import run_store
 
     place = folder / "many"
     write_run(place)
-    run = store.read(place)
+    run = run_store.read(place)
     table = frame([run])
     steps: dict[str, Callable[[], Any]] = {
-        "opened_s": lambda: frame([store.read(place)]),
-        "opened_without_answers_s": lambda: frame([store.read(place)], answers=False),
-        "summed_up_s": lambda: summary.figures(table),
-        "filtered_s": lambda: summary.counts(measured(table[table["sequence"] == "q3"])),
+        "opened_s": lambda: frame([run_store.read(place)]),
+        "opened_without_answers_s": lambda: frame([run_store.read(place)], answers=False),
+        "summed_up_s": lambda: model_summary.figures(table),
+        "filtered_s": lambda: model_summary.counts(measured(table[table["sequence"] == "q3"])),
         "one_comparison_s": lambda: pairs.compare(table, "model-0", "model-1", "total"),
         "speedup_split_s": lambda: speedup.split(table, "model-0", "model-1"),
         "ranked_by_ratio_s": lambda: ranking.by_ratio(table, "model-0", "model-1"),
         "ranked_by_disagreement_s": lambda: ranking.by_disagreement(table),
         "one_result_again_s": lambda: run.row(int(table["offset"].iloc[-1])),
-        "listed_s": lambda: store.listing(folder),
+        "listed_s": lambda: run_store.listing(folder),
     }
-    size = (place / store.RESULTS).stat().st_size
+    size = (place / run_store.RESULTS).stat().st_size
     timed = {name: spread([_seconds(step) for _ in range(REPEAT)]) for name, step in steps.items()}
     return {"results": RESULTS, "tokens": TOKENS, "file_mb": round(size / 2**20, 1), **timed}
 
 
 def write_run(folder: Path, results: int = RESULTS) -> None:
     """A run folder of so many results of two models, each of TOKENS tokens."""
-    from engine import store
-    from engine.header import DatasetIdentity, Header, ModelIdentity
-    from engine.plan import Plan
+    from engine.storage import run_store
+    from engine.storage.plan import Plan
+    from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
 
     models = ("model-0", "model-1")
     identities = tuple(
@@ -143,7 +146,7 @@ def write_run(folder: Path, results: int = RESULTS) -> None:
     )
     ids = tuple(f"sample-{index}" for index in range(results // 2))
     header = Header(Plan(models, ids), DatasetIdentity("/data", "0"), identities, {}, "0")
-    with store.create(header, folder) as writer:
+    with run_store.create(header, folder) as writer:
         for row in _rows(models, ids):
             writer.append(row)
 
@@ -185,7 +188,8 @@ def _row(model: str, sample: str, index: int, step: float) -> dict[str, Any]:
 
 def _listing(folder: Path) -> dict[str, Any]:
     """1,100 records of which a third lack their MP4 and a third their frames."""
-    from engine import dataset, provenance
+    from engine.media import dataset
+    from engine.storage import provenance
 
     root = folder / "dataset"
     _records(root)

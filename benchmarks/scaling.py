@@ -117,13 +117,13 @@ def _processes(folder: Path, count: int) -> float:
 
 def _process(folder: Path) -> None:
     """A local run; prints when each result was there, by the clock that processes share."""
-    from engine import benchmark
+    from engine.benchmark import execute
 
     plan, found = _plan()
-    ready = benchmark.prepare(plan, found, folder)
+    ready = execute.prepare(plan, found, folder)
     watcher = _Ends(ready)
     with ready.writer:
-        benchmark.run(ready, watcher)
+        execute.run(ready, watcher)
     print(json.dumps(watcher.ends))
 
 
@@ -145,9 +145,10 @@ class _Ends:
 
 def _plan() -> tuple[Any, Any]:
     """Answers of one length over the demo dataset, and that dataset."""
-    from engine import dataset, settings
-    from engine.demo.dataset import ensure_dataset
-    from engine.plan import Plan
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
+    from engine.storage.plan import Plan
     from engine.types import DecodeConfig
 
     found = dataset.read(ensure_dataset(settings.load().demo_dir))
@@ -168,24 +169,29 @@ class Run:
 
 
 def _run(folder: Path, workers: int) -> Run:
-    from engine import benchmark, store
-    from engine.cluster.executor import ClusterExecutor
-    from engine.cluster.options import ClusterOptions
+    from engine.benchmark import execute
+    from engine.benchmark.cluster.cluster_options import ClusterOptions
+    from engine.benchmark.cluster.run_session import ClusterExecutor
+    from engine.storage import run_store
 
     plan, found = _plan()
     with ClusterExecutor(ClusterOptions("local", workers, 1, 0.0)) as executor:
-        ready = benchmark.prepare(plan, found, folder, elsewhere=True)
+        ready = execute.prepare(plan, found, folder, elsewhere=True)
         watcher = _Watch(_hub(), ready, workers)
         with ready.writer:
-            benchmark.run(ready, watcher, executor)
-    rows = [row for _, row in store.read(folder).results() if row["phase"] == "measured"]
+            execute.run(ready, watcher, executor)
+    rows = [row for _, row in run_store.read(folder).results() if row["phase"] == "measured"]
     service = [row["total_ms"] / 1000 for row in rows]
     return Run(watcher.rate(), *watcher.cost_ms(), service, watcher.starts)
 
 
 def _hub() -> psutil.Process:
     """The process that talks to Ray."""
-    return next(p for p in psutil.Process().children() if "engine.cluster.hub" in p.cmdline())
+    return next(
+        p
+        for p in psutil.Process().children()
+        if "engine.benchmark.cluster.ray_process" in p.cmdline()
+    )
 
 
 class _Watch:

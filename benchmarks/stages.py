@@ -47,9 +47,11 @@ def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _measure() -> dict[str, Any]:
-    from engine import dataset, jobs, pipeline, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.media import dataset
     from engine.models import registry
+    from engine.pipeline import feature_cache, single_run
     from engine.types import RunRequest
 
     start = time.perf_counter()
@@ -58,11 +60,11 @@ def _measure() -> dict[str, Any]:
     start = time.perf_counter()
     adapters = [registry.load(entry) for entry in registry.entries() if entry.demo]
     figures["imports_and_loading_s"] = round(time.perf_counter() - start, 2)
-    cache = jobs.feature_cache()
+    cache = feature_cache.shared()
 
     def run(adapter: Any, **options: Any) -> Any:
         request = RunRequest(sample, adapter.info.name, "What are the key elements in this scene?")
-        return pipeline.run(adapter, replace(request, **options), cache)
+        return single_run.run(adapter, replace(request, **options), cache)
 
     start = time.perf_counter()
     first = [run(adapter) for adapter in adapters]

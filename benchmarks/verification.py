@@ -37,24 +37,28 @@ def _command_line() -> dict[str, Any]:
 
 
 def _ordinary_runs() -> dict[str, Any]:
-    from engine import certificates, dataset, jobs, pipeline, rows, settings
-    from engine.demo.dataset import ensure_dataset
+    from engine import settings
+    from engine.demo.demo_dataset import ensure_dataset
+    from engine.jobs.verify_job import VerifyJob
+    from engine.media import dataset
     from engine.models import registry
+    from engine.pipeline import feature_cache, single_run
+    from engine.storage import result_rows
     from engine.types import RunRequest
+    from engine.verify import certificates
     from engine.verify.verdict import VerifyRequest
-    from engine.verify_job import VerifyJob
 
     sample = dataset.read(ensure_dataset(settings.load().demo_dir)).samples[0]
     adapter = registry.load(registry.entry("eventgpt-demo"))
     request = RunRequest(sample, "eventgpt-demo", "What is this scene about?")
 
     def totals() -> dict[str, Any]:
-        runs = [pipeline.run(adapter, request, jobs.feature_cache()) for _ in range(REPEAT)]
+        runs = [single_run.run(adapter, request, feature_cache.shared()) for _ in range(REPEAT)]
         return spread([run.total_ms for run in runs])
 
     def row_ms() -> dict[str, Any]:
-        result = pipeline.run(adapter, request, jobs.feature_cache())
-        return spread([_ms(lambda: rows.row(result)) for _ in range(REPEAT)])
+        result = single_run.run(adapter, request, feature_cache.shared())
+        return spread([_ms(lambda: result_rows.row(result)) for _ in range(REPEAT)])
 
     for path in certificates.folder().glob("*.json"):
         path.unlink()

@@ -29,7 +29,7 @@ MEMORY = """
 import resource, sys
 from pathlib import Path
 import av, numpy
-import engine.media.sources
+import engine.media.media_sources
 from engine import media
 from engine.types import Sample
 def peak():

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from engine import clocks
+from engine.machine import clocks
 from engine.types import Source, Span
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
 
-    from engine.busy import MachineLoad
-    from engine.clocks import Moment
+    from engine.machine.clocks import Moment
+    from engine.machine.load import MachineLoad
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 MediaKind = Literal["events", "video", "image"]

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.benchmark_job import BenchmarkJob
-from engine.cluster.options import ClusterOptions
+from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import StageScopeError
+from engine.jobs.benchmark_job import BenchmarkJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from ui import cards, front, links, runs
-from ui.bench import crew, kept, watch, where
-from ui.bench.choice import Choice, choose, words
-from ui.following import Followed
-from ui.knobs import run_and_cancel
-from ui.text import escape
+from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
+from ui.benchmark.run_choice import Choice, choose, words
+from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets.followed_job import Followed
+from ui.widgets.run_settings import run_and_cancel
+from ui.widgets.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
@@ -56,7 +56,7 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
             )
         if not live:
             planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
-            cards.small(planned, "benchmark_planned")
+            notices.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
         cluster = choice.cluster
@@ -71,7 +71,7 @@ def others(shown: BenchmarkJob | None) -> None:
             continue
         view = job.view()
         with st.container(horizontal=True, vertical_alignment="center"):
-            cards.small(f"{view.title}: {watch.doing(view)}", f"other_{job.id}")
+            notices.small(f"{view.title}: {run_progress_view.doing(view)}", f"other_{job.id}")
             st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
 
 
@@ -88,13 +88,13 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
         view = job.view()
         if live and (view.ended or (view.folder is not None) != known):
             st.rerun()
-        watch.draw(view, labels)
+        run_progress_view.draw(view, labels)
 
     st.subheader(escape(job.title), anchor=False)
     look()
     if job.folder is not None:
-        crew.places(job.folder, job.cluster is not None, live)
-        cards.small(f"Kept in {job.folder}", "benchmark_folder")
+        worker_table.places(job.folder, job.cluster is not None, live)
+        notices.small(f"Kept in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
             label="Open the results" if job.state == "done" else "Results so far",
@@ -109,34 +109,34 @@ def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: Choi
         board(shown, labels)
     else:
         if RUN.lost():
-            cards.notice(
+            notices.notice(
                 "This link's run is no longer at work in this server: open its results, or resume "
                 "it below if it is not finished.",
                 "lost",
             )
-        cards.hint(EMPTY)
+        notices.hint(EMPTY)
         st.code(COMMAND, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    kept.listed(busy, partial(resume, cluster=choice.cluster), not choice.nowhere)
+    unfinished_runs.listed(busy, partial(resume, cluster=choice.cluster), not choice.nowhere)
 
 
 def main() -> None:
-    runs.keep_alive()
+    followed_runs.keep_alive()
     try:
         entries = registry.entries()
     except StageScopeError as error:
-        cards.problem(str(error), "models_file")
+        notices.problem(str(error), "models_file")
         st.stop()
     links.remember()
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(f"{WHAT}{RAY if where.configured() else ''}.")
+    st.caption(f"{WHAT}{RAY if executor_choice.configured() else ''}.")
     shown = RUN.shown()
     buttons(choice, shown)
     show(shown, entries, choice)
 
 
-front.through_app()
+first_visit.through_app()
 main()

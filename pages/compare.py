@@ -11,15 +11,16 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from engine.demo.answers import QUESTIONS
+from engine.demo.scene_answers import QUESTIONS
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunRequest, Sample
-from ui import board, cards, drafting, front, links, runs
-from ui.knobs import Knobs, knobs, run_and_cancel
-from ui.picker import pick_models, pick_sample
+from ui.compare import card_board, draft_panel
+from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets.run_settings import Knobs, knobs, run_and_cancel
+from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
 COMMON = "compare_common"
@@ -79,7 +80,7 @@ def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]
             on_change=_cut,
         )
     if (length := st.session_state.pop(CUT, 0)) > 0:
-        cards.notice(
+        notices.notice(
             f"The question had {length:,} characters and was cut to {MAX_QUESTION_CHARS:,}: "
             "check its end, then press Run.",
             "cut",
@@ -111,7 +112,9 @@ def buttons(choice: Choice) -> None:
     """Run and Cancel.  A pressed Run starts the page over, so that the buttons know of it."""
     ready = choice.sample is not None and bool(choice.models)
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = run_and_cancel("compare", ("Run", "compare_run"), runs.live(), ready, runs.cancel)
+        pressed = run_and_cancel(
+            "compare", ("Run", "compare_run"), followed_runs.live(), ready, followed_runs.cancel
+        )
         st.toggle(
             "Show the known answer",
             key="compare_truth",
@@ -125,9 +128,9 @@ def buttons(choice: Choice) -> None:
 def start(choice: Choice) -> None:
     links.forget()
     try:
-        runs.start(choice.requests())
+        followed_runs.start(choice.requests())
     except StageScopeError as error:
-        cards.problem(str(error), "run")
+        notices.problem(str(error), "run")
         return
     st.rerun()
 
@@ -136,16 +139,16 @@ def main() -> None:
     try:
         entries = registry.entries()
     except StageScopeError as error:
-        cards.problem(str(error), "models_file")
+        notices.problem(str(error), "models_file")
         st.stop()
     links.remember()
     choice = choose(entries)
     buttons(choice)
     k = choice.knobs
-    board.show(entries, choice.sample, choice.models, k.frames, k.extent)
+    card_board.show(entries, choice.sample, choice.models, k.frames, k.extent)
     asked = (choice.sample, choice.models, choice.question)
-    drafting.section(*asked, k.decode, k.frames, k.pixels, k.extent)
+    draft_panel.section(*asked, k.decode, k.frames, k.pixels, k.extent)
 
 
-front.through_app()
+first_visit.through_app()
 main()

@@ -13,16 +13,18 @@ from typing import Any
 
 import streamlit as st
 
-from engine import settings, standing
-from engine.coverage import UNVERIFIED, Standing
+from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.storage.coverage import UNVERIFIED, Standing
 from engine.types import ModelInfo
-from ui import cards, front, runs
-from ui.models import actions, features, identity, memory
-from ui.models.markup import facts
-from ui.verify import kept
+from engine.verify import certificate_status
+from ui.compare import cards
+from ui.models import cache_view, card_rows, memory_bars, model_actions
+from ui.models.model_markup import facts
+from ui.verify import kept_certificates
+from ui.widgets import first_visit, followed_runs, notices
 
 COLUMNS = 3
 _COMMAND = re.compile(r"`([^`]+)`")  # as the engine's sentences write one
@@ -33,21 +35,23 @@ def show(entry: ModelEntry) -> None:
     reason = registry.unavailable(entry)
     with cards.frame(entry):
         cards.heading(entry)
-        proof = standing.covering(entry) if reason is None else None
+        proof = certificate_status.covering(entry) if reason is None else None
         badges(entry, reason, proof)
         if reason is not None:
-            cards.notice(reason, f"reason_{entry.name}")
+            notices.notice(reason, f"reason_{entry.name}")
             for command in _COMMAND.findall(reason):
                 st.code(command, language=None)
         card = known(entry)
         hashable = card is not None and not card.digest
-        actions.show(entry, loadable=reason is None, hashable=hashable)
-        rows = identity.of_card(entry, card) if card else identity.of_entry(entry)
+        model_actions.show(entry, loadable=reason is None, hashable=hashable)
+        rows = card_rows.of_card(entry, card) if card else card_rows.of_entry(entry)
         with contextlib.suppress(ModelUnavailable):  # the reason says so already
             rows.append(("Memory needed", str(registry.needed(entry))))
         st.html(facts(rows, entry.label))
         if reason is None:
-            query = {kept.HASH: proof["hash"]} if proof else {"verify_models": entry.label}
+            query = (
+                {kept_certificates.HASH: proof["hash"]} if proof else {"verify_models": entry.label}
+            )
             label = "Show the certificate →" if proof else "Verify this model →"
             st.page_link("pages/verify.py", label=label, query_params=query)
 
@@ -85,23 +89,23 @@ def show_all(entries: Sequence[ModelEntry]) -> None:
 
 
 def main() -> None:
-    runs.keep_alive()
+    followed_runs.keep_alive()
     st.title("Models", anchor=False)
     try:
         entries = registry.entries()
     except StageScopeError as error:
-        cards.problem(str(error), "models_file")
+        notices.problem(str(error), "models_file")
         st.stop()
-    cards.small(
+    notices.small(
         f"The entries of {settings.load().models_file}, in its order. The app downloads nothing.",
         "models_file",
     )
     st.subheader("Memory", anchor=False)
-    memory.show(entries)
+    memory_bars.show(entries)
     st.subheader("Checkpoints", anchor=False)
     show_all(entries)
-    features.show(entries)
+    cache_view.show(entries)
 
 
-front.through_app()
+first_visit.through_app()
 main()

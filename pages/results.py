@@ -12,14 +12,22 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from engine.errors import StageScopeError
-from ui import cards, front, links, runs
-from ui.imported import adding, beside, own
-from ui.imported import view as recorded
-from ui.imported.sources import SetSource, VisitSource
-from ui.results import chosen, comparing, opened, origin, overview, sample, samples
-from ui.results.opened import Opened
-from ui.results.sources import RunSource, Source
-from ui.text import when
+from ui.published import adding, beside_own_runs, own_runs_audit
+from ui.published import sets_view as recorded
+from ui.results import (
+    comparison_view,
+    opened_runs,
+    origin_view,
+    overview,
+    run_list,
+    sample_list,
+    sample_view,
+)
+from ui.results.opened_runs import Opened
+from ui.results.run_sources import RunSource, Source
+from ui.results.set_sources import SetSource, VisitSource
+from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets.text import when
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page, or from a terminal; each result is kept "
@@ -37,30 +45,30 @@ SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsew
 
 
 def show_samples(found: Opened) -> None:
-    name = samples.choose(found)
+    name = sample_list.choose(found)
     if name is not None:
-        sample.show(found, name)
+        sample_view.show(found, name)
 
 
 VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
     "overview": ("Overview", overview.show),
-    "compare": ("Comparison", comparing.show),
+    "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
-    "drafts": ("Acceptance", own.show_drafts),
-    "audit": ("Audit", own.show_audit),
-    "agreement": ("Agreement with references", origin.agree),
-    "origin": ("What ran", origin.show),
-    "reports": ("Reports", origin.reports),
+    "drafts": ("Acceptance", own_runs_audit.show_drafts),
+    "audit": ("Audit", own_runs_audit.show_audit),
+    "agreement": ("Agreement with references", origin_view.agree),
+    "origin": ("What ran", origin_view.show),
+    "reports": ("Reports", origin_view.reports),
 }
 
 
 def head(found: Opened) -> None:
     """Which runs these are, what is wrong with them, and whether there is more by now."""
     for one, part in zip(found.sources, found.parts, strict=True):
-        told = (when(one.created), one.name, one.dataset, chosen.STATES.get(one.state, one.state))
-        cards.small(" · ".join(filter(None, told)), f"head_{one.key}")
+        told = (when(one.created), one.name, one.dataset, run_list.STATES.get(one.state, one.state))
+        notices.small(" · ".join(filter(None, told)), f"head_{one.key}")
         for number, problem in enumerate(part.problems):
-            cards.notice(problem, f"head_{one.key}_{number}")
+            notices.notice(problem, f"head_{one.key}_{number}")
 
 
 def view(found: Opened) -> None:
@@ -80,17 +88,17 @@ def view(found: Opened) -> None:
 
 def show(picked: Sequence[Source]) -> None:
     try:
-        found = opened.open_(picked)
+        found = opened_runs.open_(picked)
     except StageScopeError as error:
-        cards.problem(str(error), "results_open")
+        notices.problem(str(error), "results_open")
         return
     head(found)
-    if opened.grown(picked):
+    if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
-            cards.small("The run has more results by now.", "results_grown")
-            st.button("Read again", key="results_again", on_click=opened.read_again)
+            notices.small("The run has more results by now.", "results_grown")
+            st.button("Read again", key="results_again", on_click=opened_runs.read_again)
     if found.table.empty:
-        cards.hint("The chosen run has no result yet: look again when its first sample is done.")
+        notices.hint("The chosen run has no result yet: look again when its first sample is done.")
         return
     view(found)
 
@@ -121,33 +129,33 @@ def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Sour
         recorded.show(found)
         return
     try:
-        beside.show(opened.open_(mine), found)
+        beside_own_runs.show(opened_runs.open_(mine), found)
     except StageScopeError as error:
-        cards.problem(str(error), "results_open")
+        notices.problem(str(error), "results_open")
 
 
 def main() -> None:
-    runs.keep_alive()
+    followed_runs.keep_alive()
     links.remember()
     with st.sidebar:
-        picked = chosen.choose()
+        picked = run_list.choose()
     st.title("Results", anchor=False)
-    chosen.say_gone(picked)
+    run_list.say_gone(picked)
     adding.panel(expanded=not picked)
     files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
     mine = [one for one in picked or () if isinstance(one, RunSource)]
     if picked is None:
-        cards.hint(NONE_YET)
+        notices.hint(NONE_YET)
         st.code(COMMAND, language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
-        cards.small(FILES, "results_files")
+        notices.small(FILES, "results_files")
     elif not picked:
-        cards.hint(CHOOSE)
+        notices.hint(CHOOSE)
     elif files:
         show_imported(files, mine)
     else:
         show(mine)
 
 
-front.through_app()
+first_visit.through_app()
 main()

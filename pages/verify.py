@@ -10,17 +10,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine import certificates
 from engine.errors import BadInput, StageScopeError
+from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.verify_job import VerifyJob, VerifyView
-from ui import cards, front, links, runs
-from ui.knobs import run_and_cancel
-from ui.text import count, escape
-from ui.verify import job, kept, report
-from ui.verify.board import Board
-from ui.verify.choice import Choice, choose_all
+from engine.verify import certificates
+from ui.verify import kept_certificates, report_view, verify_job_view
+from ui.verify.verdict_board import Board
+from ui.verify.verify_choice import Choice, choose_all
+from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets.run_settings import run_and_cancel
+from ui.widgets.text import count, escape
 
 EMPTY = (
     "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: by "
@@ -34,12 +34,17 @@ EMPTY = (
 def buttons(choice: Choice, shown: VerifyJob | None) -> None:
     """Verify and Cancel.  A pressed Verify starts the page over, so that the buttons know of it."""
     live = shown is not None and not shown.ended
-    other = job.running()
+    other = verify_job_view.running()
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
-        pressed = run_and_cancel("verify", run, live, choice.ready, job.cancel)
+        pressed = run_and_cancel("verify", run, live, choice.ready, verify_job_view.cancel)
         if other is not None and other is not shown:
-            st.button("Show the one running", key="verify_other", on_click=job.show, args=(other,))
+            st.button(
+                "Show the one running",
+                key="verify_other",
+                on_click=verify_job_view.show,
+                args=(other,),
+            )
     if pressed:
         start(choice)
 
@@ -48,63 +53,63 @@ def start(choice: Choice) -> None:
     links.forget()
     try:
         assert choice.dataset is not None  # the button is disabled otherwise
-        job.start(choice.request(), str(choice.dataset.root))
+        verify_job_view.start(choice.request(), str(choice.dataset.root))
     except StageScopeError as error:
-        cards.problem(str(error), "verify")
+        notices.problem(str(error), "verify")
         return
-    kept.close()
+    kept_certificates.close()
     st.rerun()
 
 
 def show_certificate(entries: Sequence[ModelEntry]) -> bool:
     """The certificate that the link names; False if it names none."""
-    if not kept.asked():
+    if not kept_certificates.asked():
         return False
-    found = kept.opened()
+    found = kept_certificates.opened()
     if found is None:
-        cards.notice(
-            f"No certificate {kept.asked()[: certificates.SHOWN]!r} is kept here: choose one of "
-            "those below.",
+        notices.notice(
+            f"No certificate {kept_certificates.asked()[: certificates.SHOWN]!r} is kept here: "
+            "choose one of those below.",
             "no_certificate",
         )
         return False
     try:
-        read = report.of_certificate(found)
-        kept.head(found, entries)
+        read = report_view.of_certificate(found)
+        kept_certificates.head(found, entries)
         Board(read, entries)
     except BadInput as error:
-        cards.problem(str(error), "certificate")
+        notices.problem(str(error), "certificate")
     return True
 
 
 def show_job(shown: VerifyJob | None, entries: Sequence[ModelEntry]) -> None:
     """The verification as it stands, followed to its end, above the earlier certificates."""
     if shown is None:
-        if job.lost():
-            cards.notice(
+        if verify_job_view.lost():
+            notices.notice(
                 "This link's verification is no longer in memory: open its certificate below, or "
                 "press Verify to repeat it.",
                 "lost",
             )
-        cards.hint(EMPTY)
-        kept.listed(entries)
+        notices.hint(EMPTY)
+        kept_certificates.listed(entries)
         return
     state = st.empty()
     view = shown.view()
-    board = Board(report.of_view(view), entries)
-    kept.listed(entries)
+    board = Board(report_view.of_view(view), entries)
+    kept_certificates.listed(entries)
 
     def draw(now: VerifyView) -> None:
         _status(now, state)
-        board.draw(report.of_view(now))
+        board.draw(report_view.of_view(now))
 
-    if job.follow(shown, draw):
+    if verify_job_view.follow(shown, draw):
         st.rerun()
 
 
 def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
     """How far it is, or how it ended."""
-    found = report.of_view(view)
+    found = report_view.of_view(view)
     done, total = found.progress
     seconds = f"{view.elapsed_s:,.0f} s"
     if not view.ended:
@@ -113,7 +118,7 @@ def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
         return
     with place.container():
         if view.error:
-            show = cards.problem if view.state == "failed" else cards.notice
+            show = notices.problem if view.state == "failed" else notices.notice
             show(view.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
@@ -122,27 +127,27 @@ def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
             words += f" · certificate {view.certificate['hash'][: certificates.SHOWN]}"
         st.caption(words)
         if view.unkept:
-            cards.notice(view.unkept, "unkept")
+            notices.notice(view.unkept, "unkept")
 
 
-def doing(view: VerifyView, found: report.Report) -> str:
+def doing(view: VerifyView, found: report_view.Report) -> str:
     """What is done now, in words."""
     model, sample, what = view.doing
     if view.state == "queued" or not model:
         if view.position:
             return f"Waiting: {count(view.position, 'job')} before this one"
         return "Starting"
-    names = report.short_names(found.samples)
+    names = report_view.short_names(found.samples)
     where = f", sample {names.get(sample, sample)}" if sample else ""
     return f"{model}{where}: {what}"
 
 
 def main() -> None:
-    runs.keep_alive()
+    followed_runs.keep_alive()
     try:
         entries = registry.entries()
     except StageScopeError as error:
-        cards.problem(str(error), "models_file")
+        notices.problem(str(error), "models_file")
         st.stop()
     links.remember()
     with st.sidebar:
@@ -152,15 +157,15 @@ def main() -> None:
         "Is what StageScope times the model's own inference? Proved on this machine, for the "
         "chosen models and samples."
     )
-    shown = job.shown()
+    shown = verify_job_view.shown()
     buttons(choice, shown)
-    if job.fresh():
+    if verify_job_view.fresh():
         return
     if show_certificate(entries):
-        kept.listed(entries)
+        kept_certificates.listed(entries)
     else:
         show_job(shown, entries)
 
 
-front.through_app()
+first_visit.through_app()
 main()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine import memory
+from engine.machine import memory
 from engine.types import Sample
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -56,13 +56,13 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def cache_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache folder of the settings, empty and the test's own."""
-    from engine import jobs, prefixes
+    from engine.pipeline import feature_cache, prefix_cache
 
     folder = tmp_path / "cache"
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(folder))
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
-    jobs.feature_cache.cache_clear()
-    prefixes.store.cache_clear()
+    feature_cache.shared.cache_clear()
+    prefix_cache.store.cache_clear()
     return folder
 
 
@@ -76,9 +76,9 @@ def tiny_models(tiny_folder: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPa
 @pytest.fixture
 def declared_llava(tiny_models: Path) -> Iterator[str]:
     """The name of a tiny model whose checkpoint declares one trained question: "Is it dark?"."""
-    from engine.models import questions, registry
+    from engine.models import registry, trained_questions
 
-    file, entry = tiny_models / "llava" / questions.FILE, registry.entry("tiny-llava")
+    file, entry = tiny_models / "llava" / trained_questions.FILE, registry.entry("tiny-llava")
     registry.unload(entry)
     file.write_text('{"questions": ["Is it dark?"]}', encoding="utf-8")
     yield entry.name

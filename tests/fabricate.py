@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine import store
-from engine.header import DatasetIdentity, Header, ModelIdentity
-from engine.plan import Plan
-from engine.rows import NOT_OF_ONE
-from engine.store import Run
+from engine.storage import run_store
+from engine.storage.plan import Plan
+from engine.storage.result_rows import NOT_OF_ONE
+from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
+from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 
 FAMILIES = {"ev": "eventgpt", "vl": "video_llava", "im": "llava"}
@@ -170,13 +170,13 @@ def run(folder: Path, rows: Iterable[dict[str, Any]], finished: bool = True) -> 
     found = list(rows)
     models = list(dict.fromkeys(r["model"] for r in found)) or ["ev"]
     samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
-    with store.create(header(models, samples), folder) as writer:
+    with run_store.create(header(models, samples), folder) as writer:
         writer.note("started")
         for one in found:
             writer.append(one)
         if finished:
             writer.finish({})
-    return store.read(folder)
+    return run_store.read(folder)
 
 
 def pair(n: int, slow: float = 2.0) -> list[dict[str, Any]]:

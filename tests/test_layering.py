@@ -11,61 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from engine.demo import dataset as demo_dataset
+from engine.demo import demo_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW = pytest.mark.slow  # a process each
 HEAVY = {"torch", "transformers", "diskcache"}
-# module -> engine modules it may not know (design: jobs -> pipeline -> models, media, cache ...)
-FORBIDDEN = {
-    "engine/types.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "settings"},
-    "engine/errors.py": {"types", "pipeline", "jobs", "models", "media", "cache"},
-    "engine/decode.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/llama.py": {"decode", "compiled", "pipeline", "jobs", "models", "media", "cache"},
-    "engine/compiled.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/timing.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/cache.py": {"pipeline", "jobs", "models", "media", "dataset"},
-    "engine/pipeline.py": {"jobs", "dataset", "demo", "cli"},
-    "engine/prefixes.py": {"pipeline", "jobs", "media", "dataset", "reuse"},
-    "engine/reuse.py": {"pipeline", "jobs", "media", "dataset", "cache"},
-    "engine/drafting.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/drafts.py": {"pipeline", "jobs", "models", "media", "drafting", "draft_trial"},
-    "engine/draft_trial.py": {"pipeline", "jobs", "draft_job", "dataset", "cli"},
-    "engine/batching.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/batch_run.py": {"jobs", "dataset", "demo", "cli", "benchmark", "asking", "plan"},
-    "engine/asking.py": {"benchmark", "frame", "report", "cli", "store"},
-    "engine/figures/throughput.py": {
-        "pipeline",
-        "jobs",
-        "models",
-        "media",
-        "benchmark",
-        "report",
-        "pairs",
-    },
-    "engine/imported/acceptance.py": {"records", "audit", "pipeline", "jobs", "models", "types"},
-    "engine/imported/headlines.py": {"audit", "pipeline", "jobs", "models", "report"},
-    "engine/imported/report.py": {"pipeline", "jobs", "models", "cli"},
-    "engine/memory.py": {"pipeline", "jobs", "models", "media", "cache", "dataset"},
-    "engine/device.py": {"pipeline", "jobs", "models", "media", "cache", "dataset", "memory"},
-    "engine/download.py": {"pipeline", "jobs", "cli", "media", "cache"},
-    "engine/jobs.py": {"pipeline", "run_job", "dataset", "media", "cli"},
-    "engine/store.py": {"pipeline", "jobs", "models", "media", "benchmark", "frame", "report"},
-    "engine/figures/frame.py": {
-        "pipeline",
-        "jobs",
-        "models",
-        "media",
-        "benchmark",
-        "rows",
-        "report",
-    },
-    "engine/figures/stats.py": {"pipeline", "jobs", "models", "media", "store", "frame", "report"},
-    "engine/benchmark.py": {"report", "cli", "benchmark_job", "run_job", "cluster"},
-    "engine/cluster/dispatch.py": {"benchmark", "pipeline", "jobs", "models", "store", "cli"},
-    "engine/cluster/worker.py": {"benchmark", "store", "cli", "report"},
-    "engine/report/findings.py": {"pipeline", "jobs", "models", "media", "benchmark", "cli"},
-}
+# The rooms of the engine.  A room imports from rooms before it, never from one after it.
+ROOMS = (
+    *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "types", "timing"),
+    *("palette", "media", "decoding", "models", "storage", "analysis", "pipeline", "verify"),
+    *("report", "published", "benchmark", "jobs", "demo", "cli", "__main__"),
+)
+PUBLISHED = ("read", "audit", "claims")
+MAX_LOOSE = 10  # modules directly in engine/
+# Pages build on pages' parts: each folder of ui/ may import those before it.
+UI_ROOMS = ("widgets", "charts", "compare", "benchmark", "results", "published", "models", "verify")
 
 
 @cache
@@ -103,17 +63,59 @@ def test_ui_knows_no_page(path: Path) -> None:
     assert not roots(path) & {"pages", "app"}
 
 
-@pytest.mark.parametrize(("name", "others"), FORBIDDEN.items())
-def test_inside_the_engine_imports_point_downwards(name: str, others: set[str]) -> None:
-    inside = [part.split(".") for part in imports(ROOT / name) if part.startswith("engine.")]
-    assert not {one for parts in inside for one in parts[1:3]} & others
+def upward(path: Path, top: str, rooms: tuple[str, ...]) -> set[str]:
+    """What a file imports from a room that comes after its own; `top` is the rooms' package."""
+    parts = path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
+    own = parts.removeprefix(f"{top}.").split(".")[0]
+    inside = {name for name in imports(path) if name.startswith(f"{top}.")}
+    return {
+        name
+        for name in inside
+        if (other := name.removeprefix(f"{top}.").split(".")[0]) in rooms
+        and rooms.index(other) > rooms.index(own)
+    }
 
 
-@pytest.mark.parametrize("path", files("engine/records", "engine/audit"), ids=str)
-def test_readers_and_rules_know_no_models_and_no_runs(path: Path) -> None:
+@pytest.mark.parametrize(
+    "path", [path for path in files("engine") if path != ROOT / "engine" / "__init__.py"], ids=str
+)
+def test_a_room_imports_only_from_rooms_before_it(path: Path) -> None:
+    assert not upward(path, "engine", ROOMS)
+    if "published" in path.parts and path.parent.name != "published":
+        assert not upward(path, "engine.published", PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in files("ui") if path.parent.name != "ui"], ids=str
+)
+def test_a_page_is_built_from_parts_before_it(path: Path) -> None:
+    assert not upward(path, "ui", UI_ROOMS)
+
+
+def test_each_room_is_listed_and_few_modules_are_loose() -> None:
+    inside = (ROOT / "engine").iterdir()
+    found = {
+        path.stem for path in inside if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert found - {"__init__"} == set(ROOMS)
+    assert len(list((ROOT / "engine").glob("*.py"))) <= MAX_LOOSE
+    assert {path.parent.name for path in files("ui")} - {"ui"} == set(UI_ROOMS)
+
+
+def test_control_an_import_of_a_later_room_is_found() -> None:
+    path = ROOT / "engine" / "media" / "planted.py"
+    assert not path.exists()
+    path.write_text("from engine.pipeline import single_run\n", encoding="utf-8")
+    try:
+        assert upward(path, "engine", ROOMS) == {"engine.pipeline.single_run"}
+    finally:
+        path.unlink()
+
+
+@pytest.mark.parametrize("path", files("engine/published"), ids=str)
+def test_published_files_need_no_models_and_no_runs(path: Path) -> None:
     known = {part.split(".")[1] for part in imports(path) if part.startswith("engine.")}
-    assert not known & {"pipeline", "jobs", "models", "media", "cache", "cli"}
-    assert "audit" not in known or path.parent.name == "audit"
+    assert not known & {"pipeline", "jobs", "models", "media", "cli", "demo"}
 
 
 def test_only_the_registry_names_a_concrete_model() -> None:
@@ -126,24 +128,24 @@ def test_only_the_registry_names_a_concrete_model() -> None:
 
 def test_only_the_cache_knows_diskcache() -> None:
     knowing = {path.name for path in files("engine") if "diskcache" in roots(path)}
-    assert knowing == {"cache.py"}
+    assert knowing == {"feature_cache.py"}
 
 
 def test_only_the_hub_and_its_door_know_ray() -> None:
     knowing = {path.name for path in files("engine", "ui", "pages") if "ray" in roots(path)}
-    assert knowing == {"hub.py", "joining.py"}
+    assert knowing == {"ray_process.py", "ray_connection.py"}
 
 
 @pytest.mark.parametrize(
     "module",
     [
         "engine",
-        "engine.cluster.executor",
-        pytest.param("engine.imported.report", marks=SLOW),
-        pytest.param("engine.dataset", marks=SLOW),
-        "engine.run_job",
-        pytest.param("engine.benchmark_job", marks=SLOW),
-        pytest.param("engine.draft_job", marks=SLOW),
+        "engine.benchmark.cluster.run_session",
+        pytest.param("engine.published.claims.published_report", marks=SLOW),
+        pytest.param("engine.media.dataset", marks=SLOW),
+        "engine.jobs.run_job",
+        pytest.param("engine.jobs.benchmark_job", marks=SLOW),
+        pytest.param("engine.jobs.draft_job", marks=SLOW),
         "engine.report",
         pytest.param("engine.models.registry", marks=SLOW),
         "engine.__main__",
@@ -160,8 +162,14 @@ def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
 
 NOT_FOR_A_LIST = (
     *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL", "diskcache"),
-    *("huggingface_hub.file_download", "httpx2", "email", "engine.jobs", "engine.benchmark"),
-    *("engine.audit", "engine.report", "engine.demo.scenes", "engine.demo.writing"),
+    *(
+        "huggingface_hub.file_download",
+        "httpx2",
+        "email",
+        "engine.jobs.queue",
+        "engine.benchmark.execute",
+    ),
+    *("engine.published.audit", "engine.report", "engine.demo.scenes", "engine.demo.writing"),
 )
 
 
@@ -196,7 +204,7 @@ def test_a_list_waits_for_no_heavy_import(command: str, tmp_path: Path) -> None:
 
 
 def test_control_another_command_imports_more(tmp_path: Path) -> None:
-    assert "engine.benchmark" in imported_by("bench", "--help", cache=tmp_path)
+    assert "engine.benchmark.execute" in imported_by("bench", "--help", cache=tmp_path)
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:

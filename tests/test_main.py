@@ -264,11 +264,11 @@ def test_an_unusable_cache_folder_costs_a_note(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from engine import jobs
+    from engine.pipeline import feature_cache
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "file"))
-    jobs.feature_cache.cache_clear()
+    feature_cache.shared.cache_clear()
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", "tiny-llava")
     assert code == 0 and rows[0]["new_tokens"] == 5
     assert "feature cache" in err and rows[0]["notes"]

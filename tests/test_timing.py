@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from engine import clocks, timing
+from engine import timing
+from engine.machine import clocks
 from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe
 
 CPU = torch.device("cpu")

@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine import benchmark, dataset, readiness, settings, store
-from engine.benchmark import Ready
-from engine.cli import executors
+from engine import settings
+from engine.benchmark import execute, prepare
+from engine.benchmark.execute import Ready
+from engine.benchmark.run_progress import Progress, Tracker
+from engine.cli import run_place
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -28,10 +30,11 @@ from engine.cli.common import (
     say,
 )
 from engine.errors import BadInput
+from engine.media import dataset
 from engine.plain_files import read_text
-from engine.plan import ORDERS, STOP_AFTER, Plan
-from engine.progress import Progress, Tracker
 from engine.quoting import number, quoted, shown
+from engine.storage import run_store
+from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 from engine.types import FRAME_RULES, DecodeConfig
 
 MAX_IDS = 64 * 2**20  # bytes of the file of --ids
@@ -71,17 +74,17 @@ def add(commands: Any) -> None:
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="go on with a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
-    executors.add(sub)
+    run_place.add(sub)
     add_json(sub)
     sub.set_defaults(run=_bench)
 
 
 def _bench(options: argparse.Namespace) -> int:
-    with executors.chosen(options) as executor:
+    with run_place.chosen(options) as executor:
         return _run(options, executor)
 
 
-def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> int:
+def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
     elsewhere = executor is not None
     ready = _new(options, elsewhere) if options.resume is None else _resumed(options)
     folder = ready.writer.folder
@@ -92,7 +95,7 @@ def _run(options: argparse.Namespace, executor: benchmark.Executor | None) -> in
         say(f"Order: {plan.order} ({plan.order_why})")
     try:
         with ready.writer:
-            benchmark.run(ready, _Teller(ready.tracker), executor)
+            execute.run(ready, _Teller(ready.tracker), executor)
     except KeyboardInterrupt:
         say(f"Stopped; go on with: python -m engine bench --resume {shlex.quote(str(folder))}")
         return 130
@@ -127,7 +130,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},
     )
-    return benchmark.prepare(plan, found, options.out, elsewhere)
+    return execute.prepare(plan, found, options.out, elsewhere)
 
 
 def _resumed(options: argparse.Namespace) -> Ready:
@@ -135,8 +138,8 @@ def _resumed(options: argparse.Namespace) -> Ready:
     if given:
         flag = "--" + given[0].replace("_", "-")
         raise BadInput(f"--resume goes on with the run's own plan: leave {flag} out.")
-    folder = store.find(options.resume, settings.load().runs_dir)
-    return readiness.resume(folder, options.dataset, options.force)
+    folder = run_store.find(options.resume, settings.load().runs_dir)
+    return prepare.resume(folder, options.dataset, options.force)
 
 
 def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, ...]:
@@ -180,7 +183,7 @@ def _decode(options: argparse.Namespace) -> DecodeConfig:
     return DecodeConfig(int(digits), min_new_tokens=int(digits), backend=backend)
 
 
-class _Teller(benchmark.Alone):
+class _Teller(execute.Alone):
     """Says now and then how the run stands."""
 
     def __init__(self, tracker: Tracker) -> None:
@@ -214,9 +217,9 @@ def _duration(seconds: float) -> str:
 def _tell(folder: Path, view: Progress, options: argparse.Namespace) -> None:
     """The summary: every failure's reason once, and the medians of each model."""
     from engine import report
-    from engine.figures import frame
+    from engine.analysis import results_table
 
-    table = frame.frame([store.read(folder)])
+    table = results_table.frame([run_store.read(folder)])
     for live in view.models:
         if live.given_up:
             say(f"{live.model} was given up: {live.given_up}")

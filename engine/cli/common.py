@@ -10,9 +10,10 @@ import json
 import sys
 from pathlib import Path
 
-from engine import dataset, settings
-from engine.dataset import Dataset
+from engine import settings
 from engine.errors import BadInput
+from engine.media import dataset
+from engine.media.dataset import Dataset
 from engine.quoting import quoted
 from engine.types import BACKENDS, EXTENTS, PIXELS, Extent, Pixels
 
@@ -42,7 +43,7 @@ def read_dataset(root: Path | None) -> Dataset:
     """The dataset below this root, or the demo dataset, made on its first use."""
     if root is not None:
         return dataset.read(root)
-    from engine.demo.dataset import ensure_dataset
+    from engine.demo.demo_dataset import ensure_dataset
 
     return dataset.read(ensure_dataset(settings.load().demo_dir))
 

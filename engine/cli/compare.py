@@ -10,7 +10,6 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine import certificates, coverage, dataset, rows
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -23,12 +22,15 @@ from engine.cli.common import (
     say,
 )
 from engine.errors import StageScopeError
+from engine.jobs.run_job import RunJob
+from engine.media import dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
-from engine.run_job import RunJob
+from engine.storage import coverage, result_rows
 from engine.types import STAGES, DecodeConfig, RunRequest
+from engine.verify import certificates
 
 
 def add(commands: Any) -> None:
@@ -88,10 +90,10 @@ def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
     if job.result is None:
         say(f"{cut(request.model)}: {job.error}")
         mendable = isinstance(job.failure, StageScopeError)
-        return rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
+        return result_rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
     for note in job.result.notes:
         say(f"{request.model}: {note}")
-    return rows.row(job.result), 0
+    return result_rows.row(job.result, certificates.standing_of(job.result)), 0
 
 
 def _known(name: str) -> ModelEntry | None:

@@ -22,12 +22,12 @@ def add(commands: Any) -> None:
 
 
 def _download(options: argparse.Namespace) -> int:
-    from engine import download
+    from engine.models import hub
 
     entry = registry.entry(options.model)
     to = settings.expand(options.to) if options.to else None
     say(f"{entry.name}: downloading {entry.checkpoint} ...")
-    folder = download.fetch(entry, to)
+    folder = hub.fetch(entry, to)
     print(plain(str(folder)))
     if to is not None:
         say(f"{entry.name}: set checkpoint = {Path(to).as_posix()!r} in models.toml to use it.")

@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import dataset, drafts
+from engine.analysis.acceptance import Range
 from engine.cli.common import DATASET_HELP, add_extent, add_json, add_pixels, out, read_dataset, say
-from engine.draft_job import DraftJob
-from engine.drafts import LOOKUP, MAX_GAMMA, Difference, DraftReport, DraftRequest, Tried
 from engine.errors import StageScopeError
-from engine.imported.acceptance import Range
+from engine.jobs.draft_job import DraftJob
+from engine.media import dataset
+from engine.pipeline import draft_results
+from engine.pipeline.draft_results import (
+    LOOKUP,
+    MAX_GAMMA,
+    Difference,
+    DraftReport,
+    DraftRequest,
+    Tried,
+)
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.types import DecodeConfig
 
@@ -78,7 +86,7 @@ def _draft(options: argparse.Namespace) -> int:
             raise job.failure
         say(job.error)
         return 1
-    out(drafts.as_row(job.report), _text(job.report), options)
+    out(draft_results.as_row(job.report), _text(job.report), options)
     return 0 if job.report.equal and not job.report.lost else 1
 
 
@@ -86,7 +94,9 @@ def _text(found: DraftReport) -> str:
     parts = [_sample(one) for one in found.samples]
     lost = [f"sample {one.sample}\n  no answer: {one.error}" for one in found.lost]
     warnings = [f"  {name}: {OFF_SCRIPT}" for name in found.off_script]
-    outcome = "\n".join([drafts.sentence(found), *warnings, f"  {found.how}", *_figures(found)])
+    outcome = "\n".join(
+        [draft_results.sentence(found), *warnings, f"  {found.how}", *_figures(found)]
+    )
     return "\n\n".join([*parts, *lost, outcome])
 
 

@@ -10,14 +10,14 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.audit import Finding, audit
+from engine.analysis.acceptance import GAMMA, amount
 from engine.cli.common import add_json, out, say
 from engine.errors import BadInput
-from engine.imported.acceptance import GAMMA, amount
-from engine.imported.headlines import headlines
-from engine.records import parsing, reader, summary
-from engine.records.cells import quoted
-from engine.records.types import ResultFile, milliseconds
+from engine.published.audit import Finding, audit
+from engine.published.claims.headlines import headlines
+from engine.published.read import file_summary, parsing, read_files
+from engine.published.read.cells import quoted
+from engine.published.read.record_types import ResultFile, milliseconds
 
 STEP = 10  # files between two lines of progress
 
@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     _check(options)
     found = parsing.find(options.paths)
     files, audited = [], []
-    for file in reader.iterate(found, _progress):
+    for file in read_files.iterate(found, _progress):
         if file.status == "unknown":
             say(file.message)
         files.append(file)
@@ -45,7 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.save is not None:
         _save(options.save, found, files)
     table = {
-        "files": [summary.as_dict(file, rules, options.gamma) for file, rules in audited],
+        "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in audited],
         "claims": [one.as_dict() for one in headlines(files, intervals=False)],
     }
     told = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
@@ -58,9 +58,9 @@ def _check(options: argparse.Namespace) -> None:
     if not 1 <= options.gamma <= 64:
         raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
-        from engine.records import sets
+        from engine.published.read import imported_sets
 
-        sets.check_name(options.save)
+        imported_sets.check_name(options.save)
 
 
 def _code(paths: list[Path], found: list[tuple[str, Path]], files: list[ResultFile]) -> int:
@@ -78,12 +78,12 @@ def _progress(done: int, every: int, _name: str) -> None:
 
 def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> None:
     """Keeps the files that could be read."""
-    from engine.records import sets
+    from engine.published.read import imported_sets
 
     usable = [pair for pair, file in zip(found, files, strict=True) if file.status != "unknown"]
     if not usable:
         raise BadInput("No file could be read: nothing is kept.")
-    sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
+    imported_sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
     many = "1 file" if len(usable) == 1 else f"{len(usable):,} files"
     say(f"Kept {many} as {name}.")
 
@@ -94,7 +94,7 @@ def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
     lines = [f"{file.name}  {file.group}  {held}, {len(file.failures)} errors"]
     if file.message:
         lines.append(f"  {file.message}")
-    for model in summary.models(file):
+    for model in file_summary.models(file):
         lines.append(f"  {model.model} (n {model.n}): claimed {model.claimed}; {model.evidence}")
         lines += [_stage(key, stage) for key, stage in model.stages.items()]
         told, mended = model.tokens_recorded, model.tokens_corrected
@@ -112,7 +112,7 @@ def _count(value: float | None) -> str:
     return "not known" if value is None else f"{value:.1f}"
 
 
-def _stage(key: str, stage: summary.Stage) -> str:
+def _stage(key: str, stage: file_summary.Stage) -> str:
     told = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
     shown = [f"{milliseconds(key, v):,.4g} ms" if v is not None else "-" for v in told]
     after = stage.corrected.mean if stage.corrected else None

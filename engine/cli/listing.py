@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine import rows
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.storage import result_rows
 from engine.types import ModelInfo, Sample
 
 
@@ -95,7 +95,7 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
         card = replace(card, digest=registry.full_digest(entry))
     need = registry.needed(entry)
     reason = registry.unavailable(entry)
-    row = _model_row(entry) | rows.identity(card) | {"quantization": card.quantization}
+    row = _model_row(entry) | result_rows.identity(card) | {"quantization": card.quantization}
     row |= {"revision": card.revision, "digest": card.digest or None}
     row |= {"needed_bytes": vars(need) | {"total": need.total}}
     lines = [f"{name}: {value}" for name, value in _said(card)]

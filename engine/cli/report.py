@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine import settings, store
+from engine import settings
 from engine.cli.common import plain, say
 from engine.errors import BadInput, StoreError
 from engine.plain_files import reason, write_whole
+from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
 from engine.quoting import shown
-from engine.records import RecordsError, ResultFile, parsing, reader, sets
+from engine.storage import run_store
 
 FORMATS = ("md", "html", "csv", "json", "trace")
 DOCUMENTS = ("md", "html")
@@ -44,7 +45,7 @@ def _report(options: argparse.Namespace) -> int:
     from engine import report
 
     base = settings.load().runs_dir
-    runs = [store.read(store.find(name, base)) for name in options.runs]
+    runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
     _give(options, report.write(runs, options.format))
     for run in runs:
         for problem in run.problems:
@@ -61,7 +62,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _imported(options: argparse.Namespace) -> int:
     """2 where a name that was typed cannot be used, or nothing of a folder can."""
-    from engine.imported import report as imported_report
+    from engine.published.claims import published_report as imported_report
 
     files: list[ResultFile] = []
     wrong = False
@@ -85,14 +86,14 @@ def _files(name: str) -> tuple[ResultFile, ...]:
     """A path first, else a kept set."""
     path = Path(name)
     there = _exists(path)
-    if name in sets.names() and not there:
-        return sets.load(name)
+    if name in imported_sets.names() and not there:
+        return imported_sets.load(name)
     if not there:
-        known = ", ".join(sets.names()) or "none"
+        known = ", ".join(imported_sets.names()) or "none"
         raise RecordsError(
             f"{parsing.shown(name)} is neither a file nor a folder nor a kept set (kept: {known})."
         )
-    return tuple(reader.iterate(parsing.find([path]), _progress))
+    return tuple(read_files.iterate(parsing.find([path]), _progress))
 
 
 def _exists(path: Path) -> bool:

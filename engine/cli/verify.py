@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import certificates
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -24,11 +23,12 @@ from engine.cli.common import (
     read_dataset,
     say,
 )
-from engine.dataset import Dataset
 from engine.errors import StageScopeError
+from engine.jobs.verify_job import VerifyJob
+from engine.media.dataset import Dataset
 from engine.prompts import DEFAULT_QUESTION
+from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, choose
-from engine.verify_job import VerifyJob
 
 SAMPLES = 3
 WRONG = ("failed", "skipped")  # what was asked and not proved

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from engine.demo.attributes import ATTRIBUTES
-from engine.demo.dataset import write_dataset
-from engine.demo.questions import ASKED, DEFAULT_QUESTION
-from engine.demo.reading import MOTION_ASKED, Claims, Score, read_attributes, score
+from engine.analysis.answer_reading import MOTION_ASKED, Claims, Score, read_attributes, score
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo.demo_dataset import write_dataset
+from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION
 from engine.types import Sample
 
 DEMO_MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo")
@@ -55,7 +55,7 @@ def as_text(table: Table) -> str:
 
 
 def _samples(root: Path, seeds: Iterable[int]) -> tuple[Sample, ...]:
-    from engine import dataset
+    from engine.media import dataset
 
     return tuple(dataset.read(write_dataset(root, seeds)).samples)
 
@@ -72,10 +72,10 @@ def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:
 
 def ask(model: str, sample: Sample, question: str) -> str:
     """The greedy answer of one model about one sample."""
-    from engine import jobs, pipeline
     from engine.models import registry
+    from engine.pipeline import feature_cache, single_run
     from engine.types import RunRequest
 
     request = RunRequest(sample, model, question, cache="off")
     adapter = registry.load(registry.entry(model))
-    return pipeline.run(adapter, request, jobs.feature_cache()).generation.text
+    return single_run.run(adapter, request, feature_cache.shared()).generation.text

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from engine.analysis.scene_attributes import ATTRIBUTES
 from engine.demo import movers, props
-from engine.demo.attributes import ATTRIBUTES
 from engine.demo.backdrop import Surroundings, make_surroundings, paint_ground, paint_sky
 from engine.demo.camera import HEIGHT, WIDTH, Camera, Canvas, Light
 

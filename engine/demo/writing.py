@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.demo.answers import reference
-from engine.demo.questions import DEFAULT_QUESTION
+from engine.demo.demo_questions import DEFAULT_QUESTION
 from engine.demo.recorder import encode_mp4, png
+from engine.demo.scene_answers import reference
 from engine.demo.scenes import FPS, Scene
 from engine.demo.simulator import simulate
 from engine.media.events import render as draw_events

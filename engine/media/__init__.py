@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
-from engine.media.files import Data, pieces
+from engine.media.media_files import Data, pieces
 from engine.types import Extent, Image, Media, MediaKind, Sample
 
 if TYPE_CHECKING:
-    from engine.media.sources import Found
+    from engine.media.media_sources import Found
 
 # Raised whenever the same files come out as other pictures: old cached features are then left.
 READER = "2"
@@ -32,11 +32,11 @@ def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -
     `rule` is one of FRAME_RULES and matters to "video" alone, `extent` to raw events alone.
     MediaError, in one sentence, when none of the sample's sources can be read.
     """
-    from engine.media import sources
+    from engine.media import media_sources
 
     chosen = {"events": "", "video": rule, "image": "middle"}[kind]
     reasons: list[str] = []
-    for source in sources.of(sample, kind, rule, extent):
+    for source in media_sources.of(sample, kind, rule, extent):
         try:
             found = source.read()
         except MediaError as error:
@@ -51,14 +51,14 @@ def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -
 
 def prepare() -> None:
     """Imports the readers now, so that the first load does not pay for it."""
-    from engine.media import sources  # noqa: F401
+    from engine.media import media_sources  # noqa: F401
 
 
 def thumbnail(sample: Sample) -> Image | None:
     """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
-    from engine.media import images, sources
+    from engine.media import images, media_sources
 
-    for source in sources.previews(sample):
+    for source in media_sources.previews(sample):
         try:
             return images.shrink(source.read().images[0], PREVIEW_WIDTH)
         except MediaError:

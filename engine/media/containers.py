@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
-from engine.media import boxes, kinds
-from engine.media.files import Data, opened
+from engine.media import kinds, mp4_boxes
+from engine.media.media_files import Data, opened
 from engine.plain_files import reason
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
             kind = reader_of(file.read(kinds.HEAD), name)
             _check_bytes(data, kind, name)
             if kind == "mp4":
-                boxes.check(file, len(data))
+                mp4_boxes.check(file, len(data))
             file.seek(0)
             options = _options(kind, probed)
             with av.open(file, "r", kind, options, metadata_errors="replace") as clip:

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.errors import MediaError
 from engine.media.containers import container
-from engine.media.files import Data
+from engine.media.media_files import Data
 from engine.types import Image
 
 if TYPE_CHECKING:

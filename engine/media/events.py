@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.files import content, label
+from engine.media.media_files import content, label
 from engine.media.npy import Column, columns
 from engine.quoting import shown
 from engine.types import Events, Extent, Image

@@ -19,7 +19,7 @@ from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
 from engine.media import kinds, picture_parts
-from engine.media.files import content, label
+from engine.media.media_files import content, label
 from engine.media.picture_parts import Parts
 from engine.plain_files import reason
 from engine.types import Image

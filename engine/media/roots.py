@@ -14,7 +14,7 @@ import stat
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media.files import by_number
+from engine.media.media_files import by_number
 from engine.quoting import quoted, shown
 
 MIN_MP4_BYTES = 1_000

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import BadInput, MediaError
-from engine.media import decoding, groups
+from engine.media import decoding, frame_groups
 from engine.media.containers import container
-from engine.media.files import Data, label, large, opened
 from engine.media.h264 import Unsure
+from engine.media.media_files import Data, label, large, opened
 from engine.types import FRAME_RULES, Image
 
 FRAMES = 8
@@ -70,7 +70,7 @@ def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
 def decode(data: Data, name: str, choice: Choice) -> Clip:
     """The frames that `choice` picks from a clip with n frames."""
     try:
-        kept, cut = groups.frames(data, name, choice)
+        kept, cut = frame_groups.frames(data, name, choice)
     except Unsure:
         found = _of_all(data, name, choice)
         return replace(found, notes=(*found.notes, *_cut_short(data, name)))

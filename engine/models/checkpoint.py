@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ModelUnavailable
-from engine.models.files import check_settings, read_json
+from engine.models.checkpoint_files import check_settings, read_json
 from engine.models.weights import weight_files
 from engine.types import MediaKind
 

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from transformers import CLIPImageProcessorPil
 
-from engine.decode import Decoder
+from engine.decoding.decode import Decoder
 from engine.errors import ModelUnavailable
-from engine.models import files, processors, schema
-from engine.models.base import Adapter
+from engine.models import checkpoint_files, checkpoint_schema, processors
+from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.models.loading import (
@@ -139,7 +139,9 @@ def _tokenizer(info: ModelInfo, folder: Path) -> Any:
         raise ModelUnavailable(
             f"{info.name} has no tokenizer.json and no tokenizer.model in {folder}: copy one there."
         )
-    stated = files.read_record(folder / "tokenizer_config.json", schema.TokenizerConfig, info.name)
+    stated = checkpoint_files.read_record(
+        folder / "tokenizer_config.json", checkpoint_schema.TokenizerConfig, info.name
+    )
     return load_sentencepiece(info, folder, legacy=stated.legacy is not False)
 
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from engine.decode import Decoder
+from engine.decoding.decode import Decoder
 from engine.errors import ModelUnavailable
 from engine.models import processors, templates
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.loading import (
     info_of,

@@ -18,10 +18,18 @@ import torch
 from transformers import AutoTokenizer, LlamaTokenizer
 from transformers.utils import logging as transformers_logging
 
-from engine import device as devices
-from engine import memory, settings
+from engine import settings
 from engine.errors import Cancelled, ModelUnavailable
-from engine.models import files, identity, progress, quantization, schema, weights
+from engine.machine import device as devices
+from engine.machine import memory
+from engine.models import (
+    checkpoint_files,
+    checkpoint_schema,
+    hash_progress,
+    model_card,
+    quantization,
+    weights,
+)
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
 from engine.quoting import first_line
@@ -46,8 +54,8 @@ def ordinary_tensors() -> Iterator[None]:
 
 def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
     """The entry's card, with the digest of its files and the device it will run on."""
-    card = identity.card(entry, folder, form)
-    digest = weights.digest(folder, entry.name, identity.memo())
+    card = model_card.card(entry, folder, form)
+    digest = weights.digest(folder, entry.name, model_card.memo())
     return replace(card, digest=digest, device=str(devices.choose()))
 
 
@@ -105,7 +113,7 @@ def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, 
 
 def _told(weights: Iterable[Any], total: int) -> Iterator[Any]:
     for done, weight in enumerate(weights):
-        progress.report("weights", done, total)
+        hash_progress.report("weights", done, total)
         yield weight
 
 
@@ -204,7 +212,9 @@ def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
     LLaVA-1.5 and Video-LLaVA does, whatever "legacy" beside it says.
     """
     stated = folder / "tokenizer_config.json"
-    bos = files.read_record(stated, schema.TokenizerConfig, info.name).add_bos_token
+    bos = checkpoint_files.read_record(
+        stated, checkpoint_schema.TokenizerConfig, info.name
+    ).add_bos_token
     try:
         return LlamaTokenizer.from_pretrained(
             folder, local_files_only=True, legacy=legacy, add_bos_token=bos is not False

@@ -16,7 +16,7 @@ import torch
 from transformers import AutoImageProcessor, CLIPImageProcessorPil, VideoLlavaImageProcessor
 
 from engine.errors import ModelUnavailable
-from engine.models import files
+from engine.models import checkpoint_files
 from engine.quoting import first_line
 from engine.types import Image, ModelInfo
 
@@ -30,10 +30,10 @@ _TRIED = ((60, 80), (80, 60))  # height and width of the pictures that are tried
 
 def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
     """The image processor's settings: the nested form first, as in transformers; None if absent."""
-    nested = files.read_if_there(folder / FILES[0], name).get("image_processor")
+    nested = checkpoint_files.read_if_there(folder / FILES[0], name).get("image_processor")
     if nested is not None:
         return dict(nested)
-    return files.read_if_there(folder / FILES[1], name) or None
+    return checkpoint_files.read_if_there(folder / FILES[1], name) or None
 
 
 def load(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:

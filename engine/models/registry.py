@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import device, memory, prefixes, settings
+from engine import settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
-from engine.models import checkpoint, identity, need, quantization, shape, supported
+from engine.machine import device, memory
+from engine.models import checkpoint, memory_need, model_card, quantization, shape, supported
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.need import NEW_TOKENS, Need
+from engine.models.memory_need import NEW_TOKENS, Need
 from engine.models.residents import Residents
 from engine.models.shape import Form
 from engine.quoting import listed, quoted, shown
 from engine.types import MediaKind, ModelInfo, Sample
 
 if TYPE_CHECKING:
-    from engine.models.base import Adapter
+    from engine.models.adapter import Adapter
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,12 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
     """
     with _lock:
         if (found := _residents.use(item)) is not None:
-            _residents.make_room(need.of_run(item, found.shape, new_tokens).total, item)
+            _residents.make_room(memory_need.of_run(item, found.shape, new_tokens).total, item)
             return found.adapter
         folder = _checked(item)
         device.check()
         sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
-        wanted = need.needed(item, folder, sizes, new_tokens)
+        wanted = memory_need.needed(item, folder, sizes, new_tokens)
         _refuse_too_large(item, wanted)
         _refuse_in_use(item, wanted, _residents.make_room(wanted.total, item))
         adapter = _load(item, folder)
@@ -230,7 +231,7 @@ def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None =
     """The memory that an answer so long takes, weights included, or ModelUnavailable."""
     folder = folder or checkpoint.locate(item)
     sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
-    return need.needed(item, folder, sizes, new_tokens)
+    return memory_need.needed(item, folder, sizes, new_tokens)
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class Room:
 def room_together(items: Sequence[ModelEntry], new_tokens: int) -> Room:
     """What these models need to be in memory at once, or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
-    held = sum(_residents.sizes().values()) + prefixes.store().bytes
+    held = sum(_residents.sizes().values()) + memory.reserved_bytes()
     return Room(
         sum(one.weights for one in needs),
         max(one.run for one in needs),
@@ -258,12 +259,12 @@ def card(item: ModelEntry) -> ModelInfo:
     """Who this model is: as loaded if it is, else from its folder alone; or ModelUnavailable."""
     if (adapter := _residents.peek(item)) is not None:
         return adapter.info
-    return identity.card(item, _checked(item), FAMILIES[item.family].form)
+    return model_card.card(item, _checked(item), FAMILIES[item.family].form)
 
 
 def full_digest(item: ModelEntry) -> str:
     """The hash of every byte of the checkpoint; reads all of them the first time."""
-    return identity.full_digest(item, checkpoint.locate(item))
+    return model_card.full_digest(item, checkpoint.locate(item))
 
 
 def _checked(item: ModelEntry) -> Path:

@@ -10,12 +10,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine import device, memory, prefixes
+from engine.machine import device, memory
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Shape
 
 if TYPE_CHECKING:
-    from engine.models.base import Adapter
+    from engine.models.adapter import Adapter
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +72,15 @@ class Residents:
         return {item: _bytes(found.adapter) for item, found in list(self._held.items())}
 
     def could_free(self, keep: ModelEntry) -> int:
-        """Bytes of everything but `keep`, prefixes included."""
+        """Bytes of everything but `keep`, reserves included."""
         models = sum(size for item, size in self.sizes().items() if item != keep)
-        return models + prefixes.store().bytes
+        return models + memory.reserved_bytes()
 
     def make_room(self, needed: int, keep: ModelEntry) -> int:
-        """Drops prefixes, then the least recently used, until `needed` bytes are free; how many
+        """Drops the reserves, then the least recently used, until `needed` bytes are free; how many
         are then.
         """
-        if device.free_bytes() < needed and prefixes.store().clear():
+        if device.free_bytes() < needed and memory.clear_reserves():
             memory.release()
         while (free := device.free_bytes()) < needed:
             other = next((item for item in self._held if item != keep), None)

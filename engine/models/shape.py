@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelUnavailable
-from engine.models.files import read_json
+from engine.models.checkpoint_files import read_json
 from engine.types import Tower
 
 CLIP_L_336 = Tower(hidden=1024, layers=24, heads=16, image_size=336, patch_size=14)

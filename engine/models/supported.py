@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine import generation_rules
+from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
-from engine.models import files, schema, templates
+from engine.models import checkpoint_files, checkpoint_schema, templates
 from engine.quoting import quoted
 
 TOWER, TEXT = "clip_vision_model", "llama"
@@ -33,8 +33,8 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
     `model_types`: the model_type of each family.
     """
     path = folder / "config.json"
-    config = files.read_record(path, schema.Config, name)
-    stated = files.read_json(path, name)
+    config = checkpoint_files.read_record(path, checkpoint_schema.Config, name)
+    stated = checkpoint_files.read_json(path, name)
     model_type = stated.get("model_type")
     if family != "eventgpt":
         _refuse_original(name, path, config)
@@ -56,12 +56,12 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
             )
     if family != "eventgpt":
         _refuse_odd_values(name, path, stated)
-    refuse_generation(name, files.read_if_there(folder / "generation_config.json", name))
+    refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
     if family != "eventgpt":
         _refuse_unknown_prompt(name, family, folder)
 
 
-def _refuse_original(name: str, path: Path, config: schema.Config) -> None:
+def _refuse_original(name: str, path: Path, config: checkpoint_schema.Config) -> None:
     """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
     towers = (config.mm_vision_tower, config.mm_image_tower, config.mm_video_tower)
     named = any(one in _ORIGINAL for one in config.architectures or ())
@@ -94,7 +94,7 @@ def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
     if templates.find(folder, name) is not None:
         return
     path = folder / "tokenizer_config.json"
-    stated = files.read_record(path, schema.TokenizerConfig, name)
+    stated = checkpoint_files.read_record(path, checkpoint_schema.TokenizerConfig, name)
     for key, token, wanted in (
         ("bos_token", stated.bos_token, _BOS),
         ("eos_token", stated.eos_token, _EOS),

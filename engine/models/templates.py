@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import ModelUnavailable
-from engine.models import files
+from engine.models import checkpoint_files
 from engine.quoting import cut
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ _MARKS = ("QUESTION-ONE", "question-two?")
 def find(folder: Path, name: str) -> str | None:
     """The text of the folder's chat template, the processor's before the tokenizer's, or None."""
     if (folder / "chat_template.jinja").exists():
-        data = files.read_bytes(folder / "chat_template.jinja", TEMPLATE_BYTES, name)
+        data = checkpoint_files.read_bytes(folder / "chat_template.jinja", TEMPLATE_BYTES, name)
         return data.decode("utf-8", errors="replace")
     for file in ("chat_template.json", "processor_config.json", "tokenizer_config.json"):
-        found = files.read_if_there(folder / file, name).get("chat_template")
+        found = checkpoint_files.read_if_there(folder / file, name).get("chat_template")
         if text := _default(found):
             return text
     return None

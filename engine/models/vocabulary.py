@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from engine.errors import BadInput
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 
 
 def digest(tokenizer: Any) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import BadInput, ModelUnavailable
-from engine.models import files, progress
+from engine.models import checkpoint_files, hash_progress
 from engine.plain_files import read_json, write_whole
 
 MAX_MEMO = 2**24  # bytes of the list of hashes
@@ -43,7 +43,7 @@ def weight_files(folder: Path, name: str) -> list[Path]:
 
 
 def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
-    table = files.read_json(index, name).get("weight_map")
+    table = checkpoint_files.read_json(index, name).get("weight_map")
     if not isinstance(table, dict) or not table:
         raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")
     shards = [folder / shard for shard in sorted({str(shard) for shard in table.values()})]
@@ -72,10 +72,10 @@ def weight_count(folder: Path, name: str) -> int:
     total = 0
     for file in weight_files(folder, name):
         if file.suffix == ".safetensors":
-            found = files.shapes(file, name).items()
+            found = checkpoint_files.shapes(file, name).items()
             total += sum(math.prod(shape) for key, shape in found if not STRAY.search(key))
         else:
-            total += files.tensor_bytes(file, name) // 2  # 16-bit, as released ones are
+            total += checkpoint_files.tensor_bytes(file, name) // 2  # 16-bit, as released ones are
     return total
 
 
@@ -88,7 +88,7 @@ def header_digest(folder: Path, name: str) -> str:
     """Hex text for names, shapes and sizes of all weights and the JSON beside them; quick."""
     total = _configuration(folder, name)
     for file in weight_files(folder, name):
-        total.update(f"{file.name}:{files.header_digest(file, name)}".encode())
+        total.update(f"{file.name}:{checkpoint_files.header_digest(file, name)}".encode())
     return total.hexdigest()
 
 
@@ -121,10 +121,15 @@ def _configuration(folder: Path, name: str) -> hashlib.blake2b:
     """Every file that decides an answer beside the weights: JSON, templates, sentencepiece."""
     total = hashlib.blake2b(digest_size=16)
     for config in sorted(folder.glob("*.json")):
-        total.update(config.name.encode() + files.read_bytes(config, files.LARGE_BYTES, name))
+        total.update(
+            config.name.encode()
+            + checkpoint_files.read_bytes(config, checkpoint_files.LARGE_BYTES, name)
+        )
     for other in ("chat_template.jinja", "tokenizer.model"):
         if (folder / other).exists():
-            content = files.read_bytes(folder / other, files.LARGE_BYTES, name)
+            content = checkpoint_files.read_bytes(
+                folder / other, checkpoint_files.LARGE_BYTES, name
+            )
             total.update(other.encode() + content)
     return total
 
@@ -145,7 +150,7 @@ def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
             while piece := stream.read(2**22):
                 total.update(piece)
                 done += len(piece)
-                progress.report("hash", done, whole)
+                hash_progress.report("hash", done, whole)
         hashes[key] = total.hexdigest()
     return hashes
 

@@ -6,6 +6,6 @@ that was not computed from its runs.  `findings` computes, `document` words, the
 
 from engine.report.document import as_text
 from engine.report.export import FORMATS, write
-from engine.report.findings import Findings, figures, gather
+from engine.report.report_figures import Findings, figures, gather
 
 __all__ = ["FORMATS", "Findings", "as_text", "figures", "gather", "write"]

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from engine.figures import loads, summary, throughput
-from engine.figures.agreement import AttributeScore
-from engine.figures.frame import GROUPS, labels, measured
-from engine.figures.metrics import BY_NAME, METRICS
-from engine.figures.stats import Spread
-from engine.figures.summary import Count, Figure
-from engine.figures.throughput import Throughput
-from engine.report import charts, devices
-from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text, number
-from engine.report.comparing import comparing
-from engine.report.findings import Findings
-from engine.report.origin import flow, origin
+from engine.analysis import machine_loads, model_summary, throughput
+from engine.analysis.agreement import AttributeScore
+from engine.analysis.metrics import BY_NAME, METRICS
+from engine.analysis.model_summary import Count, Figure
+from engine.analysis.results_table import GROUPS, labels, measured
+from engine.analysis.statistics import Spread
+from engine.analysis.throughput import Throughput
+from engine.report import device_notes, svg_charts
+from engine.report.comparison_part import comparing
+from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.origin_part import flow, origin
+from engine.report.report_figures import Findings
 
 if TYPE_CHECKING:
     import altair as alt
@@ -53,20 +53,23 @@ _IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "cpu", "ttft", "t
 
 def as_text(table: pd.DataFrame) -> str:
     """A few lines for a terminal: counts and medians per model, and what devices they are of."""
-    figures, left = summary.figures(table), {one.label: one for one in throughput.alone(table)}
+    figures, left = (
+        model_summary.figures(table),
+        {one.label: one for one in throughput.alone(table)},
+    )
     lines = []
-    for count in summary.counts(table):
+    for count in model_summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
         lines += [f"  {off_script(count)}"] if count.off_script else []
         some = [one for one in throughput.throughputs(table) if one.label == count.label]
         grouped = [_throughput_line(one) for one in some]
-        found = (summary.find(figures, count.label, name) for name in _IN_TEXT)
+        found = (model_summary.find(figures, count.label, name) for name in _IN_TEXT)
         single = [line for figure in found for line in _text_line(figure)]
         if count.label in left:  # the batches are what the run is about: they come first
             lines += [*grouped, f"  {left[count.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
-    lines += [*devices.remarks(table), *loads.remarks(table)]
+    lines += [*device_notes.remarks(table), *machine_loads.remarks(table)]
     return "\n".join(lines)
 
 
@@ -125,8 +128,8 @@ def _count(value: int | None) -> str:
 
 def _remarks(found: Findings) -> Iterator[str]:
     """What a reader should know before the figures; only what the results show."""
-    yield from devices.remarks(found.table)
-    yield from loads.remarks(found.table)
+    yield from device_notes.remarks(found.table)
+    yield from machine_loads.remarks(found.table)
     yield from _backends(found)
     for one in throughput.alone(found.table):
         yield one.sentence
@@ -168,7 +171,7 @@ def _figures(found: Findings) -> Iterator[Block]:
         alone = " by itself" if found.throughputs else ""
         yield Text(f"No result was measured{alone}: there are no figures.")
         return
-    yield Picture(_bar_words(found), lambda: charts.stage_bars(found.figures, _measured(found)))
+    yield Picture(_bar_words(found), lambda: svg_charts.stage_bars(found.figures, _measured(found)))
     yield Picture(
         "The spread of total times: least, first quarter, median, third quarter, greatest.",
         lambda: _distribution(found),
@@ -192,13 +195,15 @@ def _distribution(found: Findings) -> alt.LayerChart:
     lines = measured(found.table)
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
     families = dict(zip(lines["label"], lines["family"], strict=True))
-    return charts.distributions(lines, labels(lines), "total", families)
+    return svg_charts.distributions(lines, labels(lines), "total", families)
 
 
 def _bar_words(found: Findings) -> str:
     told = []
     for label in _measured(found):
-        parts = [(name, summary.find(found.figures, label, name)) for name in charts.PARTS]
+        parts = [
+            (name, model_summary.find(found.figures, label, name)) for name in svg_charts.PARTS
+        ]
         words = ", ".join(f"{name} {number(f.median)} ms" for name, f in parts if f is not None)
         told.append(f"{label}: {words}.")
     return "Medians of the stages. " + " ".join(told)

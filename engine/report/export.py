@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from engine import header
-from engine.figures.frame import frame
-from engine.report import html, markdown, trace
+from engine.analysis.results_table import frame
+from engine.report import html, markdown, perfetto_trace
 from engine.report.document import document, title
-from engine.report.findings import gather
-from engine.store import Run
+from engine.report.report_figures import gather
+from engine.storage import run_header
+from engine.storage.run_store import Run
 
 _LEFT_OUT = ("number", "offset", "token_ms", "truth")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -92,7 +92,7 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
 
 def _run(run: Run) -> Mapping[str, Any]:
     return {
-        **header.as_json(run.header),
+        **run_header.as_json(run.header),
         "state": run.state,
         "journal": list(run.journal),
         "problems": list(run.problems),
@@ -104,5 +104,5 @@ FORMATS: dict[str, Callable[[Sequence[Run]], Iterator[str]]] = {
     "html": _html,
     "csv": _csv,
     "json": _json,
-    "trace": trace.pieces,
+    "trace": perfetto_trace.pieces,
 }

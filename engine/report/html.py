@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text
-from engine.report.charts import svg
+from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.svg_charts import svg
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engine.report.blocks import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
 

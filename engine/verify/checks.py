@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from engine.storage.schemas import Outcome
 from engine.types import Pixels
 from engine.verify import equality
-from engine.verify.keys import Change, Damage
-from engine.verify.sight import Blink
-from engine.verify.traces import State
-from engine.verify.verdict import Finding, Outcome, judged
-from engine.verify.ways import Answer
+from engine.verify.answer_paths import Answer
+from engine.verify.cache_checks import Change, Damage
+from engine.verify.cleanup import State
+from engine.verify.input_effect import Blink
+from engine.verify.verdict import Finding, judged
 
 ENCODING = ("hooked", "computed")  # ways that encode, as plain does
 GIVEN = ("decoupled", "features", "reused")  # ways that are given features

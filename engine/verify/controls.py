@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.verify import checks, equality
+from engine.verify.answer_paths import Answer
 from engine.verify.verdict import Finding, judged
-from engine.verify.ways import Answer
 
 
 def planted(plain: Answer) -> Iterator[tuple[str, Answer]]:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import torch
 
-from engine.verify.verdict import Finding, Outcome
-from engine.verify.ways import Answer
+from engine.storage.schemas import Outcome
+from engine.verify.answer_paths import Answer
+from engine.verify.verdict import Finding
 
 Result = Literal["EXACT", "NUMERIC TIE", "DRIFT", "MISMATCH"]
 OUTCOMES: dict[Result, Outcome] = {

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from engine import batch_run
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
 from engine.verify import equality
+from engine.verify.answer_paths import Answer, Subject
 from engine.verify.equality import Pieces
 from engine.verify.verdict import Finding, judged
-from engine.verify.ways import Answer, Subject
 
 PAST = 256  # tokens; the default limit of an ordinary run
 LONG = 272  # tokens of the forced answer

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from engine.verify.verdict import CHECKS, PASSED
+from engine.storage.schemas import PASSED
+from engine.verify.verdict import CHECKS
 
 # What no check looks at, because all ways share it or because it is outside this machine's run.
 ALWAYS = (

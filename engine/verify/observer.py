@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from engine.busy import MachineLoad, together
-from engine.clocks import ThreadWait, since
-from engine.figures import stats
-from engine.meter import Meter
+from engine.analysis import statistics
+from engine.machine.clocks import ThreadWait, since
+from engine.machine.load import MachineLoad, together
+from engine.machine.load_meter import Meter
+from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
-from engine.verify.loaded import BEYOND
-from engine.verify.stages import ENOUGH
-from engine.verify.verdict import Finding, Outcome
-from engine.verify.ways import Subject
+from engine.verify.answer_paths import Subject
+from engine.verify.busy_checks import BEYOND
+from engine.verify.stage_times import ENOUGH
+from engine.verify.verdict import Finding
 
 OBSERVER = 0.01  # of generate()
 SLOW_PROBE = 0.25  # of it, waits taken off: a fault whatever the load
@@ -97,12 +98,14 @@ def observer(
 
     `net`: the same pairs without the thread's waits for a core, where those are known.
     """
-    interval = stats.median_interval([probed / bare for bare, probed in found], ratios=True)
+    interval = statistics.median_interval([probed / bare for bare, probed in found], ratios=True)
     added = f"{interval.median - 1:+.2%} (95 % interval {interval.low - 1:+.2%} to "
     added += f"{interval.high - 1:+.2%}, {interval.n} pairs)"
     evidence = {"pairs_ms": [list(pair) for pair in found], **vars(interval)}
     if net and all(bare > 0 for bare, _ in net):
-        without_waits = stats.median_interval([probed / bare for bare, probed in net], ratios=True)
+        without_waits = statistics.median_interval(
+            [probed / bare for bare, probed in net], ratios=True
+        )
         evidence[BEYOND] = without_waits.low - 1 > SLOW_PROBE and interval.n >= MANY
     outcome: Outcome
     clear = bool(evidence.get(BEYOND))  # waits taken off, whatever the noise of the raw times

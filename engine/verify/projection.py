@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from scipy.special import erf, expit
 
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.types import Prepared
 from engine.verify.verdict import Finding, judged
 

@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from transformers import GenerationConfig
 
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
+from engine.storage.schemas import Outcome
 from engine.types import DecodeConfig
 from engine.verify import checks, equality, extents
-from engine.verify.verdict import Finding, Outcome
-from engine.verify.ways import Answer, Subject, Watch
+from engine.verify.answer_paths import Answer, Subject, Watch
+from engine.verify.verdict import Finding
 
 TOKENS = 16
 RANGE = 3.0  # of the flattened logits, from their mean to their largest
@@ -117,7 +118,7 @@ def own(subject: Subject, config: DecodeConfig) -> Answer:
 
 
 def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
-    """transformers' settings for a request, made without engine.decode."""
+    """transformers' settings for a request, made without engine.decoding.decode."""
     drawn = config.temperature > 0
     values: dict[str, Any] = {"max_new_tokens": config.max_new_tokens, "do_sample": drawn}
     values |= {"eos_token_id": list(eos_ids), "pad_token_id": eos_ids[0]}

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from engine import quoting
 from engine.errors import BadInput
 from engine.prompts import DEFAULT_QUESTION, check_question
+from engine.storage.schemas import PASSED, Outcome
 from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
 
-Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]
-PASSED = ("passed", "tie")
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not even enter the loop
 

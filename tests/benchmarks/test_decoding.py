@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks import decoding
-from engine import compiled
+from engine.decoding import compiled
 from engine.models import registry
 from engine.types import Sample
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks import full_size, random_models
-from engine import compiled
+from engine.decoding import compiled
 from engine.models import registry, shape
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, RunRequest, Sample

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS, Visitor
-from tests.records import synthetic as made
+from tests.published.read import synthetic as made
 
 pytestmark = pytest.mark.browser
 MARKS = "svg.marks, canvas.marks"

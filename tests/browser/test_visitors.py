@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from engine import dataset, jobs
+from engine.jobs import queue
+from engine.media import dataset
 from tests.addresses import PAGES, parameters, query
 from tests.browser.conftest import PATIENCE_MS, ROOT, Visitor, serve
 from tests.browser.test_addresses import SETTLED
@@ -163,8 +164,8 @@ def test_no_link_of_the_server_reads_a_file(reachable: str, path: str) -> None:
 
 def test_ids_of_jobs_cannot_be_guessed() -> None:
     """12 hex digits of a random UUID: 48 bits."""
-    from engine.run_job import RunJob
+    from engine.jobs.run_job import RunJob
 
     found = {RunJob(request=None).id for _ in range(100)}  # type: ignore[arg-type]
     assert len(found) == 100 and all(re.fullmatch("[0-9a-f]{12}", one) for one in found)
-    assert jobs.KEPT < 16**12
+    assert queue.KEPT < 16**12

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from engine import benchmark, store
 from engine.__main__ import main
+from engine.benchmark import execute
 from engine.models import registry
+from engine.storage import run_store
 from tests import recordings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +64,7 @@ def test_ids_are_read_from_a_file(
     (tmp_path / "ids.txt").write_text("id-2\nq0/000000\n\nid-2\n")
     code, found, err = bench(capsys, root, "--ids", tmp_path / "ids.txt", "--order", "interleaved")
     assert code == 0 and found["counts"][0]["samples"] == 2 and "more than once" in err
-    run = store.read(Path(found["folder"]))
+    run = run_store.read(Path(found["folder"]))
     assert run.header.plan.samples == ("id-2", "id-0")
 
 
@@ -71,7 +72,7 @@ def test_fast_pixels_are_in_the_plan_and_in_every_row(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
     code, found, _ = bench(capsys, root, "--samples", 2, "--pixels", "fast")
-    run = store.read(Path(found["folder"]))
+    run = run_store.read(Path(found["folder"]))
     assert code == 0 and run.header.plan.pixels == "fast"
     assert {row["pixels"] for _, row in run.results()} == {"fast"}
     assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
@@ -81,7 +82,7 @@ def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
     code, found, _ = bench(capsys, root, "--samples", 2, "--extent", "stream")
-    run = store.read(Path(found["folder"]))
+    run = run_store.read(Path(found["folder"]))
     assert code == 0 and run.header.plan.extent == "stream"
     rows = [row["extent"] for _, row in run.results()]
     assert rows == [{"asked": "stream", "ran": None}] * len(rows)  # of a model that sees frames
@@ -94,7 +95,7 @@ def test_answers_to_untrained_questions_are_counted(
         code, found, _ = bench(capsys, root, "--samples", 2, "--prompt", question)
         (count,) = found["counts"]
         assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
-        rows = [row["off_script"] for _, row in store.read(Path(found["folder"])).results()]
+        rows = [row["off_script"] for _, row in run_store.read(Path(found["folder"])).results()]
         assert rows == [bool(wanted)] * len(rows)
 
 
@@ -202,7 +203,7 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     folder = tmp_path / "a run"
     code, found, err = bench(capsys, root, "--out", folder)
     assert code == 130 and found is None and f"--resume '{folder}'" in err
-    assert len(list(store.read(folder).results())) == 3
+    assert len(list(run_store.read(folder).results())) == 3
     code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
     assert code == 0 and found["counts"][0]["answered"] == 4
 
@@ -217,7 +218,7 @@ def test_resuming_refuses_another_dataset_and_another_version(
     (other / "event_image" / "q1" / "000000_0.png").write_bytes(b"x")
     code, _, err = bench(capsys, other, "--resume", folder, fixed=False)
     assert code == 2 and "--force" in err
-    with store.reopen(folder):
+    with run_store.reopen(folder):
         code, _, err = bench(capsys, root, "--resume", folder, fixed=False)
     assert code == 2 and "another process" in err
     header = json.loads((folder / "run.json").read_text())
@@ -235,16 +236,16 @@ def test_killed_with_9_it_goes_on_where_it_was(
     plan = ["--models", "tiny-llava,tiny-eventgpt", "--length", "forced:60", "--repeat", "5"]
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
     _until_two_results(arguments, folder, signal.SIGKILL)
-    kept = [row for _, row in store.read(folder).results()]
-    assert 2 <= len(kept) < 40 and store.read(folder).state == "stopped"
-    with (folder / store.RESULTS).open("ab") as stream:  # the line in flight
+    kept = [row for _, row in run_store.read(folder).results()]
+    assert 2 <= len(kept) < 40 and run_store.read(folder).state == "stopped"
+    with (folder / run_store.RESULTS).open("ab") as stream:  # the line in flight
         stream.write(b'{"model": "tiny-llava", "samp')
     code, found, _ = bench(capsys, root, "--resume", folder, fixed=False)
     assert code == 0 and [count["answered"] for count in found["counts"]] == [20, 20]
-    rows = [row for _, row in store.read(folder).results()]
+    rows = [row for _, row in run_store.read(folder).results()]
     assert rows[: len(kept)] == kept
-    assert max(Counter(map(store.task_of, rows)).values()) == 1
-    assert any(entry["event"] == "torn" for entry in store.read(folder).journal)
+    assert max(Counter(map(run_store.task_of, rows)).values()) == 1
+    assert any(entry["event"] == "torn" for entry in run_store.read(folder).journal)
 
 
 @pytest.mark.slow
@@ -255,7 +256,7 @@ def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None
     arguments = ["bench", "--dataset", str(root), *plan, "--out", str(folder)]
     code, err = _until_two_results(arguments, folder, signal.SIGTERM)
     assert code == 130 and err.strip().endswith(f"bench --resume {folder}")
-    assert store.read(folder).journal[-1]["event"] == "stopped"
+    assert run_store.read(folder).journal[-1]["event"] == "stopped"
 
 
 def _until_two_results(arguments: list[str], folder: Path, last: int) -> tuple[int, str]:
@@ -275,7 +276,7 @@ def _until_two_results(arguments: list[str], folder: Path, last: int) -> tuple[i
 
 
 def _results(folder: Path) -> int:
-    path = folder / store.RESULTS
+    path = folder / run_store.RESULTS
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
@@ -289,7 +290,7 @@ def test_progress_is_said_now_and_then(
     _, _, err = bench(capsys, root)
     assert "2 of 4 results, " in err and "a second, about" in err
     assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
-    assert issubclass(command._Teller, benchmark.Alone)
+    assert issubclass(command._Teller, execute.Alone)
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from engine.demo.attributes import ATTRIBUTES
+from engine.analysis.scene_attributes import ATTRIBUTES
 from engine.demo.camera import KIND
-from engine.demo.dataset import SEEDS
+from engine.demo.demo_dataset import SEEDS
 from engine.demo.scenes import MIRRORED, Scene, draw_truth, mirror, render
 
 pytestmark = pytest.mark.slow  # all scenes of the demo are drawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.demo.dataset import SEEDS
+from engine.demo.demo_dataset import SEEDS
 from engine.demo.scenes import FPS, render
 from engine.demo.simulator import NOISE_HZ, simulate
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from engine import cache, media, prefixes
-from engine.models.base import Adapter
-from engine.prefixes import Prefix, Prefixes
+from engine import media
+from engine.models.adapter import Adapter
+from engine.pipeline import feature_cache, prefix_cache
+from engine.pipeline.prefix_cache import Prefix, Prefixes
 from tests.faults.fault import Patch, fault
 
 
@@ -46,18 +47,18 @@ def key_forgets_the_processors_settings(patch: Patch) -> None:
 
 
 def features_kept_in_half_precision(patch: Patch) -> None:
-    write = cache.FeatureCache.write
+    write = feature_cache.FeatureCache.write
     patch.setattr(
-        cache.FeatureCache,
+        feature_cache.FeatureCache,
         "write",
         lambda self, spec, rows, ms, cold: write(self, spec, rows.half().float(), ms, cold),
     )
 
 
 def cached_time_embellished(patch: Patch) -> None:
-    write = cache.FeatureCache.write
+    write = feature_cache.FeatureCache.write
     patch.setattr(
-        cache.FeatureCache,
+        feature_cache.FeatureCache,
         "write",
         lambda self, spec, rows, ms, cold: write(self, spec, rows, 10 * ms, cold),
     )
@@ -79,13 +80,13 @@ def key_remembers_the_file(patch: Patch) -> None:
 
 def checksum_not_looked_at(patch: Patch) -> None:
     """A changed byte in the middle is then a changed number."""
-    unpack = cache._unpack
+    unpack = feature_cache._unpack
 
     def trusting(value: bytes, spec: Any) -> Any:
-        data = value[cache.CHECKSUM :]
-        return unpack(cache._checksum(data) + data, spec)
+        data = value[feature_cache.CHECKSUM :]
+        return unpack(feature_cache._checksum(data) + data, spec)
 
-    patch.setattr(cache, "_unpack", trusting)
+    patch.setattr(feature_cache, "_unpack", trusting)
 
 
 def prefix_of_another_order(patch: Patch) -> None:
@@ -99,9 +100,9 @@ def prefix_of_another_order(patch: Patch) -> None:
 
 
 def prefix_one_token_too_long(patch: Patch) -> None:
-    cut = prefixes.cut
+    cut = prefix_cache.cut
     patch.setattr(
-        prefixes, "cut", lambda past, tokens, took, cold: cut(past, tokens + 1, took, cold)
+        prefix_cache, "cut", lambda past, tokens, took, cold: cut(past, tokens + 1, took, cold)
     )
 
 
@@ -124,7 +125,7 @@ def prefix_written_to(patch: Patch) -> None:
 
 
 def prefix_key_forgets_the_features(patch: Patch) -> None:
-    patch.setattr(prefixes, "key", lambda adapter, prepared: "the same for all")
+    patch.setattr(prefix_cache, "key", lambda adapter, prepared: "the same for all")
 
 
 KEYS, PREFIX = "test_cache test_pipeline", "test_prefixes test_reuse"

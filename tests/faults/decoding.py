@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from engine import batching, decode, pipeline
+from engine.decoding import batched, decode
+from engine.pipeline import single_run
 from engine.types import Generation
 from tests.faults.fault import Patch, fault
 
@@ -36,13 +37,13 @@ def generate_without_top_p(patch: Patch) -> None:
 
 
 def seed_ignored(patch: Patch) -> None:
-    seeded = pipeline.seeded
-    patch.setattr(pipeline, "seeded", lambda seed, on: seeded(0, on))
+    seeded = single_run.seeded
+    patch.setattr(single_run, "seeded", lambda seed, on: seeded(0, on))
 
 
 def another_seed(patch: Patch) -> None:
-    seeded = pipeline.seeded
-    patch.setattr(pipeline, "seeded", lambda seed, on: seeded(seed + 1, on))
+    seeded = single_run.seeded
+    patch.setattr(single_run, "seeded", lambda seed, on: seeded(seed + 1, on))
 
 
 def sampled_comparison(patch: Patch) -> None:
@@ -80,7 +81,7 @@ def result_says(**changes: Callable[[dict[str, Any]], Any]) -> Callable[[Patch],
             new = {name: change(fields) for name, change in changes.items()}
             return Generation(**{**fields, **new})
 
-        patch.setattr(pipeline, "Generation", other)
+        patch.setattr(single_run, "Generation", other)
 
     return plant
 
@@ -96,12 +97,12 @@ def _with_two_ends(fields: dict[str, Any]) -> Any:
 
 
 def rows_of_a_batch_swapped(patch: Patch) -> None:
-    generate = batching.generate
+    generate = batched.generate
 
     def swapped(*given: Any, **named: Any) -> Any:
         return generate(*given, **named)[::-1]
 
-    patch.setattr(batching, "generate", swapped)
+    patch.setattr(batched, "generate", swapped)
 
 
 def batch_padded_on_the_right(patch: Patch) -> None:
@@ -112,29 +113,29 @@ def batch_padded_on_the_right(patch: Patch) -> None:
         for row, prompt in enumerate(prompts):
             embeds[row, : prompt.shape[1]] = prompt[0]
             mask[row, : prompt.shape[1]] = 1
-        return batching.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+        return batched.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
 
-    patch.setattr(batching, "pad", pad)
+    patch.setattr(batched, "pad", pad)
 
 
 def batch_without_a_mask(patch: Patch) -> None:
-    pad = batching.pad
+    pad = batched.pad
 
     def unmasked(prompts: Any) -> Any:
         found = pad(prompts)
         return replace(found, mask=torch.ones_like(found.mask))
 
-    patch.setattr(batching, "pad", unmasked)
+    patch.setattr(batched, "pad", unmasked)
 
 
 def batch_of_one_generator(patch: Patch) -> None:
-    init = batching.Chooser.__init__
+    init = batched.Chooser.__init__
 
     def shared(self: Any, config: Any, eos: Any, rows: int, on: Any) -> None:
         init(self, config, eos, rows, on)
         self._generators = self._generators[:1] * rows
 
-    patch.setattr(batching.Chooser, "__init__", shared)
+    patch.setattr(batched.Chooser, "__init__", shared)
 
 
 LOOP, RUN, BATCH = "test_decode", "test_pipeline", "test_batching test_batch_run"

@@ -11,7 +11,7 @@ import torch
 from transformers import CLIPVisionModel, LlavaModel
 
 from engine.media import video
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.eventgpt import EventGPTAdapter
 from engine.models.eventgpt_model import EventGPT, EventGPTModel
 from engine.models.hf_llava import PlaceholderAdapter

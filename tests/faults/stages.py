@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from engine import media, pipeline, timing
+from engine import media, timing
 from engine.models.llava import LlavaAdapter
+from engine.pipeline import single_run
 from engine.timing import Timeline, VisionProbe
 from engine.types import RunResult
 from tests.faults.fault import LONG_S, Patch, fault
@@ -34,7 +35,7 @@ def loads_from_memory(patch: Patch) -> None:
 
 
 def reads_before_the_clock(patch: Patch) -> None:
-    init, load = pipeline._Run.__init__, pipeline._Run.load
+    init, load = single_run._Run.__init__, single_run._Run.load
 
     def early(self: Any, adapter: Any, request: Any, *more: Any) -> None:
         self.early = media.load(request.sample, adapter.kind, request.frames)
@@ -48,12 +49,12 @@ def reads_before_the_clock(patch: Patch) -> None:
         finally:
             media.load = before
 
-    patch.setattr(pipeline._Run, "__init__", early)
-    patch.setattr(pipeline._Run, "load", late)
+    patch.setattr(single_run._Run, "__init__", early)
+    patch.setattr(single_run._Run, "load", late)
 
 
 def preprocesses_inside_load(patch: Patch) -> None:
-    preprocess = pipeline._Run.preprocess
+    preprocess = single_run._Run.preprocess
 
     def load(self: Any) -> Any:
         with self._stage("load"):
@@ -71,12 +72,12 @@ def preprocesses_inside_load(patch: Patch) -> None:
         finally:
             del adapter.preprocess
 
-    patch.setattr(pipeline._Run, "load", load)
-    patch.setattr(pipeline._Run, "preprocess", later)
+    patch.setattr(single_run._Run, "load", load)
+    patch.setattr(single_run._Run, "preprocess", later)
 
 
 def encodes_inside_preprocess(patch: Patch) -> None:
-    preprocess, encode = pipeline._Run.preprocess, LlavaAdapter.encode
+    preprocess, encode = single_run._Run.preprocess, LlavaAdapter.encode
     kept: dict[int, Any] = {}
 
     def early(self: Any, found: Any) -> Any:
@@ -101,19 +102,19 @@ def encodes_inside_preprocess(patch: Patch) -> None:
             else encode(self, prepared)
         )
 
-    patch.setattr(pipeline._Run, "preprocess", early)
+    patch.setattr(single_run._Run, "preprocess", early)
     patch.setattr(LlavaAdapter, "encode", late)
 
 
 def work_between_the_stages(patch: Patch) -> None:
-    load = pipeline._Run.load
+    load = single_run._Run.load
 
     def late(self: Any) -> Any:
         found = load(self)
         time.sleep(LONG_S)
         return found
 
-    patch.setattr(pipeline._Run, "load", late)
+    patch.setattr(single_run._Run, "load", late)
 
 
 def never_synchronised(patch: Patch) -> None:
@@ -201,10 +202,10 @@ def probe_changes_what_it_sees(patch: Patch) -> None:
 
 
 def probe_is_slow(patch: Patch) -> None:
-    from engine.verify import observer, run
+    from engine.verify import observer, runner
 
-    patch.setattr(run, "PAIRS", observer.MANY)
-    patch.setattr(run, "PAIRS_S", 60.0)
+    patch.setattr(runner, "PAIRS", observer.MANY)
+    patch.setattr(runner, "PAIRS_S", 60.0)
     enter = VisionProbe.__enter__
 
     def slow(self: VisionProbe) -> VisionProbe:
@@ -220,13 +221,13 @@ def probe_stays(patch: Patch) -> None:
 
 def weights_drift(patch: Patch) -> None:
     """By a way that torch does not count as a change."""
-    generate = pipeline._Run.generate
+    generate = single_run._Run.generate
 
     def nudge(self: Any, prepared: Any) -> None:
         generate(self, prepared)
         self.adapter.decoder.head.weight.data.mul_(1.001)
 
-    patch.setattr(pipeline._Run, "generate", nudge)
+    patch.setattr(single_run._Run, "generate", nudge)
 
 
 def clock_jumps_back(patch: Patch) -> None:

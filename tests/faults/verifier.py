@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine import certificates, coverage
-from engine.verify import equality
+from engine.storage import coverage
+from engine.verify import certificates, equality
 from tests.faults.fault import Patch, fault
 
 

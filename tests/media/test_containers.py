@@ -92,10 +92,10 @@ def test_a_frame_is_no_larger_than_the_limit_whatever_the_header_says(
 def test_a_small_file_of_very_many_pixels(
     kind: str, codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engine.media import decoding, groups
+    from engine.media import decoding, frame_groups
 
     data = clips.encoded(kind, codec)
-    for module in (decoding, groups):
+    for module in (decoding, frame_groups):
         monkeypatch.setattr(module, "MAX_DECODED", 10_000)
     everything = clips.decoded(data)
     found = video.decode(data, "a", video.middle)  # not more than the file has bytes for
@@ -106,10 +106,10 @@ def test_a_small_file_of_very_many_pixels(
 
 
 def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.media import decoding, groups
+    from engine.media import decoding, frame_groups
 
     data = clips.encoded("matroska", "mpeg4")
-    for module in (decoding, groups):
+    for module in (decoding, frame_groups):
         monkeypatch.setattr(module, "MAX_FRAMES", 59)
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
         video.decode(data, "a", video.middle)
@@ -134,7 +134,7 @@ def test_a_playlist_in_disguise_opens_no_other_file(
 
 
 def test_a_clip_that_changes_while_it_is_read(tmp_path: Path) -> None:
-    from engine.media.files import large
+    from engine.media.media_files import large
 
     path = tmp_path / "a.mp4"
     path.write_bytes(clips.mp4(20))

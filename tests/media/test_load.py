@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image as Pillow
 
-from engine import dataset, media
+from engine import media
 from engine.errors import MediaError
-from engine.media import events, sources, video
-from engine.media.files import large
-from engine.media.sources import Found
+from engine.media import dataset, events, media_sources, video
+from engine.media.media_files import large
+from engine.media.media_sources import Found
 from engine.types import EXTENTS, Image, Sample
 from tests.media import clips
 
@@ -227,9 +227,9 @@ def test_the_pictures_of_a_sample_share_a_limit(
     kind = "events" if field == "event_images" else "video"
     sample = Sample("a", "s", **{field: paths})
     used = sum(path.stat().st_size + 8 * 6 * 3 for path in paths)
-    monkeypatch.setattr(sources, "MAX_ROOM", used)
+    monkeypatch.setattr(media_sources, "MAX_ROOM", used)
     assert len(set(greys(media.load(sample, kind, "arange").images))) == 5
-    monkeypatch.setattr(sources, "MAX_ROOM", used - 1)
+    monkeypatch.setattr(media_sources, "MAX_ROOM", used - 1)
     with pytest.raises(MediaError, match=rf"^5 pictures take over {used - 1:,} bytes"):
         media.load(sample, kind, "arange")
 
@@ -385,6 +385,6 @@ def test_the_real_recordings() -> None:
 
 
 def test_importing_the_engine_s_media_loads_no_decoder() -> None:
-    code = "import sys, engine.dataset, engine.media; print({'av', 'PIL'} & set(sys.modules))"
+    code = "import sys, engine.media.dataset, engine.media; print({'av', 'PIL'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

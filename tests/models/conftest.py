@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
-from tests import published
+from tests import published_checkpoints
 
 
 def entry_for(folder: Path, family: str = "eventgpt") -> ModelEntry:
@@ -30,7 +30,7 @@ def loaded(folder: Path, family: str) -> Adapter:
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published.eventgpt(tmp_path_factory.mktemp("release") / "EventGPT")
+    return published_checkpoints.eventgpt(tmp_path_factory.mktemp("release") / "EventGPT")
 
 
 @pytest.fixture

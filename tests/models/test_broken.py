@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from engine import pipeline
-from engine.cache import FeatureCache
 from engine.errors import ModelUnavailable, NotFinite
 from engine.models import registry
 from engine.models.eventgpt_model import EventGPT
+from engine.pipeline import single_run
+from engine.pipeline.feature_cache import FeatureCache
 from engine.types import Mode, RunRequest, Sample
-from tests import published
+from tests import published_checkpoints
 from tests.models.conftest import entry_for, loaded
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
@@ -90,7 +90,7 @@ def _truncated_safetensors(folder: Path) -> str:
     for file in [*folder.glob("*.bin"), *folder.glob("*.index.json")]:
         file.unlink()
     tensors = {"a": torch.zeros(100), "b": torch.zeros(100)}
-    first, _ = published.write(folder, tensors, "safetensors")
+    first, _ = published_checkpoints.write(folder, tensors, "safetensors")
     first.write_bytes(first.read_bytes()[:-10])
     return f"{first.name} is not a whole safetensors file"
 
@@ -101,23 +101,23 @@ def _broken_tokenizer(folder: Path) -> str:
 
 
 def _large_tokenizer(folder: Path) -> str:
-    published.change_config(folder, vocab_size=400)
+    published_checkpoints.change_config(folder, vocab_size=400)
     tensors = {
         key: tensor[:400] if key in ("lm_head.weight", "model.embed_tokens.weight") else tensor
         for file in folder.glob("*.bin")
         for key, tensor in torch.load(file, weights_only=True).items()
     }
-    published.write(folder, tensors, "bin")
+    published_checkpoints.write(folder, tensors, "bin")
     return r"tokenizer in .* has 4\d\d tokens and the embedding 400 rows"
 
 
 def _architecture(folder: Path) -> str:
-    published.change_config(folder, model_type="qwen2_vl")
+    published_checkpoints.change_config(folder, model_type="qwen2_vl")
     return r"config\.json says its model_type is 'qwen2_vl'"
 
 
 def _odd_size(folder: Path) -> str:
-    published.change_config(folder, hidden_size="wide")
+    published_checkpoints.change_config(folder, hidden_size="wide")
     return r"config\.json: hidden_size is 'wide' \(expected int"
 
 
@@ -199,7 +199,7 @@ def test_weights_that_are_no_numbers_answer_nothing_and_keep_nothing(
     cache = FeatureCache(cache_dir / "features", 64)
     request = RunRequest(sample, "tiny-llava", "Why?", mode=mode)
     with pytest.raises(NotFinite, match="copy the checkpoint again"):
-        pipeline.run(adapter, request, cache)
+        single_run.run(adapter, request, cache)
     assert cache.state().entries == 0
     registry.unload(registry.entry("tiny-llava"))
 

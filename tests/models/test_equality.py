@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine import decode, media, pipeline, settings
-from engine.cache import FeatureCache
+from engine import media, settings
+from engine.decoding import decode
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
+from engine.pipeline import single_run
+from engine.pipeline.feature_cache import FeatureCache
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
 from tests.conftest import make_sample
 
@@ -67,9 +69,9 @@ def own(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> list[int]:
     return ids
 
 
-def run(adapter: Adapter, sample: Sample, folder: Path, **options: object) -> pipeline.RunResult:
+def run(adapter: Adapter, sample: Sample, folder: Path, **options: object) -> single_run.RunResult:
     request = RunRequest(sample, adapter.info.name, QUESTION, **{"decode": GREEDY, **options})
-    return pipeline.run(adapter, request, FeatureCache(folder, 64))
+    return single_run.run(adapter, request, FeatureCache(folder, 64))
 
 
 def test_decoupled_cached_and_hooked_equal_generate(

@@ -11,10 +11,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from sentencepiece import SentencePieceProcessor
 
-from engine import decode, media
+from engine import media
+from engine.decoding import decode
 from engine.errors import ModelUnavailable
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.types import DecodeConfig, Prepared, Sample
 from tests import tiny

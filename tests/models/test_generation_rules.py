@@ -13,16 +13,18 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from engine import batch_run, compiled, decode, drafting, media, pipeline
-from engine.cache import FeatureCache
-from engine.drafting import Lookup, ModelDrafter
+from engine import media
+from engine.decoding import compiled, decode
+from engine.decoding.generation_rules import GenerationRules, notes, refused
 from engine.errors import ModelUnavailable
-from engine.generation_rules import GenerationRules, notes, refused
 from engine.models import registry
-from engine.models.base import Adapter
-from engine.prefixes import Prefixes
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline.draft_loop import Lookup, ModelDrafter
+from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.prefix_cache import Prefixes
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
-from engine.verify import run
+from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
 from tests.conftest import make_sample
 from tests.models.conftest import entry_for, loaded
@@ -77,7 +79,7 @@ def go(adapter: Adapter, sample: Sample, **more: Any) -> list[int]:
     kept = more.pop("kept", None)
     more = {"cache": "use" if kept else "off"} | more
     request = RunRequest(sample, adapter.info.name, QUESTION, config, **more)
-    return list(pipeline.run(adapter, request, None, kept=kept).generation.token_ids)
+    return list(single_run.run(adapter, request, None, kept=kept).generation.token_ids)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -123,7 +125,7 @@ def test_compiled_reused_and_batched_answers_are_too(
     assert [go(adapter, one, decode=fast) for one in (sample, other)] == wanted
     kept, name = Prefixes(64), adapter.info.name
     first = RunRequest(sample, name, "Why?", GREEDY, prefix=True)
-    pipeline.run(adapter, first, None, kept=kept)
+    single_run.run(adapter, first, None, kept=kept)
     assert go(adapter, sample, prefix=True, kept=kept) == wanted[0]
     requests = [RunRequest(one, name, QUESTION, GREEDY, cache="off") for one in (sample, other)]
     results = batch_run.run(adapter, requests, FeatureCache(tmp_path / "features", 64))
@@ -145,7 +147,7 @@ def test_drafted_answers_are_too(name: str, model: Callable[..., Adapter], sampl
         ModelDrafter(adapter.decoder, embeds, GREEDY),
     )
     for drafter in drafters:
-        found = drafting.generate(
+        found = draft_loop.generate(
             adapter.decoder, embeds, GREEDY, drafter, 4, lambda _: None, lambda: False, rules
         )
         assert found.ids == wanted
@@ -164,7 +166,7 @@ def test_what_is_followed_and_what_is_not_is_said(
     settings = {"do_sample": True, "temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.2}
     adapter = model("llava", settings)
     request = RunRequest(sample, adapter.info.name, QUESTION, GREEDY, cache="off")
-    said = " ".join(pipeline.run(adapter, request, None).notes)
+    said = " ".join(single_run.run(adapter, request, None).notes)
     assert "default is sampling (temperature 0.2, top_p 0.9)" in said
     assert "settings are followed: repetition_penalty" in said
     assert adapter.info.generation == adapter.notes
@@ -213,7 +215,7 @@ def verified(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Verified]:
     """check -> verdict of a tiny model with these generation settings."""
-    monkeypatch.setattr(run, "PAIRS", 3)
+    monkeypatch.setattr(runner, "PAIRS", 3)
     kept = {f: (tiny_models / f / "generation_config.json").read_bytes() for f in FAMILIES}
 
     def verify(family: str, settings: dict[str, Any]) -> dict[str, Verdict]:
@@ -222,7 +224,7 @@ def verified(
         path = tiny_models / family / "generation_config.json"
         path.write_text(json.dumps(json.loads(kept[family]) | settings))
         request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=1)
-        (examined,) = run.verify(request, Notes())
+        (examined,) = runner.verify(request, Notes())
         return {verdict.check: verdict for verdict in examined.verdicts}
 
     yield verify

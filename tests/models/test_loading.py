@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine import decode, media
+from engine import media
+from engine.decoding import decode
 from engine.models import registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.types import Sample
 from tests.models.conftest import entry_for, loaded
 

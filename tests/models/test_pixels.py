@@ -13,11 +13,12 @@ import torch
 from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 
-from engine import cache, media, pipeline
+from engine import media
 from engine.errors import BadInput
 from engine.media import events
 from engine.models import pixels, registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
+from engine.pipeline import feature_cache, single_run
 from engine.types import Image, RunRequest, Sample
 from tests.media.test_events import drawn_as_published, growing
 
@@ -234,9 +235,9 @@ def test_the_setting_is_in_the_key_and_in_the_result(adapter: Adapter, sample: S
         for setting in ("exact", "fast")
     ]
     assert len({spec.processor for spec in specs}) == len({spec.media for spec in specs}) == 2
-    assert len({cache.key(spec) for spec in specs}) == 2
+    assert len({feature_cache.key(spec) for spec in specs}) == 2
     name = adapter.info.name
-    result = pipeline.run(adapter, RunRequest(sample, name, "Why?", pixels="fast"), None)
+    result = single_run.run(adapter, RunRequest(sample, name, "Why?", pixels="fast"), None)
     assert result.request.pixels == "fast" and not any("Fast" in note for note in result.notes)
 
 
@@ -245,7 +246,7 @@ def test_a_processor_that_fast_does_not_know_is_said(
 ) -> None:
     monkeypatch.setattr(adapter, "_plain", None)
     request = RunRequest(sample, adapter.info.name, "Why?", pixels="fast")
-    assert any("do not know this image" in n for n in pipeline.run(adapter, request, None).notes)
+    assert any("do not know this image" in n for n in single_run.run(adapter, request, None).notes)
 
 
 def test_unknown_settings(sample: Sample) -> None:

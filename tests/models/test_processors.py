@@ -15,11 +15,11 @@ from transformers.models.llava.image_processing_pil_llava import LlavaImageProce
 
 from engine.errors import ModelUnavailable
 from engine.models import pixels, processors, registry
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.types import Sample
-from engine.verify import run
+from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
-from tests import published, tiny
+from tests import published_checkpoints, tiny
 from tests.models.conftest import loaded
 from tests.models.test_pixels import SETTINGS, pictures
 from tests.verify.conftest import Notes
@@ -156,7 +156,7 @@ def verified(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Verdict]]:
     """The verdict on the pixels of a tiny model with these settings of its image processor."""
-    monkeypatch.setattr(run, "PAIRS", 3)
+    monkeypatch.setattr(runner, "PAIRS", 3)
     places = {name: tiny_models / name for name in ("llava", "eventgpt", "video_llava")}
     kept = {n: (p / "preprocessor_config.json").read_bytes() for n, p in places.items()}
 
@@ -165,7 +165,7 @@ def verified(
             registry.unload(entry)
         (places[family] / "preprocessor_config.json").write_text(json.dumps(settings))
         request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=1)
-        (examined,) = run.verify(request, Notes())
+        (examined,) = runner.verify(request, Notes())
         return next(verdict for verdict in examined.verdicts if verdict.check == "pixels")
 
     yield pixel_verdict
@@ -210,6 +210,6 @@ def test_verify_fails_where_an_option_is_dropped(
 def test_the_published_folders_keep_their_exact_path(tmp_path: Path) -> None:
     for family in ("llava", "video_llava"):
         folder = tmp_path / family
-        published.build(folder, family, published.released, "safetensors")
+        published_checkpoints.build(folder, family, published_checkpoints.released, "safetensors")
         adapter: Adapter = loaded(folder, family)
         assert adapter.has_fast_pixels

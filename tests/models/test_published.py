@@ -13,20 +13,21 @@ import torch
 from safetensors.torch import save_file
 from sentencepiece import SentencePieceProcessor
 
-from engine import media, pipeline
+from engine import media
 from engine.errors import ModelUnavailable
-from engine.models.base import Adapter
+from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
-from tests import published
+from tests import published_checkpoints
 from tests.conftest import make_sample, picture
 from tests.models.conftest import loaded
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
-FORMS: list[tuple[str, Callable[[str], str], published.Form]] = [
+FORMS: list[tuple[str, Callable[[str], str], published_checkpoints.Form]] = [
     (family, layout, form)
-    for family, layouts in published.LAYOUTS.items()
+    for family, layouts in published_checkpoints.LAYOUTS.items()
     for layout in layouts
     for form in ("safetensors", "bin")
 ]
@@ -47,11 +48,11 @@ def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
     ],
 )
 def test_every_tensor_arrives_bit_for_bit(
-    family: str, layout: Callable[[str], str], form: published.Form, tmp_path: Path
+    family: str, layout: Callable[[str], str], form: published_checkpoints.Form, tmp_path: Path
 ) -> None:
-    held = published.build(tmp_path, family, layout, form, shards=3)
+    held = published_checkpoints.build(tmp_path, family, layout, form, shards=3)
     adapter = loaded(tmp_path, family)
-    own = {"eventgpt": published.flat}.get(family, published.newest)
+    own = {"eventgpt": published_checkpoints.flat}.get(family, published_checkpoints.newest)
     found = by_module(adapter)
     assert set(found) == {own(key) for key in held}
     for key, tensor in held.items():
@@ -63,22 +64,24 @@ def test_every_tensor_arrives_bit_for_bit(
 
 def test_a_changed_tensor_does_not_arrive(tmp_path: Path) -> None:
     """Control: the comparison above sees one number of one tensor."""
-    held = published.build(tmp_path, "llava", published.released, "safetensors", shards=1)
-    changed = published.weights(tmp_path)
+    held = published_checkpoints.build(
+        tmp_path, "llava", published_checkpoints.released, "safetensors", shards=1
+    )
+    changed = published_checkpoints.weights(tmp_path)
     changed["multi_modal_projector.linear_1.bias"][0] += 1
     save_file(changed, tmp_path / "model.safetensors", metadata={"format": "pt"})
     found = by_module(loaded(tmp_path, "llava"))
     key = "multi_modal_projector.linear_1.bias"
-    assert not torch.equal(found[published.newest(key)], held[key].float())
+    assert not torch.equal(found[published_checkpoints.newest(key)], held[key].float())
 
 
-@pytest.mark.parametrize("family", published.LAYOUTS)
+@pytest.mark.parametrize("family", published_checkpoints.LAYOUTS)
 @pytest.mark.parametrize("form", ["safetensors", pytest.param("bin", marks=SLOW)])
 def test_a_missing_or_misshapen_tensor_is_refused_by_name(
-    family: str, form: published.Form, tmp_path: Path
+    family: str, form: published_checkpoints.Form, tmp_path: Path
 ) -> None:
-    layout = published.LAYOUTS[family][0]
-    held = published.build(tmp_path / "whole", family, layout, form, shards=1)
+    layout = published_checkpoints.LAYOUTS[family][0]
+    held = published_checkpoints.build(tmp_path / "whole", family, layout, form, shards=1)
     part = "visual_projector.2.bias" if family == "eventgpt" else "projector.linear_2.bias"
     key = next(key for key in held if key.endswith(part))
     for change, said in (("absent", "lacks 1 weights"), ("shape", "has a wrong shape for 1")):
@@ -86,7 +89,7 @@ def test_a_missing_or_misshapen_tensor_is_refused_by_name(
         tensors = {layout(name): tensor for name, tensor in held.items() if name != key}
         if change == "shape":
             tensors[layout(key)] = torch.zeros(7)
-        published.write(folder, tensors, form, shards=1)
+        published_checkpoints.write(folder, tensors, form, shards=1)
         with pytest.raises(ModelUnavailable, match=f"{said}.*{part}") as caught:
             loaded(folder, family)
         assert change == "absent" or "is (7,) and not (32,)" in str(caught.value)
@@ -94,13 +97,17 @@ def test_a_missing_or_misshapen_tensor_is_refused_by_name(
 
 def test_a_llava_behind_the_name_of_video_llava_is_refused(tmp_path: Path) -> None:
     """By its config; by its weights, if the config lies; by its name, if models.toml does."""
-    published.build(tmp_path / "l", "llava", published.released, "safetensors")
+    published_checkpoints.build(
+        tmp_path / "l", "llava", published_checkpoints.released, "safetensors"
+    )
     with pytest.raises(ModelUnavailable, match=r"entered as video_llava, but .*'llava'"):
         loaded(tmp_path / "l", "video_llava")
-    published.change_config(tmp_path / "l", model_type="video_llava", video_token_index=4)
+    published_checkpoints.change_config(
+        tmp_path / "l", model_type="video_llava", video_token_index=4
+    )
     with pytest.raises(ModelUnavailable, match=r"(describes|lacks) "):
         loaded(tmp_path / "l", "video_llava")
-    published.change_config(tmp_path / "l", model_type="llava")
+    published_checkpoints.change_config(tmp_path / "l", model_type="llava")
     (tmp_path / "l").rename(tmp_path / "Video-LLaVA-7B")
     with pytest.raises(ModelUnavailable, match=r"has the name of video_llava, but .* a llava"):
         loaded(tmp_path / "Video-LLaVA-7B", "llava")
@@ -110,7 +117,7 @@ def test_the_released_processor_settings_are_read(tmp_path: Path, sample: Sample
     """Numbers for sizes and the class names of older libraries."""
     for family in ("llava", "video_llava"):
         folder = tmp_path / family
-        published.build(folder, family, published.released, "safetensors")
+        published_checkpoints.build(folder, family, published_checkpoints.released, "safetensors")
         path = folder / "preprocessor_config.json"
         fields = json.loads(path.read_text())
         fields |= {"size": {"shortest_edge": 32}, "crop_size": 32, "do_center_crop": True}
@@ -139,7 +146,10 @@ def test_the_default_prompt_has_60_ids_with_the_markers_as_pieces(copy: Path) ->
     assert len(ids) == 60 and ids.count(1) == 1 and ids[0] == 1
     assert ids.count(EVENT_TOKEN_ID) == 1 and ids.index(EVENT_TOKEN_ID) == 39
     pieces = adapter.tokenizer.convert_ids_to_tokens
-    assert pieces(ids[1:39]) == published.HEAD and pieces(ids[40:]) == published.TAIL
+    assert (
+        pieces(ids[1:39]) == published_checkpoints.HEAD
+        and pieces(ids[40:]) == published_checkpoints.TAIL
+    )
     sentencepiece = SentencePieceProcessor(model_file=str(copy / "tokenizer.model"))
     before, after = adapter.prompt.format(question=DEFAULT_QUESTION).split("<event>")
     assert ids == [1, *sentencepiece.encode(before), EVENT_TOKEN_ID, *sentencepiece.encode(after)]
@@ -162,7 +172,7 @@ def test_the_flags_and_the_tokenizer_config_decide_the_markers(
 ) -> None:
     if stated is not None:
         (copy / "tokenizer_config.json").write_text(json.dumps(stated))
-    published.change_config(copy, mm_use_im_start_end=start_end)
+    published_checkpoints.change_config(copy, mm_use_im_start_end=start_end)
     adapter = loaded(copy, "eventgpt")
     ids = ids_of(adapter)
     assert len(ids) == count and ids.count(1) == 1 and ids.count(EVENT_TOKEN_ID) == 1
@@ -176,14 +186,14 @@ def test_the_flags_and_the_tokenizer_config_decide_the_markers(
 def test_markers_that_the_tokenizer_already_has_are_not_added_twice(copy: Path) -> None:
     """A tokenizer saved after its markers were added, with an embedding that has their rows."""
     first = loaded(copy, "eventgpt")
-    published.change_config(copy, mm_use_im_start_end=True)
+    published_checkpoints.change_config(copy, mm_use_im_start_end=True)
     with_markers = loaded(copy, "eventgpt")
     with_markers.tokenizer.save_pretrained(copy)
     tensors = with_markers.model.state_dict()
     for file in [*copy.glob("*.bin"), *copy.glob("*.index.json")]:
         file.unlink()
-    published.write(copy, dict(tensors), "bin")
-    published.change_config(copy, vocab_size=tensors["lm_head.weight"].shape[0])
+    published_checkpoints.write(copy, dict(tensors), "bin")
+    published_checkpoints.change_config(copy, vocab_size=tensors["lm_head.weight"].shape[0])
     again = loaded(copy, "eventgpt")
     assert ids_of(again) == ids_of(with_markers) != ids_of(first)
     assert torch.equal(again.model.lm_head.weight, with_markers.model.lm_head.weight)
@@ -194,7 +204,7 @@ def test_the_authors_tower_folder_is_never_opened(copy: Path, tmp_path: Path) ->
     before = loaded(copy, "eventgpt").model.state_dict()
     (tmp_path / "clip").mkdir()
     (tmp_path / "clip" / "config.json").write_text("{ broken")
-    published.change_config(copy, mm_visual_tower=str(tmp_path / "clip"))
+    published_checkpoints.change_config(copy, mm_visual_tower=str(tmp_path / "clip"))
     after = loaded(copy, "eventgpt").model.state_dict()
     assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
 
@@ -232,10 +242,10 @@ def _embedded(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> int:
 def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:
     adapter = loaded(copy, "eventgpt")
     request = RunRequest(make_sample(tmp_path), "x", DEFAULT_QUESTION, DecodeConfig(8))
-    result = pipeline.run(adapter, request, None)
+    result = single_run.run(adapter, request, None)
     assert result.new_tokens and result.generation.prompt_tokens == 59 + 10
     assert any("clip-vit-large-patch14-336" in note for note in result.notes)
-    hooked = pipeline.run(
+    hooked = single_run.run(
         adapter,
         RunRequest(request.sample, "x", DEFAULT_QUESTION, DecodeConfig(8), mode="hooked"),
         None,
@@ -254,7 +264,7 @@ def test_the_tensors_of_the_release_can_be_read_back(copy: Path) -> None:
         "generation_config.json",
         "tokenizer.model",
     ]
-    assert "mm_visual_tower" in published.read_config(copy)
+    assert "mm_visual_tower" in published_checkpoints.read_config(copy)
 
 
 def test_rows_beyond_the_tokenizer_are_cut(copy: Path) -> None:
@@ -266,8 +276,8 @@ def test_rows_beyond_the_tokenizer_are_cut(copy: Path) -> None:
         tensors[key] = torch.cat([tensors[key], tensors[key].new_full((7, 32), 9.0)])
     for file in [*copy.glob("*.bin"), *copy.glob("*.index.json")]:
         file.unlink()
-    published.write(copy, tensors, "bin")
-    published.change_config(copy, vocab_size=size + 7)
+    published_checkpoints.write(copy, tensors, "bin")
+    published_checkpoints.change_config(copy, vocab_size=size + 7)
     adapter = loaded(copy, "eventgpt")
     for layer in (adapter.model.get_input_embeddings(), adapter.model.get_output_embeddings()):
         assert len(layer.weight) == size
@@ -279,7 +289,7 @@ def test_rows_beyond_the_tokenizer_are_cut(copy: Path) -> None:
 def test_the_adaptor_is_used_whatever_its_flag_says(copy: Path, value: Any) -> None:
     """The published code asks whether the flag is there, not for its value."""
     before = loaded(copy, "eventgpt")
-    published.change_config(copy, event_feature_adaptor=value)
+    published_checkpoints.change_config(copy, event_feature_adaptor=value)
     adapter = loaded(copy, "eventgpt")
     assert torch.equal(
         adapter.model.model.feature_adaptor.weight, before.model.model.feature_adaptor.weight

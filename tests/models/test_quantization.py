@@ -10,11 +10,14 @@ import pytest
 import torch
 import transformers
 
-from engine import certificates, media, pipeline, rows
-from engine.cache import key
+from engine import media
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import loading, quantization, registry
+from engine.pipeline import single_run
+from engine.pipeline.feature_cache import key
+from engine.storage import result_rows
 from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+from engine.verify import certificates
 from tests.ui.verify import made
 
 ENTRY = '[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./llava"\nquantization="{}"\n'
@@ -97,7 +100,7 @@ def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Samp
     for kind in (None, "8bit", "4bit"):
         adapter.info = replace(plain, quantization=kind)
         keys.add(key(adapter.feature_spec(prepared)))
-        assert rows.row(pipeline.run(adapter, request, None))["quantization"] == kind
+        assert result_rows.row(single_run.run(adapter, request, None))["quantization"] == kind
     adapter.info = plain
     assert len(keys) == 3
 
@@ -126,7 +129,7 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
-    result = pipeline.run(adapter, request, None)
+    result = single_run.run(adapter, request, None)
     proof = made.certificate(digest=result.model.digest, environment=result.environment)
     for model in proof["models"]:
         model["coverage"] |= {"pictures": [1], "natural_end": True}

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from engine import device
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
+from engine.machine import device
 from engine.models import checkpoint, registry, weights
 from engine.types import Sample
 from tests.models.conftest import entry_for

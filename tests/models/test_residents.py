@@ -12,10 +12,10 @@ import pytest
 import torch
 import transformers
 
-from engine import device
 from engine.errors import ModelUnavailable
-from engine.model_jobs import ModelJob
-from engine.models import need, registry, shape, weights
+from engine.jobs.model_jobs import ModelJob
+from engine.machine import device
+from engine.models import memory_need, registry, shape, weights
 from engine.models.checkpoint import ModelEntry
 from engine.types import Tower
 
@@ -189,7 +189,7 @@ def test_quantized_weights_need_less(
     assert whole.weights - small.weights == pytest.approx(linear * (2 - bytes_each), abs=1)
     assert whole.run == small.run
     sizes = shape._shape(registry.FAMILIES["llava"].form, {})
-    assert need.of_run(item, sizes, 1).total == need.of_run(item, sizes, 1).run
+    assert memory_need.of_run(item, sizes, 1).total == memory_need.of_run(item, sizes, 1).run
 
 
 @pytest.mark.slow
@@ -243,8 +243,8 @@ def test_a_24_gib_card_holds_one_7b_model_at_a_time(
         monkeypatch.setattr(weights, "weight_count", lambda *_, n=counts[family]: n)
         sizes = shape._shape(registry.FAMILIES[family].form, {})
         chosen = replace(item, dtype="float16")
-        needs[family] = need.needed(chosen, Path("unused"), sizes)
-        quantized = need.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
+        needs[family] = memory_need.needed(chosen, Path("unused"), sizes)
+        quantized = memory_need.needed(replace(chosen, quantization="4bit"), Path("unused"), sizes)
         assert 5 * 2**30 < quantized.total < 6.2 * 2**30
     gib = {family: one.total / 2**30 for family, one in needs.items()}
     assert all(13.1 < size < 15 for size in gib.values()), gib

@@ -17,7 +17,7 @@ from engine.models import registry, templates
 from engine.models.llava import LlavaAdapter
 from engine.models.video_llava import VideoLlavaAdapter
 from engine.prompts import DEFAULT_QUESTION
-from tests import published, tiny
+from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
@@ -247,7 +247,7 @@ def test_a_bare_sentencepiece_model_gives_the_published_ids(
     stated: dict[str, Any] | None, tmp_path: Path
 ) -> None:
     """22 of them, as tokenizer.json gives."""
-    raw = published.llama_sentencepiece()
+    raw = published_checkpoints.llama_sentencepiece()
     size = SentencePieceProcessor(model_proto=raw).get_piece_size()
     path = tiny.llava(tmp_path / "llava", size)
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -265,7 +265,7 @@ def test_a_bare_sentencepiece_model_gives_the_published_ids(
 
 
 def test_the_bare_model_equals_its_tokenizer_json(tmp_path: Path) -> None:
-    raw = published.llama_sentencepiece()
+    raw = published_checkpoints.llama_sentencepiece()
     size = SentencePieceProcessor(model_proto=raw).get_piece_size()
     path = tiny.llava(tmp_path / "llava", size)
     for name in ("tokenizer.json", "tokenizer_config.json"):

@@ -15,8 +15,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.demo.dataset import ensure_dataset
-from ui import background
+from engine.demo.demo_dataset import ensure_dataset
+from ui.widgets import preparation
 
 ROOT = Path(__file__).resolve().parents[2]
 Open = Callable[..., AppTest]
@@ -55,11 +55,11 @@ def app(
 ) -> Open:
     """Opens the app as a link with these parameters would."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(background, "warm_up", lambda: None)
+    monkeypatch.setattr(preparation, "warm_up", lambda: None)
     shutil.copytree(demo_scenes, settings.load().demo_dir)
     st.cache_resource.clear()
     st.cache_data.clear()
-    background.demo_scenes(settings.load().demo_dir).result()
+    preparation.demo_scenes(settings.load().demo_dir).result()
 
     def opened(page: str | None = None, **parameters: str | list[str]) -> AppTest:
         at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import jobs, settings
-from engine.benchmark_job import BenchmarkJob
-from engine.plan import Plan
+from engine import settings
+from engine.jobs import queue
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.storage.plan import Plan
 from tests import fabricate
 from tests.addresses import PAGES, Address, addresses
 from tests.pages.conftest import ROOT, Open
@@ -29,11 +30,11 @@ def busy(app: Open) -> Iterator[list[str]]:
     for number in range(6):  # a copy has the id of its run
         shutil.copytree(base / f"run-{number}", base / f"run-{number}-copy")
     holding = Holding()
-    jobs.manager().submit(holding)
+    queue.manager().submit(holding)
     plan = Plan(("tiny-llava",), ("s0",))
     queued = [BenchmarkJob(plan=plan, root=settings.load().demo_dir) for _ in range(3)]
     for job in queued:
-        jobs.manager().submit(job)
+        queue.manager().submit(job)
     queued[0].cancel()
     yield [*(folder.name for folder in base.iterdir()), *(job.id for job in queued), holding.id]
     for job in (*queued, holding):

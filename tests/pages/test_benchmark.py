@@ -10,15 +10,17 @@ from threading import Event
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import jobs, settings, store
-from engine.benchmark_job import BenchmarkJob
-from engine.cluster.options import ClusterOptions
-from engine.jobs import Job
-from engine.plan import Plan
+from engine import settings
+from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.jobs import queue
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.jobs.queue import Job
+from engine.storage import run_store
+from engine.storage.plan import Plan
 from engine.types import DecodeConfig
-from tests.cluster.pools import HerePool, one_thread
+from tests.benchmark.cluster.pools import HerePool, one_thread
 from tests.pages.conftest import Open
-from ui import datasets
+from ui.widgets import dataset_picker
 
 __all__ = ["one_thread"]
 PAGE = "pages/benchmark.py"
@@ -45,7 +47,7 @@ class Holding(Job):
 @pytest.fixture
 def held() -> Iterator[Holding]:
     job = Holding()
-    jobs.manager().submit(job)
+    queue.manager().submit(job)
     yield job
     job.going.set()
 
@@ -53,7 +55,7 @@ def held() -> Iterator[Holding]:
 @pytest.fixture(autouse=True)
 def _nothing_left_at_work() -> Iterator[None]:
     yield
-    live = [job for job in jobs.manager().all() if isinstance(job, BenchmarkJob)]
+    live = [job for job in queue.manager().all() if isinstance(job, BenchmarkJob)]
     for job in live:
         job.cancel()
         wait(job)
@@ -68,7 +70,7 @@ def bar(at: AppTest) -> str:
 
 
 def job(at: AppTest) -> BenchmarkJob:
-    found = jobs.manager().get(at.session_state["benchmark_job"])
+    found = queue.manager().get(at.session_state["benchmark_job"])
     assert isinstance(found, BenchmarkJob)
     return found
 
@@ -111,7 +113,7 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     links = [link.proto for link in at.get("page_link")]
     assert found.folder is not None and found.folder.name in links[0].query_string
     assert links[0].label == "Open the results"
-    plan = store.read(found.folder).header.plan
+    plan = run_store.read(found.folder).header.plan
     assert plan.cache == "off" and plan.warmup == 1 and plan.decode == DecodeConfig(3)
 
 
@@ -187,7 +189,7 @@ def test_two_runs_are_both_in_view(app: Open, held: Holding) -> None:
     at = start(app(PAGE, **TWO))
     one = job(at)
     other = BenchmarkJob(plan=one.plan, root=one.root)
-    jobs.manager().submit(other)
+    queue.manager().submit(other)
     at.run()
     assert "Waiting: 2 jobs before this one" in texts(at)
     at.button(key=f"benchmark_show_{other.id}").click().run()
@@ -198,9 +200,9 @@ def stopped_run(app: Open) -> str:
     """A run with one result of two, as a crash leaves it."""
     found = wait(job(start(app(PAGE, **TWO))))
     assert found.folder is not None
-    lines = (found.folder / store.RESULTS).read_bytes().splitlines(keepends=True)
-    (found.folder / store.RESULTS).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
-    (found.folder / store.SUMMARY).unlink()
+    lines = (found.folder / run_store.RESULTS).read_bytes().splitlines(keepends=True)
+    (found.folder / run_store.RESULTS).write_bytes(b"".join(lines[:-1]) + lines[-1][:20])
+    (found.folder / run_store.SUMMARY).unlink()
     return found.folder.name
 
 
@@ -264,12 +266,12 @@ def test_without_an_address_nothing_speaks_of_a_cluster(app: Open) -> None:
 @pytest.fixture
 def on_workers(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> HerePool:
     """A cluster of two nodes, in this process."""
-    from engine.cluster import executor
+    from engine.benchmark.cluster import run_session
 
     pool = HerePool({"x": "n1", "y": "n2"})
     monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", "head:6379")
-    monkeypatch.setattr(executor, "Link", lambda *_: pool)
-    monkeypatch.setattr(executor, "TICK_S", 0.0)
+    monkeypatch.setattr(run_session, "Link", lambda *_: pool)
+    monkeypatch.setattr(run_session, "TICK_S", 0.0)
     return pool
 
 
@@ -390,7 +392,7 @@ def test_a_links_number_outlives_the_making_of_the_scenes(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as still:
-        still.setattr(datasets, "read", lambda _: None)
+        still.setattr(dataset_picker, "read", lambda _: None)
         at = app(PAGE, **{**TWO, "samples": "6"})
         assert "Choose a dataset in the sidebar." in texts(at)
     at.run()

@@ -15,19 +15,21 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from engine import jobs, settings
-from engine.dataset import own, read
-from engine.draft_job import DraftJob
-from engine.drafts import DraftRequest
-from engine.jobs import Job
+from engine import settings
+from engine.jobs import queue
+from engine.jobs.draft_job import DraftJob
+from engine.jobs.queue import Job
+from engine.jobs.run_job import RunJob, RunView
+from engine.media.dataset import own, read
 from engine.models import registry
+from engine.pipeline.draft_results import DraftRequest
 from engine.prompts import OFF_SCRIPT
-from engine.run_job import RunJob, RunView
 from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui import background, charts, datasets, runs, uploads
+from ui.charts import run_charts
+from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
 SHORT = {"tokens": "5"}
 
@@ -51,7 +53,7 @@ def press_run(at: AppTest) -> AppTest:
 
 
 def results(at: AppTest) -> list[RunView]:
-    found = (jobs.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
+    found = (queue.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
     return [job.view() for job in found if isinstance(job, RunJob)]
 
 
@@ -227,9 +229,9 @@ def test_demo_scenes_that_cannot_be_made_are_a_sentence(
     def full(root: Path) -> Path:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("engine.demo.dataset.ensure_dataset", full)
+    monkeypatch.setattr("engine.demo.demo_dataset.ensure_dataset", full)
     st.cache_resource.clear()
-    background.demo_scenes(settings.load().demo_dir).exception()
+    preparation.demo_scenes(settings.load().demo_dir).exception()
     at = app()
     assert at.button(key="compare_run").disabled
     assert any("No space left on device" in words for words in texts(at))
@@ -245,9 +247,9 @@ def test_a_root_without_a_dataset_is_a_sentence(app: Open, root: str) -> None:
 def test_a_typed_root_is_refused_on_a_server_others_can_reach(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(datasets, "on_loopback", lambda: False)
+    monkeypatch.setattr(dataset_picker, "on_loopback", lambda: False)
     at = app(root="/nowhere/at/all")
-    assert at.selectbox(key="compare_root").value == datasets.DEMO
+    assert at.selectbox(key="compare_root").value == dataset_picker.DEMO
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_only_loopback_addresses_are_local(
     address: str | None, local: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(st, "get_option", lambda _: address)
-    assert datasets.on_loopback() is local
+    assert dataset_picker.on_loopback() is local
 
 
 def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
@@ -373,9 +375,9 @@ def test_a_restored_file_is_seen(app: Open, tmp_path: Path) -> None:
 def test_an_emptied_cache_folder_gets_its_scenes_again(app: Open) -> None:
     at = app()
     shutil.rmtree(settings.load().demo_dir)
-    background.demo_scenes.clear()
+    preparation.demo_scenes.clear()
     at.run()
-    background.demo_scenes(settings.load().demo_dir).result()
+    preparation.demo_scenes(settings.load().demo_dir).result()
     at.run()
     assert not at.button(key="compare_run").disabled
 
@@ -401,7 +403,7 @@ def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None
         assert cells.loc[stage].str.contains("reused from memory (took", regex=False).all()
         unknown = cells.loc[stage].str.contains("took not known", regex=False)
         assert unknown.all() if stage.startswith("decode") else not unknown.any()
-    assert (cells.loc[charts.ORIGINAL] == "not known").all()
+    assert (cells.loc[run_charts.ORIGINAL] == "not known").all()
     assert cells.loc["load"].str.contains("measured").all()
     assert all(view.result.prefix.state == "reused" for view in results(at))
 
@@ -414,7 +416,7 @@ def test_the_prefix_switch_needs_a_used_cache(app: Open) -> None:
 
 
 def drafting_of(at: AppTest) -> DraftJob:
-    job = jobs.manager().get(at.session_state["compare_draft_job"])
+    job = queue.manager().get(at.session_state["compare_draft_job"])
     assert isinstance(job, DraftJob)
     end = time.monotonic() + 60
     while not job.ended and time.monotonic() < end:
@@ -497,9 +499,9 @@ def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stage, load = RunJob.stage, registry.load
 
     def stop() -> None:
-        for job in jobs.manager().all():
+        for job in queue.manager().all():
             job.cancel()
-        time.sleep(4 * runs.REDRAW_S)
+        time.sleep(4 * followed_runs.REDRAW_S)
 
     def staged(self: RunJob, name: Doing) -> None:
         stage(self, "compile" if phase == "compile" and name == "load" else name)
@@ -543,17 +545,17 @@ def hold_device(wanted: bool) -> Iterator[None]:
             waiting: list[RunJob] = []
             while len(waiting) < 3:
                 time.sleep(0.01)
-                known = jobs.manager().all()
+                known = queue.manager().all()
                 waiting = [job for job in known if isinstance(job, RunJob) and not job.ended]
-            time.sleep(2 * runs.REDRAW_S)
+            time.sleep(2 * followed_runs.REDRAW_S)
             waiting[1].cancel()
-            time.sleep(4 * runs.REDRAW_S)
+            time.sleep(4 * followed_runs.REDRAW_S)
             waiting[0].cancel()
             waiting[2].cancel()
             self.end("done")
 
     if wanted:
-        jobs.manager().submit(Holding())
+        queue.manager().submit(Holding())
     yield
 
 
@@ -565,10 +567,10 @@ def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_pa
     drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
     shared = RunJob(request=mine)
     for job in (hidden, shared):
-        jobs.manager().submit(job)
+        queue.manager().submit(job)
     while not (hidden.ended and shared.ended):
         time.sleep(0.01)
-    jobs.manager().submit(drafting_)
+    queue.manager().submit(drafting_)
     at = app(jobs=[hidden.id], draft_job=drafting_.id)
     assert any("no longer in memory: press Run" in words for words in texts(at))
     assert not any("secret.png" in words for words in texts(at)) and not at.table

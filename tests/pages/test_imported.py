@@ -9,11 +9,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.records import sets
+from engine.published.read import imported_sets
 from tests import fabricate
 from tests.pages.conftest import Open
-from tests.records import synthetic as made
-from ui.imported import adding
+from tests.published.read import synthetic as made
+from ui.published import adding
 
 PAGE = "pages/results.py"
 JSON = "application/json"
@@ -52,7 +52,7 @@ def values(at: AppTest, name: str) -> AppTest:
 
 def keep(name: str = "original") -> None:
     files = [(f"{letter}.json", made.to_bytes(value)) for letter, value in made.EVERY.items()]
-    sets.save(name, files)
+    imported_sets.save(name, files)
 
 
 @pytest.fixture
@@ -231,14 +231,14 @@ def test_files_of_a_visit_are_kept_as_a_set_and_forgotten(app: Open) -> None:
     assert "this visit only and have no link" in texts(at)
     at.text_input(key="results_import_name").set_value("../x")
     at.button(key="results_keep").click().run()
-    assert "cannot name a set" in texts(at) and sets.names() == ()
+    assert "cannot name a set" in texts(at) and imported_sets.names() == ()
     at.text_input(key="results_import_name").set_value("mine")
     at.button(key="results_keep").click().run()
-    assert sets.names() == ("mine",) and at.query_params["results_runs"] == "set:mine"
-    assert [file.name for file in sets.load("mine")] == ["a.json"]
+    assert imported_sets.names() == ("mine",) and at.query_params["results_runs"] == "set:mine"
+    assert [file.name for file in imported_sets.load("mine")] == ["a.json"]
     assert "results_pick_visit" not in [box.key for box in at.checkbox]
     at.button(key="results_delete_set:mine").click().run()
-    assert sets.names() == () and not at.exception
+    assert imported_sets.names() == () and not at.exception
 
 
 def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_no_folder_is_asked_for_beyond_this_machine(
 
 def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     keep("damaged")
-    (sets.root() / "damaged" / sets.LIST).write_text("[]")
+    (imported_sets.root() / "damaged" / imported_sets.LIST).write_text("[]")
     at = app(PAGE, runs=["set:damaged", "set:gone"])
     assert "is damaged" in texts(at) and "published files 'gone', which is not here" in texts(at)
     assert at.checkbox(key="results_pick_set:damaged").disabled
@@ -288,7 +288,7 @@ def test_a_link_to_what_is_not_here_says_what_to_do_on_the_page(
     for _ in ("nothing kept", "another set kept"):
         at = app(PAGE, runs=key)
         assert any(told in one.value for one in at.main.text) and not at.exception
-        if not sets.names():
+        if not imported_sets.names():
             keep()
     assert not any(told in one.value for one in app(PAGE, runs="set:original").main.text)
 

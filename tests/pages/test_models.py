@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import certificates, jobs, pipeline, settings
-from engine.model_jobs import ModelJob
+from engine import settings
+from engine.jobs import queue as jobs
+from engine.jobs.model_jobs import ModelJob
 from engine.models import registry
+from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunRequest, Sample
+from engine.verify import certificates
 from tests.pages.conftest import Open
 from tests.ui.verify.made import PLACE, certificate
-from ui import background
-from ui.models import actions
+from ui.models import model_actions
+from ui.widgets import preparation
 
 NAME = "tiny-llava"
 
@@ -28,13 +31,13 @@ def nothing_loaded(tiny_models: Path) -> Iterator[None]:
     registry.unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
-    for job in actions.live():
+    for job in model_actions.live():
         job.cancel()
 
 
 def opened(app: Open) -> AppTest:
     at = app("pages/models.py")
-    background.cache_code().result()  # the page waits for it; here nothing draws it again
+    preparation.cache_code().result()  # the page waits for it; here nothing draws it again
     return at.run()
 
 
@@ -57,7 +60,7 @@ def keys(at: AppTest) -> set[str]:
 def wait() -> None:
     """Until no job of a model is under way."""
     end = time.monotonic() + 60
-    while actions.live():
+    while model_actions.live():
         assert time.monotonic() < end
         time.sleep(0.01)
 
@@ -200,10 +203,10 @@ def filled(sample: Sample) -> None:
     """The features of one sample of two models in the cache, one of them read again."""
     for name, times in ((NAME, 2), ("tiny-eventgpt", 1)):
         for _ in range(times):
-            pipeline.run(
+            single_run.run(
                 registry.load(registry.entry(name)),
                 RunRequest(sample, name, "What?", DecodeConfig(max_new_tokens=2)),
-                jobs.feature_cache(),
+                feature_cache.shared(),
             )
 
 
@@ -217,24 +220,24 @@ def test_the_cache_is_cleared_by_model_or_whole_and_only_when_confirmed(
     assert "33% (1 of 3 reads" in html(at) and str(settings.load().features_dir.name) in html(at)
     digest = registry.full_digest(registry.entry(NAME))
     at.button(key=f"models_clear_{digest}").click().run()
-    assert "of Tiny llava?" in texts(at) and jobs.feature_cache().entries()[0] == 2
+    assert "of Tiny llava?" in texts(at) and feature_cache.shared().entries()[0] == 2
     at.button(key="models_clear_no").click().run()
-    assert "?" not in texts(at) and jobs.feature_cache().entries()[0] == 2
+    assert "?" not in texts(at) and feature_cache.shared().entries()[0] == 2
     at.button(key=f"models_clear_{digest}").click().run()
     at.button(key="models_clear_yes").click().run()
-    assert "Cleared 1 entry" in texts(at) and list(jobs.feature_cache().state().checkpoints) == [
+    assert "Cleared 1 entry" in texts(at) and list(feature_cache.shared().state().checkpoints) == [
         registry.full_digest(registry.entry("tiny-eventgpt"))
     ]
     at.button(key="models_clear_all").click().run()
     at.button(key="models_clear_yes").click().run()
-    assert jobs.feature_cache().entries()[0] == 0 and not at.exception
+    assert feature_cache.shared().entries()[0] == 0 and not at.exception
 
 
 def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:
     at = opened(app)
     folder = settings.load().features_dir
-    jobs.feature_cache().close()
-    jobs.feature_cache.cache_clear()
+    feature_cache.shared().close()
+    feature_cache.shared.cache_clear()
     shutil.rmtree(folder, ignore_errors=True)
     folder.write_text("no folder", encoding="utf-8")
     at.run()

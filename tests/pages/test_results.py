@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import marks, settings, store
-from engine.plan import Task
+from engine import settings
 from engine.prompts import OFF_SCRIPT
-from engine.store import Run
+from engine.storage import annotations as marks
+from engine.storage import run_store
+from engine.storage.plan import Task
+from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
 
@@ -313,13 +315,13 @@ def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:
 
 def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None:
     run = make("one", fabricate.pair(2))
-    with (run.folder / store.RESULTS).open("ab") as stream:
+    with (run.folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b"no json\n")
     at = app(PAGE, runs="one")
     assert "lines of results.jsonl cannot be read (line" in texts(at) and at.get("vega_lite_chart")
 
 
-@pytest.mark.parametrize("name", [store.RESULTS, store.JOURNAL, marks.MARKS])
+@pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, marks.MARKS])
 def test_a_pipe_or_a_link_in_a_run_is_said(
     app: Open, make: Make, tmp_path: Path, name: str
 ) -> None:
@@ -338,7 +340,7 @@ def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, mak
     run = make("one", [fabricate.row()], finished=False)
     at = samples(app)
     assert shown(at) == ["s0"]
-    with (run.folder / store.RESULTS).open("a") as stream:
+    with (run.folder / run_store.RESULTS).open("a") as stream:
         stream.write(json.dumps(fabricate.row(sample="s1")) + "\n")
     at.run()
     assert shown(at) == ["s0", "s1"]
@@ -346,7 +348,7 @@ def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, mak
 
 def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_path: Path) -> None:
     folder = settings.load().runs_dir / "one"
-    with store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
+    with run_store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
         writer.append(fabricate.row())
         at = samples(app)
         writer.append(fabricate.row(sample="s1"))

@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine import certificates, coverage, jobs, settings
-from engine.jobs import Job
+from engine import settings
+from engine.jobs import queue
+from engine.jobs.queue import Job
+from engine.jobs.verify_job import VerifyJob
+from engine.storage import coverage
+from engine.verify import certificates
 from engine.verify.verdict import CHECKS, ONCE, VerifyRequest
-from engine.verify_job import VerifyJob
 from tests.conftest import make_sample
 from tests.pages.conftest import Open
 from tests.ui.verify.made import A, certificate, verdicts
-from ui.verify import charts, evidence
+from ui.verify import evidence, verify_charts
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}
@@ -35,7 +38,7 @@ def press_verify(at: AppTest) -> AppTest:
 
 
 def job(at: AppTest) -> VerifyJob:
-    found = jobs.manager().get(at.session_state["verify_job"])
+    found = queue.manager().get(at.session_state["verify_job"])
     assert isinstance(found, VerifyJob)
     return found
 
@@ -95,7 +98,7 @@ def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:
         assert f"tiny-llava~{check}" in at.query_params["verify_open"]
     sentences = [verdict.sentence for verdict in job(at).verdicts]
     assert all(sentence in texts(at) for sentence in sentences)
-    assert len(at.get("vega_lite_chart")) == len(charts.PARTS) + 2 * 2
+    assert len(at.get("vega_lite_chart")) == len(verify_charts.PARTS) + 2 * 2
     assert "cannot draw" not in captions(at)
     row(at, "tiny-llava", "accounted")
     assert len(at.get("vega_lite_chart")) == 2 * 2
@@ -114,8 +117,8 @@ def test_a_running_verification_is_found_by_another_session(
 ) -> None:
     other = VerifyJob(request=VerifyRequest(("tiny-llava",), (make_sample(tmp_path),)), dataset="")
     found: list[Job] = [other]
-    monkeypatch.setattr(jobs.manager(), "all", lambda: found)
-    monkeypatch.setattr(jobs.manager(), "get", lambda name: other if name == other.id else None)
+    monkeypatch.setattr(queue.manager(), "all", lambda: found)
+    monkeypatch.setattr(queue.manager(), "get", lambda name: other if name == other.id else None)
     looks = iter(range(3))
     look = other.view
 

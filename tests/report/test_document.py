@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from engine import report, store
-from engine.figures import frame
-from engine.report import blocks, devices, markdown
+from engine import report
+from engine.analysis import results_table
+from engine.report import device_notes, document_parts, markdown
 from engine.report.document import document
-from engine.report.findings import gather
+from engine.report.report_figures import gather
+from engine.storage import run_store
 from tests import fabricate
 
 
@@ -35,7 +36,7 @@ def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     told = text(tmp_path, rows)
     assert "2 of 3 answers of ev are to questions that this demo model was not trained on" in told
     assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
-    lines = report.as_text(frame.frame([fabricate.run(tmp_path / "c", rows)]))
+    lines = report.as_text(results_table.frame([fabricate.run(tmp_path / "c", rows)]))
     assert "2 of 3 answers of ev are to questions" in lines
 
 
@@ -118,7 +119,7 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     assert "Some results are of a device that other workers of the run had too, and some" in told
     assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times are not those of" in told
-    summary = report.as_text(gather([store.read(tmp_path / "a" / "r")]).table)
+    summary = report.as_text(gather([run_store.read(tmp_path / "a" / "r")]).table)
     assert "Some results are of a device that other workers" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
@@ -148,7 +149,7 @@ def test_what_is_said_of_two_labels_places(
     rows = fabricate.pair(2)
     mixed = on(rows, "ev", **where) + [row | other for row in on(rows, "vl")]
     table = gather([fabricate.run(tmp_path / "r", mixed)]).table
-    told = devices.couple(table, *frame.labels(table))
+    told = device_notes.couple(table, *results_table.labels(table))
     assert told.startswith(said) or said in told
     assert bool(told) == bool(said)
 
@@ -201,7 +202,7 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     rows = fabricate.pair(12)
     shared = on(rows, "ev", shares=["device"]) + on(rows, "vl", shares=["device"])
     told = text(tmp_path, shared)
-    summary = report.as_text(gather([store.read(tmp_path / "r")]).table)
+    summary = report.as_text(gather([run_store.read(tmp_path / "r")]).table)
     for words in (told, summary):
         assert "ev · shared device" in words and "Shared device: another worker" in words
         assert "Different devices" not in words and "Shared cores" not in words
@@ -285,12 +286,12 @@ def test_remarks_are_made_only_where_they_hold(tmp_path: Path) -> None:
 def test_the_course_of_the_run_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     fabricate.run(folder, [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)], False)
-    with store.reopen(folder) as writer:
+    with run_store.reopen(folder) as writer:
         writer.note("resumed", "forced although the engine's code or libraries are others")
         writer.note("paused", "lent", ms=9.0)
         writer.note("paused", "lent", ms=9.0)
         writer.note("given up", "vl was given up: 3 failures in a row", model="vl")
-    told = "".join(report.write([store.read(folder)], "md"))
+    told = "".join(report.write([run_store.read(folder)], "md"))
     for words in ("resumed once", "lent to other work 2 times", "forced although the engine",
                   "vl was given up", "not finished", "after a pause"):  # fmt: skip
         assert words in told, words
@@ -332,8 +333,8 @@ def test_an_empty_run_says_that_it_is_empty(tmp_path: Path) -> None:
      (12.34, "12.3"), (1234.5, "1,234"), (-3.456, "-3.46")],
 )  # fmt: skip
 def test_numbers(value: float | None, shown: str) -> None:
-    assert blocks.number(value) == shown
-    assert [blocks.size(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
+    assert document_parts.number(value) == shown
+    assert [document_parts.size(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
         "12 B", "2.0 KiB", "3.0 MiB", "2.0 GiB",
     ]  # fmt: skip
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine import report
-from engine.report import trace
+from engine.report import perfetto_trace
 from tests import fabricate
 
 
@@ -90,7 +90,7 @@ def test_a_process_per_model_and_failures_are_moments(tmp_path: Path) -> None:
 def test_a_long_trace_needs_no_memory(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(sample=f"s{i}") for i in range(400)])
     tracemalloc.start()
-    size = sum(len(piece) for piece in trace.pieces([run]))
+    size = sum(len(piece) for piece in perfetto_trace.pieces([run]))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert size > 400_000 and peak < size / 2

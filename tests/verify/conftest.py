@@ -10,7 +10,7 @@ import pytest
 
 from engine.models import registry
 from engine.types import Sample
-from engine.verify import run, stages
+from engine.verify import runner, stage_times
 from engine.verify.verdict import Verdict, VerifyRequest
 
 FAMILIES = ("eventgpt", "video_llava", "llava")
@@ -44,11 +44,11 @@ Verify = Callable[..., dict[str, Verdict]]
 @pytest.fixture
 def verify(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Iterator[Verify]:
     """check -> verdict of one tiny model; what a test has done to the model goes with it."""
-    monkeypatch.setattr(run, "PAIRS", stages.FEW)
+    monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
 
     def verified(family: str, runs: int = 1) -> dict[str, Verdict]:
         request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
-        (examined,) = run.verify(request, Notes())
+        (examined,) = runner.verify(request, Notes())
         return {verdict.check: verdict for verdict in examined.verdicts}
 
     yield verified

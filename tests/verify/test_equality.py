@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from engine.verify import equality
-from engine.verify.ways import Answer, Seen
+from engine.verify.answer_paths import Answer, Seen
 
 ROUNDING = 0.01
 

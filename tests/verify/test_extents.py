@@ -10,7 +10,7 @@ import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
 from engine.verify import controls, equality, extents
-from engine.verify.ways import Answer, Seen
+from engine.verify.answer_paths import Answer, Seen
 
 EOS = (2,)
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)

@@ -9,21 +9,23 @@ from typing import cast
 
 import streamlit as st
 
-from engine.busy import busy
-from engine.coverage import Standing
-from engine.figures import throughput
-from engine.figures.lens import LENSES, LensName
-from engine.figures.metrics import BY_NAME, METRICS
-from engine.figures.summary import Figure
+from engine.analysis import throughput
+from engine.analysis.equal_length import LENSES, LensName
+from engine.analysis.metrics import BY_NAME, METRICS
+from engine.analysis.model_summary import Figure
+from engine.machine.load import busy
 from engine.report import document
-from engine.report.blocks import Table, number
-from engine.report.findings import NOT_COVERED, UNVERIFIED, Findings
+from engine.report.document_parts import Table, number
+from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
+from engine.storage.coverage import Standing
 from engine.types import STAGES
-from ui import bars, cards
-from ui.results import blocks, charts, opened
-from ui.results.opened import Opened
-from ui.text import escape
-from ui.theme import PARTS
+from ui.charts import stage_bars
+from ui.compare import cards
+from ui.results import opened_runs, report_parts, result_charts
+from ui.results.opened_runs import Opened
+from ui.widgets import notices
+from ui.widgets.text import escape
+from ui.widgets.theme import PARTS
 
 LENS_WORDS: dict[LensName, str] = {
     "natural": "Natural",
@@ -64,26 +66,26 @@ def lens_of(found: Opened) -> LensName:
 
 def show(found: Opened) -> None:
     """Everything of the view, or why there is nothing."""
-    whole = opened.findings(found)
+    whole = opened_runs.findings(found)
     _badges(whole)
-    blocks.draw(list(document.results(whole))[1:], "results_counts")
-    blocks.draw(document.together(whole), "results_together")
+    report_parts.draw(list(document.results(whole))[1:], "results_counts")
+    report_parts.draw(document.together(whole), "results_together")
     if not any(count.answered for count in whole.counts):
-        cards.notice("Nothing was answered: there are no figures.", "results_nothing")
+        notices.notice("Nothing was answered: there are no figures.", "results_nothing")
         return
     name = lens_of(found)
-    seen = opened.look(found, name)
+    seen = opened_runs.look(found, name)
     if seen.table.empty:
         told = NOTHING[name] if len(_measured(whole)) else _nothing_alone(whole)
-        cards.notice(told, "results_lens")
+        notices.notice(told, "results_lens")
     else:
-        cards.small(seen.note, "results_lens_note")
-        _bars(found, opened.figures(found, name))
+        notices.small(seen.note, "results_lens_note")
+        _bars(found, opened_runs.figures(found, name))
         _distribution(found, name)
-        _tables(found, opened.figures(found, name))
-    blocks.draw(document.apart(whole), "results_apart")
+        _tables(found, opened_runs.figures(found, name))
+    report_parts.draw(document.apart(whole), "results_apart")
     with st.expander("What the figures mean", key="results_meanings"):
-        blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
+        report_parts.draw(list(document.meanings(whole))[1:], "results_meanings")
 
 
 _WARM_ONLY = (
@@ -125,7 +127,7 @@ def standing(kind: str) -> Standing:
     return Standing("unverified") if kind == UNVERIFIED else Standing("verified", kind)
 
 
-def medians(figures: tuple[Figure, ...], labels: list[str]) -> bars.Medians:
+def medians(figures: tuple[Figure, ...], labels: list[str]) -> stage_bars.Medians:
     """Medians of the stages that were measured here, per label."""
     fresh = [one for one in figures if one.source != "cached" and one.metric in PARTS]
     return {
@@ -136,9 +138,9 @@ def medians(figures: tuple[Figure, ...], labels: list[str]) -> bars.Medians:
 def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = medians(figures, found.labels)
-    st.altair_chart(bars.chart(shown), alt=bars.words(shown), width="stretch")
+    st.altair_chart(stage_bars.chart(shown), alt=stage_bars.words(shown), width="stretch")
     for place, one in enumerate(throughput.alone(found.table)):
-        cards.small(one.sentence, f"results_alone_{place}")
+        notices.small(one.sentence, f"results_alone_{place}")
     missing = [
         f"{label}: {', '.join(absent)}"
         for label, parts in shown.items()
@@ -154,36 +156,38 @@ def _distribution(found: Opened, name: LensName) -> None:
         "Of",
         SPREAD_OF,
         index=SPREAD_OF.index("total"),
-        format_func=lambda one: charts.title(BY_NAME[one]),
+        format_func=lambda one: result_charts.title(BY_NAME[one]),
         key="results_metric",
         bind="query-params",
         label_visibility="collapsed",
         width=320,
     )
     kind = BY_NAME[metric or "total"]
-    lines = opened.values(found, name, kind.name)
+    lines = opened_runs.values(found, name, kind.name)
     if lines.empty:
         st.caption("No result has a measured value of this.")
         return
     labels = [label for label in found.labels if label in set(lines["label"])]
     st.altair_chart(
-        charts.distribution(lines, labels, found.families, kind),
-        alt=charts.distribution_words(lines, kind),
+        result_charts.distribution(lines, labels, found.families, kind),
+        alt=result_charts.distribution_words(lines, kind),
         width="stretch",
     )
-    thin = lines.groupby("label").size().max() > charts.DOTS
+    thin = lines.groupby("label").size().max() > result_charts.DOTS
     st.caption(
         "A dot per result, the box from the first to the third quarter, the line at the median."
-        + (f" At most {charts.DOTS:,} dots per model are drawn." if thin else "")
+        + (f" At most {result_charts.DOTS:,} dots per model are drawn." if thin else "")
     )
 
 
 def _tables(found: Opened, figures: tuple[Figure, ...]) -> None:
     st.subheader("Figures", anchor=False)
     labels = [label for label in found.labels if any(one.label == label for one in figures)]
-    blocks.draw([side_by_side(labels, figures)], "results_medians")
+    report_parts.draw([side_by_side(labels, figures)], "results_medians")
     with st.expander("Spread, percentiles, extremes", key="results_figures"):
-        blocks.draw([document.figure_table(label, figures) for label in labels], "results_figures")
+        report_parts.draw(
+            [document.figure_table(label, figures) for label in labels], "results_figures"
+        )
 
 
 def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
@@ -195,8 +199,8 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
     order = [metric.name for metric in METRICS]
     rows = tuple(
         (
-            charts.title(BY_NAME[metric]),
-            charts.SOURCES.get(source, source),
+            result_charts.title(BY_NAME[metric]),
+            result_charts.SOURCES.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))

@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
-from ui.text import count, escape, ms
-from ui.theme import STAGE_COLOURS
-from ui.verify import markup
-from ui.verify.report import Row
+from ui.verify import verdict_markup
+from ui.verify.report_view import Row
+from ui.widgets.text import count, escape, ms
+from ui.widgets.theme import STAGE_COLOURS
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
@@ -48,7 +48,7 @@ _RAW_CHARS = 20_000
 
 def show(row: Row) -> None:
     """Outcome, sentence, figure and bound, then the evidence itself."""
-    st.html(markup.mark(row.outcome))
+    st.html(verdict_markup.mark(row.outcome))
     st.text(row.sentence)
     if figure := in_figures(row):
         st.caption(figure)
@@ -94,12 +94,12 @@ def _equal(row: Row) -> None:
     found, at = row.evidence, row.evidence["position"]
     sides = {"plain": found["plain"], str(found["way"]): found["other"]}
     for way, side in sides.items():
-        st.html(markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
+        st.html(verdict_markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
     if at is not None:
         st.html(_best(sides, at))
     apart = found["logit_difference"]
     st.html(
-        markup.grid(
+        verdict_markup.grid(
             ["Compared", "Figure"],
             [
                 [
@@ -126,7 +126,7 @@ def _best(sides: Mapping[str, Any], at: int) -> str:
         [
             WAYS.get(way, way),
             rank,
-            markup.visible(best["piece"]),
+            verdict_markup.visible(best["piece"]),
             best["id"],
             f"{best['logit']:.5f}",
         ]
@@ -135,14 +135,14 @@ def _best(sides: Mapping[str, Any], at: int) -> str:
     ]
     head = ["Side", "Rank", "Token", "Id", "Logit"]
     about = f"The two best logits of each side at token {at + 1}"
-    return f"{markup.line(f'{about}:', 'head')}{markup.grid(head, rows, about)}"
+    return f"{verdict_markup.line(f'{about}:', 'head')}{verdict_markup.grid(head, rows, about)}"
 
 
 def _greedy(row: Row) -> None:
     rows = [[_way(way), _list(at)] for way, at in row.evidence["positions"].items()]
     if rows:
         head = ["Way", "Tokens that are not the best of their step"]
-        st.html(markup.grid(head, rows, "Tokens that are not greedy"))
+        st.html(verdict_markup.grid(head, rows, "Tokens that are not greedy"))
 
 
 def _list(positions: list[int]) -> str:
@@ -160,7 +160,7 @@ def _counted(row: Row) -> None:
         for way, counts in row.evidence["counts"].items()
     ]
     head = ["Way", "Computed by the head", "Returned as new"]
-    st.html(markup.grid(head, rows, "Tokens computed and returned, per way"))
+    st.html(verdict_markup.grid(head, rows, "Tokens computed and returned, per way"))
 
 
 def _encoded_once(row: Row) -> None:
@@ -176,13 +176,13 @@ def _encoded_once(row: Row) -> None:
     ]
     shown = count(row.evidence["pictures"], "picture")
     st.caption(f"The sample shows it {shown}. Calls of the vision modules, counted by hooks:")
-    st.html(markup.grid(["Way", *modules], rows, "Calls of the vision modules, per way"))
+    st.html(verdict_markup.grid(["Way", *modules], rows, "Calls of the vision modules, per way"))
     _faults(row)
 
 
 def _faults(row: Row) -> None:
     if faults := [str(fault) for fault in row.evidence["faults"]]:
-        st.html(markup.bullets("Faults", faults))
+        st.html(verdict_markup.bullets("Faults", faults))
 
 
 def _clock(row: Row) -> None:
@@ -193,7 +193,7 @@ def _clock(row: Row) -> None:
 
 def _accounted(row: Row) -> None:
     """A small chart per part of the run, then all numbers."""
-    from ui.verify import charts  # altair and pandas: imported when the first chart is drawn
+    from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
     st.caption(
@@ -202,22 +202,31 @@ def _accounted(row: Row) -> None:
         "axis of its own."
     )
     columns = st.columns(CHART_COLUMNS)
-    for index, part in enumerate(charts.PARTS):
-        found = charts.times(kinds, part)
+    for index, part in enumerate(verify_charts.PARTS):
+        found = verify_charts.times(kinds, part)
         if found:
             with columns[index % CHART_COLUMNS]:
-                chart, words = charts.stage_chart(part, found), charts.stage_words(part, found)
+                chart, words = (
+                    verify_charts.stage_chart(part, found),
+                    verify_charts.stage_words(part, found),
+                )
                 st.altair_chart(chart, alt=words, width="stretch")
-    head = ["Part", *(charts.KINDS.get(kind, kind) for kind in kinds)]
-    st.html(markup.grid(head, charts.stage_cells(kinds), "Times of the stages, per kind of run"))
+    head = ["Part", *(verify_charts.KINDS.get(kind, kind) for kind in kinds)]
+    st.html(
+        verdict_markup.grid(
+            head, verify_charts.stage_cells(kinds), "Times of the stages, per kind of run"
+        )
+    )
     shares = [[_kind(kind), f"{share:.2%}"] for kind, share in row.evidence["shares"].items()]
-    st.html(markup.grid(["Kind of run", "Not covered by stages"], shares, "Shares not covered"))
+    st.html(
+        verdict_markup.grid(["Kind of run", "Not covered by stages"], shares, "Shares not covered")
+    )
 
 
 def _kind(kind: str) -> str:
-    from ui.verify import charts
+    from ui.verify import verify_charts
 
-    return charts.KINDS.get(kind, kind)
+    return verify_charts.KINDS.get(kind, kind)
 
 
 def _stage3(row: Row) -> None:
@@ -225,7 +234,7 @@ def _stage3(row: Row) -> None:
     _ratios(row, pairs, "seen by the probe / taken alone (ratio)", both_sides=True)
     rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
     head = ["Warm run", "Stage 3 alone", "Stage 3 by the probe"]
-    st.html(markup.grid(head, rows[:20], "Stage 3 measured two ways"))
+    st.html(verdict_markup.grid(head, rows[:20], "Stage 3 measured two ways"))
 
 
 def _observer(row: Row) -> None:
@@ -234,9 +243,9 @@ def _observer(row: Row) -> None:
 
 
 def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
-    from ui.verify import charts
+    from ui.verify import verify_charts
 
-    found = charts.Ratios(
+    found = verify_charts.Ratios(
         values=tuple(second / first for first, second in pairs),
         median=float(row.evidence["median"]),
         low=float(row.evidence["low"]),
@@ -246,13 +255,13 @@ def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: 
         title=title,
     )
     st.caption("All pairs, a mark each; the two runs of a pair come one after the other.")
-    chart = charts.pairs_chart(found, STAGE_COLOURS["vision"])
+    chart = verify_charts.pairs_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
     st.caption(
         "Their median and the 95 % interval around it, by the sign test, on a finer axis. The "
         "check passes when the whole interval is on the right side of the bound."
     )
-    chart = charts.interval_chart(found, STAGE_COLOURS["vision"])
+    chart = verify_charts.interval_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
 
 
@@ -267,14 +276,14 @@ def _keys(row: Row) -> None:
         for change in row.evidence["changes"]
     ]
     head = ["What was changed", "The key must", "The key", ""]
-    st.html(markup.grid(head, rows, "What was changed and what the key did"))
+    st.html(verdict_markup.grid(head, rows, "What was changed and what the key did"))
 
 
 def _damage(row: Row) -> None:
     steps = row.evidence["steps"].items()
     rows = [[name, "✓ yes" if done else "✕ no"] for name, done in steps]
     head = ["After a byte was changed on disk", ""]
-    st.html(markup.grid(head, rows, "What happened after a byte was changed"))
+    st.html(verdict_markup.grid(head, rows, "What happened after a byte was changed"))
     if note := row.evidence["note"]:
         st.caption("What the run said about it:")
         st.text(note)
@@ -292,7 +301,7 @@ def _sight(row: Row) -> None:
     for change in row.evidence["changes"]:
         same = "the same" if change["text"] == row.evidence["own"] else "something else"
         st.html(
-            markup.line(
+            verdict_markup.line(
                 f"Shown {change['shown']} instead, its first logits move by "
                 f"{change['moved']:.3g} and it says {same}:",
                 "head",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine import certificates
+from engine.jobs.verify_job import VerifyView
 from engine.types import Pixels, Ran, Sample
+from engine.verify import certificates
 from engine.verify.verdict import CHECKS, ONCE, Finding, Outcome, Verdict, VerifyRequest
-from engine.verify_job import VerifyView
 
 A, B = "357e6028-3d08-583e-9bdf-a85836735b46", "b0252a84-3d08-583e-9bdf-a85836735b46"
 SAMPLES = (Sample(A, "drive"), Sample(B, "drive"))

@@ -1,0 +1,93 @@
+"""Answers against what is known: a demo scene's attributes, or the words of a reference.
+
+Boundary: a table of results in, frozen scores out.  Attribute accuracy is said of demo scenes
+alone, whose content is known; for any other reference there is an overlap of words, which is no
+accuracy and is never called so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.analysis.answer_reading import read_attributes, score
+from engine.analysis.results_table import labels
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.word_overlap import word_f1
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class AttributeScore:
+    """accuracy is right answers / n, None where the model never states the attribute.
+
+    n counts the samples to which it applies; claimed is the share that states it at all, majority
+    what always naming the commonest value would get.
+    """
+
+    label: str
+    attribute: str
+    n: int
+    accuracy: float | None
+    claimed: float
+    majority: float
+
+
+@dataclass(frozen=True)
+class OverlapScore:
+    """Word F1 between answers and references, over the n results that have both."""
+
+    label: str
+    n: int
+    median: float
+    low_quarter: float
+    high_quarter: float
+
+
+def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
+    """Per label and attribute, over demo scenes; a sample's first measured answer counts."""
+    found = []
+    lines = _answers(table)
+    lines = lines[lines["truth"].map(is_scene).astype(bool)]
+    for label in labels(lines):
+        some = lines[lines["label"] == label]
+        claims = [read_attributes(text) for text in some["text"]]
+        for name, row in score(some["truth"].tolist(), claims, ATTRIBUTES).items():
+            accuracy = row["accuracy"] if row["claimed"] else None
+            rates = (accuracy, row["claimed"], row["majority"])
+            found.append(AttributeScore(label, name, int(row["n"]), *rates))
+    return tuple(found)
+
+
+def overlaps(table: pd.DataFrame) -> tuple[OverlapScore, ...]:
+    """Per label, over records that carry an answer and are no demo scenes."""
+    found = []
+    lines = _answers(table)
+    lines = lines[(lines["reference"] != "") & ~lines["truth"].map(is_scene).astype(bool)]
+    for label in labels(lines):
+        some = lines[lines["label"] == label]
+        pairs = zip(some["text"], some["reference"], strict=True)
+        values = [value for pair in pairs if (value := word_f1(*pair)) is not None]
+        if values:
+            low, middle, high = (float(q) for q in np.percentile(values, [25, 50, 75]))
+            found.append(OverlapScore(label, len(values), middle, low, high))
+    return tuple(found)
+
+
+def is_scene(truth: object) -> bool:
+    """Whether this is the ground truth of a demo scene, and not of somebody else's records."""
+    return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)
+
+
+def _answers(table: pd.DataFrame) -> pd.DataFrame:
+    """One answer per label and sample; a cold run says the same as a warm one.
+
+    An answer to a question that a model was not trained on says nothing about what it can do.
+    """
+    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    lines = lines[~lines["off_script"].astype(bool)]
+    return lines.drop_duplicates(["label", "sample"])

@@ -1,0 +1,87 @@
+"""The equal-length lens: the same results at natural, first-min(N) or forced lengths.
+
+Boundary: a table of results in, a table of the same columns out.  "Faster" often means "said
+less": the lens "first" cuts every answer to a sample at the shortest one's number of tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from engine.analysis.results_table import measured
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LensName = Literal["natural", "first", "forced"]
+LENSES: tuple[LensName, ...] = ("natural", "first", "forced")
+_LEFT_OUT = "{} results are left out, because their sample was not answered by every model."
+
+
+@dataclass(frozen=True)
+class Lens:
+    """The results seen through a lens, and what it did, as a sentence."""
+
+    name: LensName
+    table: pd.DataFrame
+    note: str
+
+
+def look(table: pd.DataFrame, name: LensName) -> Lens:
+    """The measured results through one lens; the table is empty where the lens finds nothing."""
+    lines = measured(table)
+    forced = lines["forced"].astype(bool)
+    if name == "natural":
+        note = "Natural lengths: each answer ends where its model ends it, or at the limit."
+        return Lens(name, lines[~forced], note)
+    if name == "forced":
+        some = lines[forced]
+        sizes = sorted({int(n) for n in some["new_tokens"].dropna()})
+        told = ", ".join(map(str, sizes)) or "no"
+        return Lens(name, some, f"Forced lengths: results of {told} tokens, ends of answers off.")
+    return _first(lines[~forced])
+
+
+def _first(lines: pd.DataFrame) -> Lens:
+    """Each answer up to the N-th token, N the least of all models' answers to the sample."""
+    # A model of a run whose results have several labels answers each sample under one of them.
+    whole = lines[["model", "number"]].drop_duplicates()
+    timed = lines["token_ms"].map(len) >= lines["new_tokens"]  # a time of each token is known
+    said = lines[(lines["new_tokens"] > 0) & timed]
+    models = said[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
+    shared = said[said["sample"].map(models) == len(whole)]
+    least = shared.groupby("sample")["new_tokens"].min()
+    cut = shared.assign(new_tokens=shared["sample"].map(least))
+    note = f"The first min(N) tokens of each sample, over {len(least):,} samples."
+    if dropped := len(lines) - len(cut):
+        note += " " + _LEFT_OUT.format(f"{dropped:,}")
+    return Lens("first", _cut(cut), note)
+
+
+def _cut(lines: pd.DataFrame) -> pd.DataFrame:
+    """Times of the first `new_tokens` tokens alone; the run then ends with the last of them."""
+    times = lines["token_ms"].tolist()
+    counts = lines["new_tokens"].astype(int).tolist()
+    short = [ms[:n] for ms, n in zip(times, counts, strict=True)]
+    first = np.array([ms[0] for ms in short], dtype=np.float64)
+    last = np.array([ms[-1] for ms in short], dtype=np.float64)
+    steps = last - first
+    gaps = np.array(counts, dtype=np.float64) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = np.where(gaps > 0, steps / gaps, np.nan)
+        rate = np.where(steps > 0, 1000 * gaps / steps, np.nan)
+    stages = lines[["load_ms", "preprocess_ms", "vision_ms"]].sum(axis=1)
+    decode = lines["prefill_ms"] + steps
+    return lines.assign(
+        token_ms=short,
+        steps_ms=steps,
+        decode_ms=decode,
+        tpot_ms=tpot,
+        tokens_per_s=rate,
+        total_ms=last,
+        uncached_total_ms=last + (lines["uncached_total_ms"] - lines["total_ms"]),
+        unaccounted_ms=last - stages - decode,
+    )

@@ -1,0 +1,115 @@
+"""How busy the machine was while results were measured, and what that does to comparisons.
+
+Boundary: a table of results (frame.py) in, loads and sentences out; when a machine is busy, and
+when two loads differ, is busy.py's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.analysis.results_table import labels, measured
+from engine.machine.load import MachineLoad, busy, different, shares, words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # known wherever a load is
+NEAR = 5.0  # times the longer of two runs: results of a sample this close are of one time
+NEAR_S = 10.0  # and never less than that
+
+
+def of(lines: pd.DataFrame) -> MachineLoad | None:
+    """The load over all these results; None where there are none, or one that does not say it."""
+    wall = lines["load_wall_ms"]
+    total = float(wall.sum())
+    if lines[[f"load_{name}" for name in ALWAYS]].isna().any(axis=None) or total <= 0:
+        return None
+
+    def mean(name: str) -> float | None:
+        values = lines[f"load_{name}"]
+        return None if values.isna().any() else float((values * wall).sum()) / total
+
+    waited = lines["load_waited_ms"]
+    return MachineLoad(
+        began_s=float(lines["load_began_s"].min()),
+        wall_ms=total,
+        cpu_ms=float(lines["load_cpu_ms"].sum()),
+        cores=int(lines["load_cores"].max()),
+        threads=int(lines["load_threads"].max()),
+        waited_ms=None if waited.isna().any() else float(waited.sum()),
+        others=mean("others"),
+        steal=mean("steal"),
+        runnable=mean("runnable"),
+    )
+
+
+def by_label(table: pd.DataFrame) -> dict[str, MachineLoad | None]:
+    """The load of each label's answers, those of batches included and warm-up left out."""
+    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    return {label: of(lines[lines["label"] == label]) for label in labels(table)}
+
+
+def no_verdict(table: pd.DataFrame, a: str, b: str) -> str:
+    """Why the times of two labels cannot be compared, or "" (also where no load is known).
+
+    Over the samples that both have: times measured at different loads differ by the load, and on
+    a busy machine a ratio is that of these models under this load, not of the models.
+    """
+    one, other = (of(side) for side in _sides(table, a, b))
+    if one is None or other is None:
+        return ""
+    disturbed = bool(busy(one)), bool(busy(other))
+    if not any(disturbed) and not different(one, other):
+        return ""
+    why = "the machine was busy" if all(disturbed) else "the load differed"
+    return f"no verdict, since {why}: {a} ran while {_while(one)}, and {b} while {_while(other)}"
+
+
+def couple(table: pd.DataFrame, a: str, b: str) -> str:
+    """What is to be known beside a comparison of two labels: load not known, or apart in time."""
+    sides = _sides(table, a, b)
+    if not all(len(side) for side in sides):
+        return ""
+    unknown = [label for label, side in zip((a, b), sides, strict=True) if of(side) is None]
+    if unknown:
+        return (
+            f"Load not known: {' and '.join(unknown)} ran without a record of the machine's load."
+        )
+    if _near(*sides):
+        return ""
+    return (
+        f"{a} and {b} ran one after the other, not by turns: what changed in between is part of "
+        "the difference."
+    )
+
+
+def remarks(table: pd.DataFrame) -> Iterator[str]:
+    """A sentence for each label that was measured on a busy machine."""
+    for label, load in by_label(table).items():
+        if load is not None and busy(load):
+            yield (
+                f"{label} ran on a busy machine ({words(load)}): its times are not those of a "
+                "quiet one."
+            )
+
+
+def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The measured results of two labels, of the samples that both have."""
+    lines = measured(table)
+    one, other = lines[lines["label"] == a], lines[lines["label"] == b]
+    shared = set(one["sample"]) & set(other["sample"])
+    return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]
+
+
+def _near(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    """Whether the results of most samples were measured near each other in time."""
+    first, second = (side.groupby("sample")["load_began_s"].median() for side in (one, other))
+    apart = float((first - second).abs().median())
+    longest = max(float(side["load_wall_ms"].median()) for side in (one, other)) / 1000
+    return apart <= max(NEAR_S, NEAR * longest)
+
+
+def _while(load: MachineLoad) -> str:
+    return " and ".join(shares(load, "it"))

@@ -1,0 +1,149 @@
+"""Two models (or two runs of one) compared sample by sample.
+
+Boundary: a table of results in, frozen comparisons out; which of them is right is not asked here.
+A sample's value is the median of its repeats.  Clips of one sequence overlap in time, so a
+sequence counts once, by the median of its samples; the figure is the median over sequences with
+the exact interval of the sign test (stats.median_interval).  Fewer than MIN_SEQUENCES cannot carry
+an interval of 95 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from engine.analysis import machine_loads, metrics, statistics
+from engine.analysis.metrics import BY_NAME, PAIRED, Metric
+from engine.analysis.results_table import measured
+from engine.analysis.statistics import Interval
+from engine.analysis.throughput import batched
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MIN_SEQUENCES = statistics.MIN_CLUSTERS
+Verdict = Literal["less", "more", "equal", "undecided", "unknown"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """a against b: `ratio` is the median of a/b, `difference` that of a - b, over sequences.
+
+    `verdict` says what a has, "less" or "more" than b or "equal", if the interval as it is printed
+    leaves no doubt.  `more_samples`: how many more, each of a new sequence, an undecided comparison
+    needs, if the share of sequences on the larger side stays as it is; None if it is decided, or
+    if no number that is of use would do.
+    """
+
+    metric: str
+    unit: str
+    a: str
+    b: str
+    n: int
+    sequences: int
+    median_a: float | None
+    median_b: float | None
+    difference: Interval | None
+    ratio: Interval | None
+    verdict: Verdict
+    more_samples: int | None
+    reason: str = ""  # why there is no interval
+
+
+def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
+    """One metric of two labels, over the samples that both answered."""
+    kind = BY_NAME[metric]
+    both = paired(table, a, b, kind)
+    if both.empty:
+        return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
+    if kind.timed and (why := machine_loads.no_verdict(table, a, b)):
+        return _unknown(kind, a, b, both, why)
+    sequences = both["sequence"].tolist()
+    groups = len(set(sequences))
+    if groups < MIN_SEQUENCES:
+        reason = (
+            f"{len(both):,} samples come from {groups:,} sequences, and an interval needs at "
+            f"least {MIN_SEQUENCES} that are independent"
+        )
+        return _unknown(kind, a, b, both, reason)
+    first, second = both["a"].to_numpy(), both["b"].to_numpy()
+    difference = statistics.median_interval(list(first - second), sequences)
+    positive = bool((first > 0).all() and (second > 0).all())
+    ratios = list(first / second) if positive else []
+    ratio = statistics.median_interval(ratios, sequences, ratios=True) if positive else None
+    verdict = _verdict(ratio, 1.0) if ratio else _verdict(difference, 0.0)
+    return Comparison(
+        metric=metric,
+        unit=kind.unit,
+        a=a,
+        b=b,
+        n=len(both),
+        sequences=groups,
+        median_a=float(np.median(first)),
+        median_b=float(np.median(second)),
+        difference=difference,
+        ratio=ratio,
+        verdict=verdict,
+        more_samples=_more(ratios, sequences) if ratio and verdict == "undecided" else None,
+    )
+
+
+def _no_pair(table: pd.DataFrame, sides: tuple[str, str]) -> str:
+    grouped = [label for label in batched(table) if label in sides]
+    if not grouped:
+        return "no sample has a measured value of both"
+    return f"{' and '.join(grouped)} answered in batches, where no sample has a time of its own"
+
+
+def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
+    """Every metric of PAIRED, in its order."""
+    return tuple(compare(table, a, b, metric.name) for metric in PAIRED)
+
+
+def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
+    """A line per sample that both have a measured value of: sample, sequence, a, b."""
+    lines = metrics.fair(measured(table), metric)
+    sides = []
+    for name, label in (("a", a), ("b", b)):
+        some = lines[(lines["label"] == label) & lines[metric.column].notna()]
+        grouped = some.groupby("sample", sort=False)
+        sides.append(grouped[metric.column].median().rename(name))
+        if name == "a":
+            sides.insert(0, grouped["sequence"].first())
+    sequence, first, second = sides
+    both = first.to_frame().join(second, how="inner").join(sequence)
+    return both.reset_index()
+
+
+def _unknown(kind: Metric, a: str, b: str, both: pd.DataFrame, reason: str) -> Comparison:
+    some = len(both) > 0
+    return Comparison(
+        metric=kind.name,
+        unit=kind.unit,
+        a=a,
+        b=b,
+        n=len(both),
+        sequences=both["sequence"].nunique(),
+        median_a=float(both["a"].median()) if some else None,
+        median_b=float(both["b"].median()) if some else None,
+        difference=None,
+        ratio=None,
+        verdict="unknown",
+        more_samples=None,
+        reason=reason,
+    )
+
+
+def _verdict(interval: Interval, equal: float) -> Verdict:
+    """By the interval as it is printed: an end of 1 does not exclude that both are equal."""
+    if interval.low == interval.high == equal:
+        return "equal"
+    if float(statistics.printed(interval.high)) < equal:
+        return "less"
+    return "more" if float(statistics.printed(interval.low)) > equal else "undecided"
+
+
+def _more(ratios: list[float], sequences: list[str]) -> int | None:
+    return statistics.more_clusters(statistics.cluster_medians(ratios, sequences, ratios=True), 1.0)

@@ -1,0 +1,288 @@
+"""The results of runs as one pandas table: a line per result, the columns that figures come from.
+
+Boundary: from rows on disk to a table; it computes nothing but where a result belongs.  Token ids
+and spans stay on disk: `offset` finds a row again (Run.row).  Times are milliseconds, NaN where
+there is none; a failed result has its reason and no figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.analysis.result_device import asked_of, backend_of, device_of, place_of, shared_of
+from engine.machine.load import MachineLoad
+from engine.storage import coverage
+from engine.storage.run_store import Run, task_of
+from engine.types import STAGES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Group = Literal["measured", "in a batch", "cold", "warm-up", "after a pause"]
+IN_A_BATCH: Group = "in a batch"
+GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
+SPANS = (*STAGES, "prefill", "steps")
+NUMBERS = (
+    *(f"{name}_ms" for name in SPANS),
+    "vision_original_ms",
+    "ttft_ms",
+    "tpot_ms",
+    "tokens_per_s",
+    "total_ms",
+    "uncached_total_ms",
+    "unaccounted_ms",
+    "new_tokens",
+    "context_tokens",
+    "batch_ms",
+    "batch_tokens",
+)
+TEXTS = ("text", "reference", "prompt")
+LOAD = tuple(one.name for one in fields(MachineLoad))
+LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
+PLACES = ("node", "host", "address", "actor")
+
+
+def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
+    """All results of the runs, in their order.  Without answers: no texts and no token times.
+
+    label       the model, with its pixels and its backend where they are not the usual ones, with
+                its run's id where two runs have results of one model, and with the device where
+                the results are from devices of different types, or from a shared one
+    group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
+                or after a pause
+    off_script  whether the model declares the questions it was trained on, and this is none
+    extent      how large event pictures were drawn, "" where none were or nothing says it
+    batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
+                batch_cached are of all of them
+    cached      whether a stage was read from the cache
+    forced      whether the answer's length was forced
+    backend     what decoded, "" where nothing did; backend_asked: what the run asked for
+    device      the type of device that answered, and whether it was shared; shared: that alone
+    node, host, address, actor: where, for results of a cluster
+    verified    the certificate that covers the result, or the closest one; None without any
+    standing    "verified", "not covered" or "unverified"; missing: what is not covered
+    token_ms    times of the new tokens since the run's start, an array per result
+    cpu_ms      CPU time of the process during the run, where the CPU computes one sample alone
+    load_...    the machine during the run (busy.MachineLoad); NaN where that is not known
+    """
+    return join([one(run, answers) for run in runs], [run.id for run in runs])
+
+
+def one(run: Run, answers: bool = True) -> pd.DataFrame:
+    """The results of a single run, without labels: they depend on what stands beside it."""
+    import pandas as pd
+
+    table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
+    for name in (*NUMBERS, *LOADS):
+        table[name] = pd.to_numeric(table[name], errors="coerce").astype("float64")
+    return table
+
+
+def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
+    """Tables of one() under each other; `names` tell models apart that stand in several."""
+    import pandas as pd
+
+    numbered = [table.assign(number=number) for number, table in enumerate(tables)]
+    filled = [table for table in numbered if len(table)] or numbered[:1]
+    table = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True)
+    return table.assign(label=_labels(table, names))
+
+
+def _columns(answers: bool) -> list[str]:
+    fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
+    state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
+    state += ["backend", "backend_asked", "device", "shared", *PLACES]
+    state += ["off_script", "extent"]
+    batch = ["batch", "batch_id", "batch_cached", "standing", "missing"]
+    sources = [f"{name}_source" for name in SPANS]
+    numbers = [*sources, *NUMBERS, *LOADS]
+    return [*fixed, *state, *batch, *numbers, *((*TEXTS, "token_ms") if answers else ())]
+
+
+def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
+    seen = set()
+    for offset, row in run.results():
+        task = task_of(row)
+        if task is None or task in seen:  # no row of ours, or one that a hand has doubled
+            continue
+        seen.add(task)
+        yield [run.id, 0, offset, *_line(row, answers)]
+
+
+def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
+    spans = {name: _span(row, name) for name in SPANS}
+    cached = any(span.get("source") == "cached" for span in spans.values())
+    config, standing = _mapping(row.get("decode_config")), coverage.of_row(row)
+    values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
+    values += [row.get("phase"), _group(row), cached]
+    values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
+    values += [
+        row.get("mode"),
+        row.get("pixels") or "exact",
+        row.get("stop"),
+        row.get("error") or "",
+        standing.certificate or None,
+    ]
+    values.append(_mapping(row.get("truth")))
+    values += [backend_of(row), asked_of(row)]
+    values += [device_of(row), shared_of(row)]
+    values += [str(place_of(row).get(name) or "") for name in PLACES]
+    values += [row.get("off_script") is True, _extent(row)]
+    values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
+    values += [standing.state, ", ".join(standing.missing)]
+    values += [span.get("source") for span in spans.values()]
+    values += [span.get("ms") for span in spans.values()]
+    values.append(spans["vision"].get("original_ms"))
+    values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
+    load = _mapping(row.get("machine_load"))
+    on_cpu = _mapping(row.get("environment")).get("device") == "cpu"
+    own = load.get("cpu_ms") if on_cpu and _size(row) == 1 else None
+    values += [own, *(load.get(name) for name in LOAD)]
+    if answers:
+        values += [row.get(name) or "" for name in TEXTS]
+        values.append(_times(row.get("token_ms")))
+    return values
+
+
+def _group(row: Mapping[str, Any]) -> Group:
+    if row["phase"] == "warmup":
+        return "warm-up"
+    if row.get("cold"):
+        return "cold"
+    if row.get("paused_ms"):
+        return "after a pause"
+    return IN_A_BATCH if _size(row) > 1 else "measured"
+
+
+def _extent(row: Mapping[str, Any]) -> str:
+    """How large event pictures were drawn, "" where none were or the row does not say."""
+    return str(_mapping(row.get("extent")).get("ran") or "")
+
+
+def _size(row: Mapping[str, Any]) -> int:
+    """How many samples were answered together; 1 in rows from before there were batches."""
+    found = row.get("batch", 1)
+    return found if isinstance(found, int) else 1
+
+
+def _span(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    place = row if name in ("prefill", "steps") else _mapping(row.get("stages"))
+    return _mapping(place.get(name))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _most(config: Mapping[str, Any]) -> Any:
+    return config.get("max_new_tokens")
+
+
+def _times(value: Any) -> npt.NDArray[np.float64]:
+    try:
+        found = np.asarray(value or [], dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
+    return found if found.ndim == 1 else np.empty(0)
+
+
+def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
+    """The model alone where that says enough; fast pixels and the compiled step are always said."""
+    models: pd.Series[str] = table["model"].astype(str)
+    models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
+    models = models + _backend_names(table)
+    pairs = table[["model", "number"]].drop_duplicates()
+    if pairs["model"].duplicated().any():
+        models = models + " · " + _run_names(table, ids)
+    return models + _device_names(table)
+
+
+def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Nothing where no other step than the eager one ran, nor where only generate() did.
+
+    A result without an answer goes with what answered, and with nobody where several did.
+    """
+    import pandas as pd
+
+    known = table[table["backend"] != ""].groupby(["model", "number"])["backend"].unique().to_dict()
+    keys = zip(table["model"], table["number"], strict=True)
+    names = [
+        _backend_name(ran, [str(name) for name in known.get(key, ())])
+        for key, ran in zip(keys, table["backend"], strict=True)
+    ]
+    return pd.Series(names, index=table.index, dtype="object")
+
+
+def _backend_name(ran: str, every: Sequence[str]) -> str:
+    """What a label says of the backend; `every`: all that answered for its model and run."""
+    if not ran and len(every) > 1:
+        return " · no answer"
+    name = ran or "".join(every)
+    return f" · {name}" if name == "compiled" or (name == "generate" and len(every) > 1) else ""
+
+
+def _device_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Where all is of one type of device, nothing but that it was shared: else times of several
+    would meet, in one mean or side by side.
+
+    A result of no known device goes with its model's, and with nobody's where that has several.
+    """
+    import pandas as pd
+
+    known = table[table["device"] != ""]
+    types = known.groupby(["model", "number"])["device"].unique().to_dict()
+    shared = dict(zip(known["device"], known["shared"], strict=True))
+    told = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
+    keys = zip(table["model"], table["number"], strict=True)
+    names = [
+        _device_name(here, [str(name) for name in types.get(key, ())], told)
+        for key, here in zip(keys, table["device"], strict=True)
+    ]
+    return pd.Series(names, index=table.index, dtype="object")
+
+
+def _device_name(here: str, every: Sequence[str], told: Mapping[str, str]) -> str:
+    """What a label says of the device; `every`: all types of its model and run, `told`: their
+    names."""
+    if not here and len(every) > 1:
+        return " · no device"
+    name = told.get(here or "".join(every), "")
+    return f" · {name}" if name else ""
+
+
+def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
+    """Each line's run by its id, numbered where one run was given twice."""
+    names = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
+    found: pd.Series[str] = table["number"].map(dict(enumerate(names)))
+    return found
+
+
+def labels(table: pd.DataFrame) -> list[str]:
+    """The labels in the order of their first result.  One of warm-up runs alone is left out where
+    its model has others: workers warm up that then answer nothing."""
+    asked = table[table["phase"] != "warmup"]
+    names, models = set(asked["label"]), set(zip(asked["model"], asked["number"], strict=True))
+    every = table[["label", "model", "number"]].drop_duplicates("label")
+    lines = every.itertuples(index=False, name=None)
+    return [
+        str(label)
+        for label, model, number in lines
+        if label in names or (model, number) not in models
+    ]
+
+
+def devices(table: pd.DataFrame) -> dict[str, str]:
+    """The type of device of each of labels(), "" where no result says it; a label never has two."""
+    known = table[table["device"] != ""].drop_duplicates("label")
+    types = dict(zip(known["label"], known["device"], strict=True))
+    return {label: str(types.get(label, "")) for label in labels(table)}
+
+
+def measured(table: pd.DataFrame) -> pd.DataFrame:
+    """What may enter means: answered, measured by itself, not cold, warm-up or after a pause."""
+    return table[(table["group"] == "measured") & (table["error"] == "")]

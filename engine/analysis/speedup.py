@@ -1,0 +1,212 @@
+"""What a speed-up is made of: a ratio of total times, split exactly into its factors.
+
+Boundary: numbers of two models in, parts out.  The split is Shapley's (L. S. Shapley, "A value for
+n-person games", 1953): a factor's part is its mean effect over all orders in which the factors of
+one model can be put in the place of the other's.  It is the one split that is free of order, and
+its parts add up to the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.analysis.results_table import measured
+from engine.palette import UNACCOUNTED
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from engine.analysis.pairs import Comparison
+
+LOAD, PREPROCESS, VISION, PREFILL = "loading", "preprocessing", "vision", "prefill"
+TOKENS, PER_TOKEN = "number of tokens", "time per token"
+AROUND = "decode outside its steps"  # the decode stage less its prefill and its token steps
+FACTORS = (LOAD, PREPROCESS, VISION, PREFILL, TOKENS, PER_TOKEN, AROUND, UNACCOUNTED)
+_COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "decode_ms", "prefill_ms", "steps_ms",
+            "total_ms")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """One factor: its value in a and in b, and its part in the whole.
+
+    `ratio` is b / a of the factor alone; `factor` multiplies up to the whole ratio over all parts,
+    `ms` adds up to the whole difference (b - a).
+    """
+
+    name: str
+    unit: str
+    a: float
+    b: float
+    ratio: float | None
+    factor: float
+    ms: float
+
+
+@dataclass(frozen=True)
+class Split:
+    """b's mean total over a's, over n samples that both answered: `ratio` > 1 means a is faster.
+
+    `parts` are in the fixed order of FACTORS.
+    """
+
+    a: str
+    b: str
+    n: int
+    a_ms: float
+    b_ms: float
+    ratio: float
+    parts: tuple[Part, ...]
+
+
+def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
+    """The split of two labels, or None where no sample of both was measured whole.
+
+    Results with a cached stage stay out.  A sample's values are the means of its repeats.
+    """
+    lines = measured(table)
+    lines = lines[~lines["cached"].astype(bool) & (lines["new_tokens"] > 0)]
+    lines = lines.dropna(subset=list(_COLUMNS))
+    sides = [lines[lines["label"] == label] for label in (a, b)]
+    shared = set(sides[0]["sample"]) & set(sides[1]["sample"])
+    if not shared:
+        return None
+    first, second = (_factors(side[side["sample"].isin(shared)]) for side in sides)
+    return split_of(a, b, len(shared), first, second)
+
+
+def _factors(lines: pd.DataFrame) -> tuple[float, ...]:
+    """Values in the order of FACTORS, such that total_of() gives the mean total exactly."""
+    columns = [*_COLUMNS, "new_tokens"]
+    means = lines.groupby("sample")[columns].mean().mean()
+    load, preprocess, vision, decode, prefill, steps, total = (
+        float(means[name]) for name in _COLUMNS
+    )
+    gaps = float(means["new_tokens"]) - 1
+    per_token = steps / gaps if gaps > 0 else 0.0
+    around = decode - prefill - gaps * per_token
+    unaccounted = total - load - preprocess - vision - decode
+    return load, preprocess, vision, prefill, gaps, per_token, around, unaccounted
+
+
+def total_of(factors: Sequence[float]) -> float:
+    """Milliseconds: load + preprocess + vision + prefill + steps x time per step + what decoding
+    takes outside its steps + unaccounted."""
+    load, preprocess, vision, prefill, gaps, per_token, around, unaccounted = factors
+    return load + preprocess + vision + prefill + gaps * per_token + around + unaccounted
+
+
+def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[float]) -> Split:
+    """The split of two models by their factors, each in the order of FACTORS.
+
+    ValueError for a total of 0 ms or less.
+    """
+    a_ms, b_ms = total_of(first), total_of(second)
+    if min(a_ms, b_ms) <= 0:
+        raise ValueError("a total time must be positive")
+    logs = shapley(first, second, lambda chosen: math.log(max(total_of(chosen), 1e-12)))
+    times = shapley(first, second, total_of)
+    parts = tuple(
+        _part(name, *values)
+        for name, *values in zip(FACTORS, first, second, logs, times, strict=True)
+    )
+    return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, parts)
+
+
+def _part(name: str, a: float, b: float, log: float, ms: float) -> Part:
+    unit = "tokens" if name == TOKENS else "ms"
+    ratio = b / a if a > 0 and b > 0 else None
+    shown = (a + 1, b + 1) if name == TOKENS else (a, b)  # the first token is the prefill's
+    return Part(name, unit, *shown, ratio, math.exp(log), ms)
+
+
+def shapley(
+    first: Sequence[float], second: Sequence[float], value: Callable[[Sequence[float]], float]
+) -> list[float]:
+    """Each player's part of value(second) - value(first); exact, over all 2^n coalitions."""
+    n = len(first)
+    worth = {
+        chosen: value([second[i] if i in chosen else first[i] for i in range(n)])
+        for size in range(n + 1)
+        for chosen in map(frozenset, combinations(range(n), size))
+    }
+    weights = [1 / (n * math.comb(n - 1, size)) for size in range(n)]
+    return [
+        float(
+            np.sum(
+                [
+                    weights[len(chosen)] * (worth[chosen | {player}] - worth[chosen])
+                    for chosen in worth
+                    if player not in chosen
+                ]
+            )
+        )
+        for player in range(n)
+    ]
+
+
+def borne_out(found: Split, total: Comparison) -> bool:
+    """Whether the paired comparison of the same two labels' total times concluded what the means
+    show; where it came to no conclusion, or to another, they are figures of these samples alone."""
+    agrees = {
+        "less": found.ratio > 1,
+        "more": found.ratio < 1,
+        "equal": round(found.ratio, 2) == 1,
+    }
+    return agrees.get(total.verdict, False)
+
+
+def sentence(found: Split, decided: bool) -> str:
+    """The split in words, every figure computed: "3.2x = loading 30x faster, ...".
+
+    `decided`: borne_out() of the paired comparison; else the sentence begins with that.
+    """
+    fast, slow, ratio = found.a, found.b, found.ratio
+    parts, means = list(found.parts), (found.a_ms, found.b_ms)
+    if ratio < 1:
+        fast, slow, ratio, means = slow, fast, 1 / ratio, means[::-1]
+        parts = [_turned(part) for part in parts]
+    some = "one sample" if found.n == 1 else f"{found.n:,} samples"
+    if decided:
+        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {some}{_made_of(parts)}"
+    these = f"{'this' if found.n == 1 else 'these'} {some}"
+    return (
+        f"No conclusion about mean total time: in {these} alone, {fast} took {means[0]:,.1f} ms "
+        f"and {slow} {means[1]:,.1f} ms, {ratio:.2f}x as long{_made_of(parts)}"
+    )
+
+
+def _made_of(parts: Sequence[Part]) -> str:
+    """The end of the sentence: the factors that matter, the largest first."""
+    told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
+    if not any(told):
+        return "."
+    listed = "; ".join(word for word in told if word)
+    return f": {listed}. The factors in brackets multiply up to the whole."
+
+
+def _turned(part: Part) -> Part:
+    ratio = 1 / part.ratio if part.ratio else None
+    return Part(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
+
+
+def _words(part: Part) -> str:
+    if abs(math.log(part.factor)) < 0.005:  # it would read x1.00
+        return ""
+    if part.name == TOKENS:
+        more = part.a > part.b
+        times = max(part.a, part.b) / max(min(part.a, part.b), 1e-12)
+        text = f"says {times:.2f}x {'more' if more else 'less'}"
+    elif part.ratio is None:
+        text = f"{part.name} {part.a:.1f} ms against {part.b:.1f} ms"
+    else:
+        faster = part.ratio >= 1
+        times = part.ratio if faster else 1 / part.ratio
+        text = f"{part.name} {times:.2f}x {'faster' if faster else 'slower'}"
+    return f"{text} (x{part.factor:.2f})"

@@ -1,0 +1,133 @@
+"""What batches give: new tokens and samples a second, by model and by the number run together.
+
+Boundary: a table of results (frame.py) in, frozen figures out.  A batch is one value, however many
+samples it holds; sizes never meet in one figure, nor do more and fewer cached features.  The same
+formula over single runs (batches of one) stands beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.analysis import statistics
+from engine.analysis.results_table import IN_A_BATCH, labels, measured
+from engine.analysis.statistics import Spread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+APART = (
+    "Samples that were answered in a batch have no times of their own: they are in no figure, "
+    "comparison or chart of single samples, and only their batches are measured."
+)
+MEANING = (
+    "Throughput: new tokens, or samples, of a whole batch over the seconds from its start to its "
+    "end, all four stages included. It is not tok/s, which leaves out the time to the first token."
+)
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """n batches of one size by one model, in each of which `cached` samples had their features
+    from the cache.
+
+    `samples` and `tokens` are those of the results that were kept: a batch that ended with the
+    run's process may have lost some.  The rates are of whole batches.
+    """
+
+    label: str
+    batch: int
+    cached: int
+    n: int
+    samples: int
+    tokens: int
+    ms: Spread
+    tokens_per_s: Spread
+    samples_per_s: Spread
+
+
+def throughputs(table: pd.DataFrame) -> tuple[Throughput, ...]:
+    """By label, size and cache, the smallest first; nothing where no result is of a batch."""
+    batches = _batches(table)
+    if not (batches["batch"] > 1).any():
+        return ()
+    order = labels(table)
+    parts = batches.groupby(["label", "batch", "cached"], sort=False)
+    found = [_throughput(part) for _, part in parts]
+    return tuple(sorted(found, key=lambda one: (order.index(one.label), one.batch, one.cached)))
+
+
+_BATCH_COLUMNS = ("label", "batch", "cached", "ms", "tokens", "kept", "kept_tokens")
+
+
+def _batches(table: pd.DataFrame) -> pd.DataFrame:
+    """A line per batch, of _BATCH_COLUMNS.  A single run is a batch of one; `kept` are the results
+    of it that the run holds."""
+    import pandas as pd
+
+    together = table[(table["group"] == IN_A_BATCH) & (table["error"] == "")]
+    batch = together.groupby(["number", "batch_id"])
+    together = together.assign(
+        kept=batch["sample"].transform("size"), kept_tokens=batch["new_tokens"].transform("sum")
+    ).drop_duplicates(["number", "batch_id"])
+    together = together.assign(
+        ms=together["batch_ms"],
+        tokens=together["batch_tokens"],
+        cached=together["batch_cached"],
+    )
+    alone = measured(table)
+    alone = alone.assign(ms=alone["total_ms"], tokens=alone["new_tokens"])
+    alone = alone.assign(kept=1, kept_tokens=alone["tokens"])
+    lines = [one for one in (together, alone) if len(one)] or [together]
+    found = pd.concat([one[list(_BATCH_COLUMNS)] for one in lines])
+    return found[found["ms"] > 0].astype({"cached": int, "batch": int})
+
+
+def _throughput(lines: pd.DataFrame) -> Throughput:
+    """Lines of one label, size and number of cached features."""
+    seconds, batch = lines["ms"] / 1000, int(lines["batch"].iloc[0])
+    return Throughput(
+        label=str(lines["label"].iloc[0]),
+        batch=batch,
+        cached=int(lines["cached"].iloc[0]),
+        n=len(lines),
+        samples=int(lines["kept"].sum()),
+        tokens=int(lines["kept_tokens"].sum()),
+        ms=statistics.spread(lines["ms"].tolist()),
+        tokens_per_s=statistics.spread((lines["tokens"] / seconds).tolist()),
+        samples_per_s=statistics.spread((batch / seconds).tolist()),
+    )
+
+
+@dataclass(frozen=True)
+class Alone:
+    """n of the `answered` results of a model in a batched run ran by themselves, and are all that
+    its figures of single samples are of."""
+
+    label: str
+    n: int
+    answered: int
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"{self.label}: {self.n:,} of {self.answered:,} answers ran alone, the others in "
+            f"batches; figures and charts of single samples are of {self.n:,} alone."
+        )
+
+
+def alone(table: pd.DataFrame) -> tuple[Alone, ...]:
+    """What was left over by batches, by label; nothing where no batch was answered."""
+    answered = table[(table["error"] == "") & (table["phase"] == "measured")]
+    found = []
+    for _, lines in answered.groupby(["number", "model"], sort=False):
+        if (lines["batch"] > 1).any():
+            left = measured(lines)["label"].value_counts(sort=False)
+            found += [Alone(str(label), int(n), len(lines)) for label, n in left.items()]
+    return tuple(found)
+
+
+def batched(table: pd.DataFrame) -> list[str]:
+    """The labels with results of batches, in their order."""
+    return labels(table[table["batch"] > 1])

@@ -1,0 +1,99 @@
+"""Which Ray cluster a dataset run goes to, and what each of its workers takes of it.
+
+Boundary: texts to checked values.  Whether the cluster is there is link.py's to find out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.errors import BadInput
+from engine.quoting import number, quoted
+from engine.storage.plan import Plan
+
+LOCAL, AUTO = "local", "auto"
+MOST = 10_000
+LEAST_GPU = 0.01  # Ray counts in parts of 0.0001; no model runs on so little
+PER_WORKER = "cpus=N,gpus=N"
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """`address`: HOST:PORT, "auto" for the cluster this machine is part of, "local" for one that
+    is started for the run and stopped with it.  `workers` None: one on each device.  A device is
+    `gpus` GPUs with `cpus` cores; `gpus` None: 1 where the cluster has GPUs, else 0."""
+
+    address: str = LOCAL
+    workers: int | None = None
+    cpus: int = 1
+    gpus: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.address not in (LOCAL, AUTO):
+            host_and_port(self.address)
+        if self.workers is not None and not 1 <= self.workers <= MOST:
+            raise BadInput(
+                f"workers is {number(self.workers)}: choose a number from 1 to {MOST:,}."
+            )
+        if not 1 <= self.cpus <= MOST:
+            raise BadInput(f"cpus is {number(self.cpus)}: a worker takes from 1 to {MOST:,} cores.")
+        if self.gpus is not None and not _gpus_fit(self.gpus):
+            raise BadInput(
+                f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
+                f"{LEAST_GPU:g}, or whole GPUs."
+            )
+
+    def check(self, plan: Plan) -> None:
+        """BadInput for a plan that has no meaning on several workers.
+
+        An order that was chosen automatically asks for nothing: workers go model by model.
+        """
+        self.refuse("auto" if plan.order_why else plan.order, plan.batch)
+
+    def refuse(self, order: str, batch: int) -> None:
+        """As check(), before there is a plan."""
+        if order == "interleaved":
+            raise BadInput(
+                "Models cannot take turns on a cluster, where each worker holds one model: choose "
+                "the order sequential, or run on this machine alone."
+            )
+        if batch > 1:
+            raise BadInput(
+                f"batch is {number(batch)}: on a cluster each sample runs by itself, so choose "
+                "1, or run on this machine alone."
+            )
+
+
+def _gpus_fit(gpus: float) -> bool:
+    whole = float(gpus).is_integer()
+    return 0 <= gpus <= MOST and (whole or LEAST_GPU <= gpus < 1)
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of HOST:PORT, where an IPv6 host stands in brackets, or BadInput."""
+    host, _, port = address.rpartition(":")
+    known = port.isdecimal() and len(port) <= 5
+    if not host or "/" in host or not known or not 1 <= int(port) <= 65535:
+        raise BadInput(
+            f"The Ray address is {quoted(address)}: write HOST:PORT as in 192.168.0.5:6379, "
+            "auto or local."
+        )
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def per_worker(text: str) -> tuple[int, float | None]:
+    """(cpus, gpus) of "cpus=4,gpus=1"; either may be left out."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, amount = part.strip().partition("=")
+        try:
+            value = float(amount)
+        except ValueError:
+            name = ""
+        if name not in ("cpus", "gpus") or name in found:
+            raise BadInput(f"--per-worker is {quoted(text)}: write it as {PER_WORKER}, each once.")
+        found[name] = value
+    cpus = found.get("cpus", 1.0)
+    if not cpus.is_integer():
+        raise BadInput(f"--per-worker is {quoted(text)}: cpus must be a whole number.")
+    return int(cpus), found.get("gpus")

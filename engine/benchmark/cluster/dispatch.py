@@ -1,0 +1,264 @@
+"""Which worker gets which task: by model, by pass over the samples, then by sequence, and a bounded
+number at a time.
+
+Clips of a sequence overlap in time, so a sequence stays with the worker that began it, whose caches
+hold its files; towards the end of a model, idle workers help with the longest queue.  A worker that
+has nothing to do for its model goes on to the next one.
+
+Boundary: tasks and names in, orders out; no clock, no process, no Ray.  Every task that was given
+out comes back exactly once: done, or taken back when its worker is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from engine.storage.plan import Task
+
+DEPTH = 2  # tasks at a worker: one at work, and the next, so that it need not wait for the driver
+MOST_DEATHS = 3  # workers that may end on one task before the task is held to be the reason
+
+
+class Order(NamedTuple):
+    """To a worker: load `model` if there is no task, else answer it."""
+
+    worker: str
+    model: str
+    task: Task | None = None
+
+
+@dataclass(eq=False)
+class _Hand:
+    """A worker as far as handing out goes."""
+
+    id: str
+    node: str
+    model: str = ""
+    loading: str = ""
+    warm_up: deque[Task] = field(default_factory=deque)
+    passage: str = ""  # a sequence in one pass over the samples
+    given: deque[Task] = field(default_factory=deque)
+    refused: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A model that no worker can go on with, and why; `loaded`: some worker once could."""
+
+    model: str
+    reason: str
+    loaded: bool
+    tasks: int
+
+
+class Dispatcher:
+    """`tasks_of` gives a model's tasks that have no row yet, `sequence_of` a sample's sequence,
+    `warm_ups` a new worker's warm-up tasks for a model, without the samples it lacks."""
+
+    def __init__(
+        self,
+        models: Sequence[str],
+        tasks_of: Callable[[str], Iterable[Task]],
+        sequence_of: Callable[[str], str],
+        warm_ups: Callable[[str, set[str]], Iterable[Task]],
+    ) -> None:
+        self._models, self._left = frozenset(models), list(models)  # `left`: not begun
+        self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
+        self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> passage -> tasks
+        self._hands: dict[str, _Hand] = {}
+        self._lacks: dict[str, set[str]] = {}  # node -> samples that are not there
+        self._why: dict[str, str] = {}  # model or sample -> the last reason against it
+        self._deaths: Counter[Task] = Counter()
+        self._loaded: set[str] = set()
+        self._dropped: set[str] = set()
+
+    # Workers come and go.
+    def join(self, worker: str, node: str, lacks: Iterable[str] = ()) -> None:
+        self._hands[worker] = _Hand(worker, node)
+        self._lacks.setdefault(node, set()).update(lacks)
+
+    def leave(self, worker: str) -> tuple[list[Task], list[Task]]:
+        """(tasks that others will get, tasks that too many workers have ended on)."""
+        hand = self._hands.pop(worker, None)
+        if hand is None:
+            return [], []
+        wanted = (task for task in hand.given if task.model not in self._dropped)
+        given = [task for task in wanted if task.phase == "measured"]
+        if hand.given:
+            self._deaths[hand.given[0]] += 1
+        fatal = [task for task in given if self._deaths[task] >= MOST_DEATHS]
+        again = [task for task in given if task not in fatal]
+        for task in reversed(again):
+            self._put_back(task)
+        return again, fatal
+
+    # Orders go out, and answers come back.
+    def orders(self) -> Iterator[Order]:
+        """All that can be handed out now; each counts as given."""
+        for _ in range(DEPTH):  # everybody gets one before anybody gets two
+            for hand in self._hands.values():
+                if (order := self._next(hand)) is not None:
+                    yield order
+
+    def loaded(self, worker: str) -> None:
+        if (hand := self._hands.get(worker)) is not None:
+            hand.model, hand.loading, hand.passage = hand.loading, "", ""
+            self._loaded.add(hand.model)
+            hand.warm_up = deque(self._warm_ups(hand.model, self._lacks[hand.node]))
+
+    def refused(self, worker: str, model: str, reason: str) -> None:
+        """The worker cannot load the model; others may."""
+        self._why[model] = reason
+        if (hand := self._hands.get(worker)) is not None:
+            hand.refused[model], hand.loading, hand.model = reason, "", ""
+
+    def useless(self, worker: str) -> bool:
+        """Whether it has refused every model there is."""
+        hand = self._hands.get(worker)
+        return hand is not None and self._models <= hand.refused.keys()
+
+    def done(self, worker: str, task: Task) -> None:
+        if (hand := self._hands.get(worker)) is not None and task in hand.given:
+            hand.given.remove(task)
+
+    def absent(self, worker: str, task: Task, reason: str) -> None:
+        """The task's sample is not on the worker's node: others get it."""
+        hand = self._hands[worker]
+        hand.given.remove(task)
+        self._lacks[hand.node].add(task.sample)
+        self._why[task.sample] = reason
+        if task.phase == "measured" and task.model not in self._dropped:
+            self._put_back(task)
+
+    def drop(self, model: str) -> None:
+        """Nothing more of this model is handed out."""
+        self._dropped.add(model)
+        self._queues[model] = {}
+        self._left = [name for name in self._left if name != model]
+        for hand in self._hands.values():
+            if hand.model == model:
+                hand.warm_up.clear()
+
+    # How it stands.
+    def finished(self) -> bool:
+        """Nothing waits and nothing is in flight."""
+        return not self.busy and not any(self._models_waiting())
+
+    @property
+    def busy(self) -> bool:
+        return any(hand.given or hand.loading for hand in self._hands.values())
+
+    @property
+    def workers(self) -> int:
+        return len(self._hands)
+
+    def in_flight(self, worker: str) -> tuple[Task, ...]:
+        """The tasks at a worker, the one at work first."""
+        hand = self._hands.get(worker)
+        return tuple(hand.given) if hand else ()
+
+    def stuck(self) -> list[Stuck]:
+        """Models with tasks that none of the workers can take, when nothing else is left."""
+        if self.busy:
+            return []
+        return [self._stuck(model) for model in self._models_waiting()]
+
+    def _stuck(self, model: str) -> Stuck:
+        refused = all(model in hand.refused for hand in self._hands.values())
+        waiting = [task for queue in self._queues[model].values() for task in queue]
+        why = self._why.get(model, "") if refused else self._why.get(waiting[0].sample, "")
+        return Stuck(model, why, model in self._loaded or not refused, len(waiting))
+
+    # One worker's next order.
+    def _next(self, hand: _Hand) -> Order | None:
+        if hand.loading or len(hand.given) >= DEPTH:
+            return None
+        task = self._take(hand) if hand.model else None
+        if task is not None:
+            hand.given.append(task)
+            return Order(hand.id, hand.model, task)
+        if hand.given:
+            return None
+        wanted = next((name for name in self._models_waiting() if self._may(hand, name)), None)
+        if wanted is None:
+            return None
+        hand.loading = wanted
+        return Order(hand.id, wanted)
+
+    def _take(self, hand: _Hand) -> Task | None:
+        """A warm-up, the next of the worker's sequence, of a sequence nobody has, of another's."""
+        if not self._waiting(hand.model, hand):
+            return None
+        if hand.warm_up:
+            return hand.warm_up.popleft()
+        queues, lacks = self._queues[hand.model], self._lacks[hand.node]
+        if (task := _pop(queues, hand.passage, lacks)) is not None:
+            return task
+        taken = {one.passage for one in self._hands.values() if one.model == hand.model}
+        for passage in queues:
+            if passage not in taken and (task := _pop(queues, passage, lacks)) is not None:
+                hand.passage = passage
+                return task
+        for passage in sorted(queues, key=lambda name: -len(queues[name])):
+            if (task := _pop(queues, passage, lacks, last=True)) is not None:
+                return task
+        return None
+
+    def _may(self, hand: _Hand, model: str) -> bool:
+        return model not in hand.refused and self._waiting(model, hand)
+
+    def _waiting(self, model: str, hand: _Hand) -> bool:
+        """Whether some task of the model can be done where this worker is."""
+        lacks = self._lacks[hand.node]
+        queues = self._queue(model).values()
+        return any(not lacks or any(t.sample not in lacks for t in queue) for queue in queues)
+
+    def _models_waiting(self) -> Iterator[str]:
+        """Models with tasks, in the plan's order; one that is not begun yet is begun."""
+        yield from [model for model, queues in self._queues.items() if queues]
+        while self._left:
+            model = self._left[0]
+            if self._queue(model):
+                yield model
+
+    def _queue(self, model: str) -> dict[str, deque[Task]]:
+        if model not in self._queues:
+            queues: dict[str, deque[Task]] = {}
+            for task in self._tasks_of(model):
+                queues.setdefault(self._passage(task), deque()).append(task)
+            self._queues[model] = queues
+            self._left = [name for name in self._left if name != model]
+        return self._queues[model]
+
+    def _put_back(self, task: Task) -> None:
+        """In front of its sequence, and that in front of all where it was used up."""
+        passage, queues = self._passage(task), self._queue(task.model)
+        if passage in queues:
+            queues[passage].appendleft(task)
+        else:
+            self._queues[task.model] = {passage: deque([task]), **queues}
+
+    def _passage(self, task: Task) -> str:
+        """One sequence in one pass over the samples."""
+        return f"{task.repeat}/{self._sequence_of(task.sample)}"
+
+
+def _pop(
+    queues: dict[str, deque[Task]], passage: str, lacks: set[str], last: bool = False
+) -> Task | None:
+    """The first (or last) task of a passage whose sample is there; empty queues are dropped."""
+    queue = queues.get(passage)
+    if not queue:
+        return None
+    places = range(len(queue) - 1, -1, -1) if last else range(len(queue))
+    place = next((i for i in places if queue[i].sample not in lacks), None)
+    if place is None:
+        return None
+    task = queue[place]
+    del queue[place]
+    if not queue:
+        del queues[passage]
+    return task

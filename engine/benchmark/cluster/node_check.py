@@ -1,0 +1,79 @@
+"""Whether a node holds what the driver holds: code and libraries, checkpoints, samples.
+
+Boundary: compares digests that others have made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.benchmark.execute import Ready
+from engine.storage import provenance
+from engine.storage.run_header import Header
+from engine.types import Sample
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`refused`: what is different on the node, which makes its results others.  `useless`: why it
+    can do nothing although nothing is different.  `lacks`: samples, `unloadable`: models with the
+    reason, that are not there."""
+
+    refused: str = ""
+    useless: str = ""
+    lacks: frozenset[str] = frozenset()
+    unloadable: Mapping[str, str] = field(default_factory=dict)
+
+
+class Inspector:
+    """Compares nodes with the header of one run and the samples as they are here."""
+
+    def __init__(self, ready: Ready, root: Path) -> None:
+        self._header, self._root = ready.writer.header, root
+        self._samples: Sequence[Sample] = list(ready.samples.values())
+        self._digests = provenance.describe_samples(root, self._samples)
+
+    def look(self, node: str, holds: Mapping[str, Any], versions: Mapping[str, str]) -> Finding:
+        """`holds` is what worker.begin() tells of a node, `versions` are those of the driver."""
+        if holds["code"] != self._header.code:
+            there = holds["versions"]
+            other = [
+                f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v
+            ]
+            which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
+            return Finding(f"{node} has another digest of {which}: install the same on each node")
+        unloadable: dict[str, str] = {}
+        if reason := self._models(node, self._header, holds["models"], unloadable):
+            return Finding(reason)
+        if not holds["root"]:
+            return Finding(useless=f"the dataset {self._root} is not on {node}")
+        pairs = list(zip(self._samples, self._digests, holds["samples"], strict=True))
+        other = [sample.id for sample, here, there in pairs if there not in (here, None)]
+        if other:
+            return Finding(
+                f"{node} has other samples in {self._root}, {len(other):,} of {len(pairs):,}, the "
+                f"first is {other[0]!r}: put the same dataset on each node"
+            )
+        lacks = frozenset(s.id for s, here, there in pairs if there is None and here is not None)
+        if len(lacks) == len(pairs):
+            return Finding(useless=f"none of the samples of {self._root} is on {node}")
+        return Finding(lacks=lacks, unloadable=unloadable)
+
+    @staticmethod
+    def _models(
+        node: str, header: Header, found: Mapping[str, Any], unloadable: dict[str, str]
+    ) -> str:
+        """Why the node is refused for its checkpoints; those that are not there go elsewhere."""
+        for model in header.models:
+            there = found[model.name]
+            if "error" in there:
+                unloadable[model.name] = str(there["error"])
+            elif (there["digest"], there["dtype"]) != (model.digest, model.dtype):
+                return (
+                    f"{node} has another checkpoint or dtype of {model.name} (digest "
+                    f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+                )
+        return ""

@@ -1,0 +1,124 @@
+"""How the hub comes to a Ray: what Ray reads before it is imported, and the connection itself.
+
+Boundary: a cluster that is there, or one of this machine's own on 127.0.0.1; Refused with a
+sentence otherwise.  It starts no actor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, host_and_port
+
+STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one parcel
+PROBE_S = 3.0
+LOOK_S = 1.0  # whether the head is still there
+LOST_S = 15.0  # without its head a cluster is lost
+Say = Callable[..., None]
+# Time, process and place at the beginning of a line of Ray's log.
+_LOGGED = re.compile(r"^\[[^\]]*\]\s*(\([^)]*\)\s*)?\S+:\d+:\s*")
+_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # what Ray says between them
+
+
+class Refused(Exception):
+    """A sentence for the user."""
+
+
+def prepare_environment(address: str) -> None:
+    """What Ray reads when it is imported."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # no GPU asked for: none in sight
+    if address == LOCAL or _on_loopback_alone(address):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its switch for 127.0.0.1 only
+    if address == LOCAL:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+
+
+def _on_loopback_alone(address: str) -> bool:
+    """Whether a cluster of this machine cannot be reached by the machine's own address."""
+    if address == AUTO:
+        return False
+    host, port = host_and_port(address)
+    if host not in ("127.0.0.1", "localhost"):
+        return False
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: the system only chooses its own address
+        own = probe.getsockname()[0]
+        with contextlib.suppress(OSError), socket.create_connection((own, port), PROBE_S):
+            return False
+    return True
+
+
+def probe(address: str) -> None:
+    """Whether anything listens there; Refused if not."""
+    try:
+        socket.create_connection(host_and_port(address), PROBE_S).close()
+    except OSError as error:
+        raise Refused(
+            f"No Ray cluster answers at {address} ({error.strerror or error}): check the "
+            "address, and that `ray start` runs there and on this machine."
+        ) from error
+
+
+def listens(address: str) -> bool:
+    """Whether anything listens at HOST:PORT now."""
+    with contextlib.suppress(OSError), socket.create_connection(host_and_port(address), PROBE_S):
+        return True
+    return False
+
+
+def connect(start: dict[str, Any]) -> str:
+    """Joins the cluster, or starts one; HOST:PORT of its head; Refused with Ray's own reason."""
+    address = start["address"]
+    import ray
+
+    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    try:
+        if address == LOCAL:
+            local = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
+            ray.init(_temp_dir=start["temp"], **local, **quiet)
+        else:
+            ray.init(address=address, **quiet)
+    except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
+        raise Refused(f"Ray cannot be used at {address}: {sentence(error)}.") from error
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def guard(head: str, say: Say) -> None:
+    """Says when the head is lost: Ray would hang on it for a minute, and then end its driver's
+    process without a word."""
+    lost_at: float | None = None
+    while lost_at is None or time.monotonic() - lost_at < LOST_S:
+        time.sleep(LOOK_S)
+        if listens(head):
+            if lost_at is not None:
+                say("head", trouble="")
+            lost_at = None
+        elif lost_at is None:
+            lost_at = time.monotonic()
+            say("head", trouble=f"the head node {head} does not answer")
+    say("closed", reason=f"The head node {head} of the Ray cluster has been lost.")
+
+
+def sentence(error: BaseException) -> str:
+    """What an error says first: its cause, without the trace, and without advice."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, BaseException):
+        return f"{type(cause).__name__}: {cause}"
+    detail = str(error).partition(_DETAIL)[2].partition(_ADVICE)[0].strip().rstrip(".")
+    lines = [line.strip() for line in (detail or str(error)).splitlines() if line.strip()]
+    telling = [line for line in lines if "mismatch" in line.lower()]
+    return unlogged((telling or lines[:1] or [type(error).__name__])[0]).rstrip(".")
+
+
+def unlogged(line: str) -> str:
+    """The first sentence of a line of Ray's log or of its errors."""
+    return _LOGGED.sub("", line).partition(". ")[0].strip()

@@ -1,0 +1,177 @@
+"""The way to Ray: a process of its own that talks to it, and JSON lines to and from that process.
+
+Ray ends its driver's process when the cluster is lost, wants variables set before it is imported
+and prints what it likes: none of that reaches the app or the command line.  When this side ends,
+however it ends, the other one finds its input closed and stops what it has started.
+
+Boundary: starts, asks, waits and stops; what the lines mean is executor.py's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any, Protocol
+
+from engine.benchmark.cluster import ray_folders
+from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
+from engine.benchmark.cluster.ray_connection import unlogged
+from engine.errors import Cancelled, ClusterError
+from engine.settings import PROJECT
+
+Event = dict[str, Any]
+ANSWER_S = 10.0  # a cluster that is there answers within it
+START_S = 90.0  # a Ray of our own on a busy machine
+STOP_S = 20.0
+LOOK_S = 0.2  # how soon a Cancel is seen
+INSTALL = "pip install -r requirements-ray.txt"
+
+
+class Pool(Protocol):
+    """Workers somewhere: orders go in, events come out, each a JSON object."""
+
+    def send(self, order: str, **more: Any) -> None: ...
+    def events(self, timeout_s: float) -> list[Event]:
+        """What has happened since the last call, waiting so long for the first."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Link:
+    """A Pool on Ray."""
+
+    def __init__(
+        self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Connects; ClusterError with a sentence if that cannot be, Cancelled if that is wanted."""
+        if importlib.util.find_spec("ray") is None:
+            raise ClusterError(f"Ray is not installed: {INSTALL} (the same on each machine).")
+        self.folder = ray_folders.make()
+        self._log = (self.folder / "ray.log").open("w+b")
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._process = _process(self._log)
+        self._listener = threading.Thread(target=self._listen, name="ray link", daemon=True)
+        self._listener.start()
+        start = {"workers": options.workers, "cpus": options.cpus, "gpus": options.gpus}
+        try:
+            self.send("start", address=options.address, temp=str(self.folder), **start)
+            self.ready = self._wait_until_ready(options.address, cancelled)
+        except BaseException:
+            self.close()
+            raise
+
+    def _wait_until_ready(self, address: str, cancelled: Callable[[], bool]) -> Event:
+        reached, patience = False, START_S if address == LOCAL else ANSWER_S
+        end = time.monotonic() + patience
+        while (left := end - time.monotonic()) > 0:
+            if cancelled():
+                raise Cancelled("The run was cancelled before it was connected to Ray.")
+            for event in self.events(min(left, LOOK_S)):
+                if event["event"] == "ready":
+                    return event
+                if event["event"] in ("refused", "closed"):
+                    raise ClusterError(str(event["reason"]))
+                reached = reached or event["event"] == "reached"
+        if address == LOCAL:
+            raise ClusterError(f"Ray did not start on this machine within {patience:g} s.")
+        raise ClusterError(_silent(address, reached, patience))
+
+    def send(self, order: str, **more: Any) -> None:
+        """A process that has gone says so by its last event."""
+        line = json.dumps({"order": order, **more}) + "\n"
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+
+    def events(self, timeout_s: float) -> list[Event]:
+        found = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._events.get(timeout=max(0.0, timeout_s)))
+            while True:
+                found.append(self._events.get_nowait())
+        return found
+
+    def close(self) -> None:
+        """Everything that was started for the run is stopped and removed."""
+        process = self._process
+        with contextlib.suppress(OSError):
+            if process.stdin is not None:
+                process.stdin.close()
+        try:
+            process.wait(STOP_S if self._was_ready() else 1.0)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+        self._listener.join(1.0)
+        self._log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _was_ready(self) -> bool:
+        return hasattr(self, "ready")
+
+    def _listen(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        with stream, contextlib.suppress(ValueError, OSError):
+            for line in stream:
+                self._events.put(json.loads(line))
+        self._events.put({"event": "closed", "reason": self._last_words()})
+
+    def _last_words(self) -> str:
+        """Why the process has ended, as far as it said."""
+        with contextlib.suppress(ValueError, OSError):
+            self._log.seek(0)
+            lines = self._log.read().decode(errors="replace").splitlines()
+            said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            said = f" ({unlogged(said).rstrip('.')})" if said else ""
+            return f"The connection to Ray has ended{said}."
+        return "The connection to Ray has ended."
+
+
+def _silent(address: str, reached: bool, waited_s: float) -> str:
+    """What is said of a cluster that does not let this process in."""
+    if address != AUTO and not reached:
+        return (
+            f"No Ray cluster answers at {address} within {waited_s:g} s: check the address, and "
+            "that `ray start` runs there and on this machine."
+        )
+    where = f"Something listens at {address}, but no" if reached else "No"
+    here = "that `ray start` runs on this machine" if address == AUTO else "the port"
+    return (
+        f"{where} Ray cluster lets this run in within {waited_s:g} s: check {here}, and that "
+        "RAY_AUTH_MODE and the token (~/.ray/auth_token or RAY_AUTH_TOKEN) are the cluster's."
+    )
+
+
+def _process(log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """In a session of its own: Ctrl-C is for the driver, which then closes its input."""
+    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH", "")]))
+    return subprocess.Popen(
+        [sys.executable, "-m", "engine.benchmark.cluster.ray_process"],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        start_new_session=True,
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

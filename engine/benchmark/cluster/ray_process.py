@@ -1,0 +1,283 @@
+"""The process that talks to Ray: connects, keeps an actor on each device, passes calls and answers.
+
+    lines in   start, begin (the run's parcel), accept or refuse a node, call a worker
+    lines out  reached (something listens at the address), ready or refused; of a worker starting,
+               placed (its process is there), worker (it has begun), gone; done (a call); head (what
+               is wrong with it), closed
+
+Boundary: with joining.py the only module that imports Ray.  It knows devices and actors, no tasks;
+end of input ends it, and Ray with it where it has started Ray.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shutil
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from engine.benchmark.cluster import ray_connection
+from engine.benchmark.cluster.cluster_options import AUTO, LOCAL
+from engine.benchmark.cluster.ray_connection import Refused, Say, sentence
+from engine.benchmark.cluster.ray_folders import LOCK
+from engine.benchmark.cluster.worker import Worker
+from engine.storage.file_lock import FileLock
+
+LOOK_S = 1.0  # nodes that came or left
+RESTARTS = 3  # of a device's actor without a single answer in between
+# For Ray to stop: one of this machine's own may be slow, one elsewhere may have lost its head.
+END_OWN_S, END_S = 15.0, 5.0
+HERE, BEGIN = -1, 0  # the numbers of a worker's first calls; the driver's begin at 1
+
+
+class Slot(NamedTuple):
+    """A device: a node and a number on it."""
+
+    node: str
+    number: int
+
+
+@dataclass(eq=False)
+class Actor:
+    id: str
+    slot: Slot
+    handle: Any
+    calls: set[int] = field(default_factory=set)
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints, prints to the log
+    lock = threading.Lock()
+
+    def say(event: str, **more: Any) -> None:
+        with lock, contextlib.suppress(OSError):
+            out.write(json.dumps({"event": event, **more}) + "\n")
+            out.flush()
+
+    start = json.loads(sys.stdin.readline() or "{}")
+    if not start:
+        return
+    try:
+        FileLock(Path(start["temp"]) / LOCK).acquire()  # until this process ends, however it ends
+        ray_connection.prepare_environment(start["address"])
+        if start["address"] not in (LOCAL, AUTO):
+            ray_connection.probe(start["address"])
+            say("reached")
+        Hub(start, ray_connection.connect(start), say).run()
+    except Refused as error:
+        say("refused", reason=str(error))
+    finally:
+        import ray
+
+        ray.shutdown()
+        shutil.rmtree(start["temp"], ignore_errors=True)
+
+
+class Hub:
+    """Actors on devices, as many as were asked for and fit."""
+
+    def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
+        self._say, self._queue = say, queue.SimpleQueue[tuple[Any, ...]]()
+        self._head, self._temp = head, start["temp"]
+        self._end_s = END_OWN_S if start["address"] == LOCAL else END_S
+        self._cpus, self._gpus = int(start["cpus"]), _gpus(start["gpus"])
+        self._actors: dict[str, Actor] = {}
+        self._accepted: set[str] = set()
+        self._refused: set[str] = set()
+        self._failures: Counter[Slot] = Counter()
+        self._parcel: Any = None
+        devices = sum(self._fit(node) for node in _nodes())
+        self._wanted = start["workers"]
+        self._refuse(devices)
+
+    def _refuse(self, devices: int) -> None:
+        each = f"{self._cpus:,} CPU and {self._gpus:g} GPU each"
+        if not devices:
+            raise Refused(f"No node of the cluster has room for a worker ({each}): ask for less.")
+        if self._wanted is not None and self._wanted > devices:
+            raise Refused(
+                f"{self._wanted:,} workers are more than the {devices:,} devices of the cluster "
+                f"({each}): ask for at most {devices:,}, or for less per worker."
+            )
+
+    def run(self) -> None:
+        """Until the input ends."""
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(
+            target=ray_connection.guard, args=(self._head, self._say), daemon=True
+        ).start()
+        nodes = [{"id": _short(node), "address": node["NodeManagerAddress"]} for node in _nodes()]
+        self._say("ready", nodes=nodes, gpus=self._gpus, cpus=self._cpus)
+        looked = time.monotonic()
+        while True:
+            if time.monotonic() - looked >= LOOK_S:
+                self._look()
+                looked = time.monotonic()
+            with contextlib.suppress(queue.Empty):
+                kind, *rest = self._queue.get(timeout=LOOK_S)
+                if kind == "end":
+                    return
+                if kind == "order":
+                    self._obey(rest[0])
+                else:
+                    self._answered(*rest)
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self._queue.put(("order", json.loads(line)))
+        self._queue.put(("end",))
+        time.sleep(self._end_s)
+        shutil.rmtree(self._temp, ignore_errors=True)
+        os._exit(1)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        import ray
+
+        kind = order["order"]
+        if kind == "call":
+            if (actor := self._actors.get(order["worker"])) is not None:
+                self._call(actor, order["number"], order["method"], order["arguments"])
+            return
+        if kind == "begin":
+            self._parcel = ray.put(order["parcel"])
+        elif kind == "accept":
+            self._accepted.add(order["node"])
+        elif kind == "refuse":
+            self._refused.add(order["node"])
+            for one in [one for one in self._actors.values() if one.slot.node == order["node"]]:
+                self._end(one, order["reason"])
+        self._fill()
+
+    # Actors on devices.
+    def _fill(self) -> None:
+        """Actors where there is room; on a node that is not accepted yet one alone."""
+        if self._parcel is None:
+            return
+        nodes = {_short(node): node for node in _nodes()}
+        for slot in self._free(nodes):
+            if self._wanted is not None and len(self._actors) >= self._wanted:
+                return
+            there = any(actor.slot.node == slot.node for actor in self._actors.values())
+            if slot.node in self._accepted or not there:
+                self._start(slot, nodes[slot.node])
+
+    def _free(self, nodes: dict[str, dict[str, Any]]) -> Iterable[Slot]:
+        """Devices without an actor, one of each node before a second of any."""
+        held = {actor.slot for actor in self._actors.values()}
+        found = [
+            Slot(name, number)
+            for name, node in nodes.items()
+            for number in range(self._fit(node))
+            if name not in self._refused
+        ]
+        usable = [s for s in found if s not in held and self._failures[s] < RESTARTS]
+        return sorted(usable, key=lambda slot: slot.number)
+
+    def _start(self, slot: Slot, node: dict[str, Any]) -> None:
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        name = uuid.uuid4().hex[:8]
+        variables = {"STAGESCOPE_THREADS": str(self._cpus)}
+        kind = ray.remote(Worker).options(
+            name=f"stagescope-{name}",
+            num_cpus=self._cpus,
+            num_gpus=self._gpus,
+            max_restarts=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
+        )
+        actor = self._actors[name] = Actor(name, slot, kind.remote(variables))
+        self._say("starting", worker=name, node=slot.node, address=node["NodeManagerAddress"])
+        self._call(actor, HERE, "here", [])
+        self._call(actor, BEGIN, "begin", [self._parcel, slot.node not in self._accepted])
+
+    def _call(self, actor: Actor, number: int, method: str, arguments: list[Any]) -> None:
+        actor.calls.add(number)
+        future = getattr(actor.handle, method).remote(*arguments).future()
+        future.add_done_callback(lambda done: self._queue.put(("answer", actor.id, number, done)))
+
+    def _answered(self, name: str, number: int, done: Any) -> None:
+        actor = self._actors.get(name)
+        if actor is None or number not in actor.calls:
+            return
+        actor.calls.remove(number)
+        if (error := done.exception()) is not None:
+            self._failures[actor.slot] += 1
+            self._end(actor, self._reason(actor, error))
+        elif number == HERE:
+            self._say("placed", worker=name, **done.result())
+        elif number == BEGIN:
+            self._say("worker", worker=name, about=done.result())
+        else:
+            self._failures[actor.slot] = 0
+            self._say("done", worker=name, number=number, value=done.result())
+        if error is not None:
+            self._fill()
+
+    def _end(self, actor: Actor, reason: str) -> None:
+        """Never twice, and never an answer after it."""
+        import ray
+
+        if self._actors.pop(actor.id, None) is None:
+            return
+        with contextlib.suppress(ray.exceptions.RayError, ValueError):
+            ray.kill(actor.handle)
+        self._say("gone", worker=actor.id, reason=reason)
+
+    def _look(self) -> None:
+        """Actors of nodes that have left end; devices of nodes that have come get one."""
+        here = {_short(node) for node in _nodes()}
+        for actor in [one for one in self._actors.values() if one.slot.node not in here]:
+            self._end(actor, f"node {actor.slot.node} has left the cluster")
+        self._fill()
+
+    def _reason(self, actor: Actor, error: BaseException) -> str:
+        import ray
+
+        if actor.slot.node not in {_short(node) for node in _nodes()}:
+            return f"node {actor.slot.node} has left the cluster"
+        if isinstance(error, ray.exceptions.ActorUnavailableError):
+            return f"its process on node {actor.slot.node} cannot be reached"
+        if isinstance(error, ray.exceptions.RayActorError):
+            return f"its process on node {actor.slot.node} has ended ({sentence(error)})"
+        return sentence(error)
+
+    def _fit(self, node: dict[str, Any]) -> int:
+        """How many workers a node has room for."""
+        has = node["Resources"]
+        cpus = int(has.get("CPU", 0) // self._cpus)
+        return min(cpus, int(has.get("GPU", 0) / self._gpus + 1e-9)) if self._gpus else cpus
+
+
+def _nodes() -> list[dict[str, Any]]:
+    """The nodes that are there, in a fixed order."""
+    import ray
+
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    return sorted(alive, key=lambda node: str(node["NodeID"]))
+
+
+def _gpus(asked: float | None) -> float:
+    """One for each worker where the cluster has any, unless said otherwise."""
+    if asked is not None:
+        return float(asked)
+    return 1.0 if any(node["Resources"].get("GPU", 0) >= 1 for node in _nodes()) else 0.0
+
+
+def _short(node: dict[str, Any]) -> str:
+    return str(node["NodeID"])[:8]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""What runs in an actor: one device, one model at a time, one task after another.
+
+Boundary: plain JSON values in and out; it knows neither Ray nor the run folder.  What can be said
+in a sentence comes back as one; anything else ends the actor, and the driver goes on without it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine.analysis import result_device
+from engine.benchmark.cluster import serialization
+from engine.benchmark.task_executor import Asker
+from engine.errors import StageScopeError
+from engine.models import registry
+from engine.storage import provenance
+from engine.storage.plan import Task
+
+Answer = dict[str, Any]
+
+
+class Worker:
+    """`environment` holds variables to be set before anything is read or loaded."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        os.environ.update(environment)
+
+    def here(self) -> Answer:
+        """That this process is there, and on which machine; quick."""
+        return {"machine": machine(), "host": platform.node()}
+
+    def begin(self, parcel: Mapping[str, Any], inspect: bool) -> Answer:
+        """Takes the run's plan and samples; says what this device is and, for the first worker of
+        a node, what the node holds."""
+        self.plan, self.root, samples = serialization.unpack(parcel)
+        self.samples = {sample.id: sample for sample in samples}
+        found = {"device": device_here()}
+        if inspect:
+            found["holds"] = {
+                "code": provenance.describe_code(),
+                "versions": versions(),
+                "root": self.root.is_dir(),
+                "samples": provenance.describe_samples(self.root, samples),
+                "models": {name: _model(name) for name in self.plan.models},
+            }
+        return found
+
+    def load(self, model: str) -> Answer:
+        """Loads this model in place of the last one; "error" is why not, or None."""
+        try:
+            entry = registry.entry(model)
+            for other in registry.resident():
+                if other != entry:
+                    self.adapter = None
+                    registry.unload(other)
+            self.asker = Asker(self.plan, self.samples, {model: entry}, None, lambda *_: None)
+            self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
+        except StageScopeError as error:
+            return {"error": str(error)}
+        return {"error": None}
+
+    def ask(self, model: str, sample: str, repeat: int, phase: str) -> Answer:
+        """The "row" of a task, or "absent" with a sentence: a file of it is not on this node."""
+        task = Task(model, sample, repeat, "warmup" if phase == "warmup" else "measured")
+        chosen = self.samples[sample]
+        assert self.adapter is not None
+        start = time.monotonic()
+        row = self.asker.alone(task, self.adapter)
+        busy_s = time.monotonic() - start
+        if row["error"] and not provenance.is_here(chosen):
+            return {"absent": f"files of sample {sample} are not on this node"}
+        return {"row": row, "busy_s": busy_s}
+
+
+def device_here() -> dict[str, Any]:
+    """What this process computes on, and what it may share with others."""
+    from engine.machine import device
+
+    chosen = device.choose()
+    environment = device.environment(chosen) | {"threads": os.environ["STAGESCOPE_THREADS"]}
+    return {
+        "name": environment["device"],
+        "type": result_device.device_type(environment),
+        "unit": _unit(environment["device"]),
+        "pid": os.getpid(),
+        "threads": int(environment["threads"]),
+        "cores": os.cpu_count() or 1,
+    }
+
+
+def _unit(name: str) -> str:
+    """What tells a device from others of its machine: a GPU by its own id, else by its kind."""
+    if not name.startswith("cuda"):
+        return name
+    import torch
+
+    return str(torch.cuda.get_device_properties(name).uuid)
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """The same text in all processes of a machine, whatever they call it (containers)."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return boot.read_text().strip() if boot.is_file() else platform.node()
+
+
+def versions() -> dict[str, str]:
+    """Of Python and the libraries that tokens depend on."""
+    found = {name: version(name) for name in provenance.LIBRARIES}
+    return {"python": platform.python_version(), **found}
+
+
+def _model(name: str) -> dict[str, str]:
+    """Digest and dtype of a checkpoint here, or why there is none."""
+    try:
+        (found,) = provenance.describe_models([registry.entry(name)])
+    except StageScopeError as error:
+        return {"error": str(error)}
+    return {"digest": found.digest, "dtype": found.dtype}

@@ -1,0 +1,159 @@
+"""Before a dataset run: everything that can be refused is refused here, before anything runs.
+
+Boundary: from a plan, or the folder of a run that goes on, to what the run needs: an open writer,
+its samples, its models' entries.  It loads no model and asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import settings
+from engine.benchmark import run_order
+from engine.benchmark.run_progress import Tracker
+from engine.errors import BadInput, ModelUnavailable, StoreError
+from engine.media import dataset
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.quoting import quoted
+from engine.storage import provenance, run_store
+from engine.storage.plan import Plan
+from engine.storage.run_header import Header
+from engine.storage.run_store import Writer
+from engine.types import Sample
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that is open for writing and has all it needs: close the writer when it is over.
+
+    `root` is where its dataset is now.
+    """
+
+    writer: Writer
+    samples: Mapping[str, Sample]
+    entries: Mapping[str, ModelEntry]
+    tracker: Tracker
+    root: Path
+
+
+def prepare(
+    plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
+) -> Ready:
+    """A new run of this plan, in `folder` or a new one of the settings' runs folder.
+
+    `elsewhere`: other processes will load the models, so that their memory is not asked for here.
+    BadInput, ModelUnavailable or StoreError before anything runs.
+    """
+    samples = _chosen(plan, found)
+    entries = {name: registry.entry(name) for name in plan.models}
+    _refuse_hopeless(plan, samples, entries, elsewhere)
+    plan = run_order.settled(plan, entries, elsewhere)
+    header = _header(plan, found.root, samples, entries)
+    place = folder or settings.load().runs_dir / header.id
+    writer = run_store.create(header, place)
+    order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
+    writer.note("started", f"{plan.planned:,} results are planned.{order}")
+    tracker = Tracker(plan.planned, plan.models, plan.batch)
+    return Ready(writer, samples, entries, tracker, found.root)
+
+
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready:
+    """The rest of a run.  Another dataset, code or checkpoint is refused unless forced.
+
+    `root` is where its dataset is now, if it has been moved.
+    """
+    writer = run_store.reopen(folder)
+    try:
+        return _continued(writer, root, force)
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
+    header = writer.header
+    plan = header.plan
+    found = dataset.read(root or Path(header.dataset.root))
+    samples = _chosen(plan, found)
+    entries = {name: registry.entry(name) for name in plan.models}
+    here = _header(plan, found.root, samples, entries)
+    changed = provenance.differences(header, here)
+    if changed and not force:
+        raise StoreError(
+            f"{writer.folder} cannot go on, because {' and '.join(changed)}: put back what it "
+            "began with, start a new run, or mix the two knowingly with --force."
+        )
+    if settled(writer):
+        return Ready(writer, samples, entries, _tracked(writer), found.root)
+    text = "; ".join(f"forced although {change}" for change in changed)
+    writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
+    return Ready(writer, samples, entries, _tracked(writer), found.root)
+
+
+def settled(writer: Writer) -> bool:
+    """Whether a run has its summary and every result: then going on is nothing to write down."""
+    plan = writer.header.plan
+    tasks = (task for crew in plan.crews() for task in plan.tasks(crew))
+    return (writer.folder / run_store.SUMMARY).exists() and all(
+        task in writer.done for task in tasks
+    )
+
+
+def _tracked(writer: Writer) -> Tracker:
+    again = writer.header.plan
+    tracker = Tracker(again.planned, again.models, again.batch)
+    seen = set()
+    for _, row in run_store.read(writer.folder).results():
+        task = run_store.task_of(row)
+        if task not in seen:  # a line may be there twice
+            seen.add(task)
+            tracker.earlier(row)
+    if writer.problem:
+        tracker.note(writer.problem)
+    return tracker
+
+
+def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
+    """The plan's samples by id, or BadInput for ids that the dataset does not hold."""
+    known = {sample.id: sample for sample in found.samples}
+    absent = [sample for sample in plan.samples if sample not in known]
+    if absent:
+        raise BadInput(
+            f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
+            f"is {quoted(absent[0])}: give the dataset that holds them."
+        )
+    return {sample: known[sample] for sample in plan.samples}
+
+
+def _refuse_hopeless(
+    plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
+) -> None:
+    """Before anything runs: a model that is not here, or records of which none can be used."""
+    for entry in () if elsewhere else entries.values():
+        if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
+            raise ModelUnavailable(reason)
+    reasons = [s.missing.get(e.kind) for s in samples.values() for e in entries.values()]
+    if all(reasons):
+        raise BadInput(
+            f"None of the {len(samples):,} samples can be shown to {' or '.join(plan.models)}; "
+            f"the first one: {reasons[0]}"
+        )
+
+
+def _header(
+    plan: Plan, root: Path, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
+) -> Header:
+    return Header(
+        plan=plan,
+        dataset=provenance.describe_dataset(root, list(samples.values())),
+        models=provenance.describe_models(entries.values()),
+        environment=provenance.describe_machine(),
+        code=provenance.describe_code(),
+    )
+
+
+def _others_fill_memory(entry: ModelEntry) -> bool:
+    return any(other != entry for other in registry.resident())

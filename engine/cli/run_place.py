@@ -1,0 +1,52 @@
+"""Where a dataset run is worked off: in this process, or on Ray.
+
+Boundary: from flags to an executor that is connected, or None for this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import AbstractContextManager, nullcontext
+
+from engine import settings
+from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
+from engine.benchmark.execute import Executor
+from engine.cli.common import say
+from engine.errors import BadInput
+
+KINDS = ("local", "ray")
+ONLY_RAY = ("address", "workers", "per_worker")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--executor", choices=KINDS, default="local", help="this process (default), or Ray"
+    )
+    parser.add_argument(
+        "--address",
+        help="a Ray cluster: HOST:PORT, or auto for the one of this machine; default: the "
+        "settings' ray_address, else a Ray of the run's own",
+    )
+    parser.add_argument("--workers", type=int, help="how many (default: one on each device)")
+    parser.add_argument(
+        "--per-worker", metavar=PER_WORKER, help="what makes a device (cpus=1, a GPU if there is)"
+    )
+
+
+def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
+    """To be entered around the run: leaving it stops what was started."""
+    if options.executor == "local":
+        if given := [name for name in ONLY_RAY if getattr(options, name) is not None]:
+            flag = "--" + given[0].replace("_", "-")
+            raise BadInput(f"{flag} goes with --executor ray: leave it out, or add that.")
+        return nullcontext()
+    from engine.benchmark.cluster.run_session import ClusterExecutor
+
+    cpus, gpus = (1, None) if options.per_worker is None else per_worker(options.per_worker)
+    address = options.address
+    if address is None:
+        address = settings.load().ray_address or LOCAL
+    wanted = ClusterOptions(address, options.workers, cpus, gpus)
+    wanted.refuse(options.order or "", options.batch or 1)
+    say(f"Connecting to Ray at {address} ..." if address != LOCAL else "Starting Ray ...")
+    return ClusterExecutor(wanted)

@@ -1,0 +1,155 @@
+"""Stage 4 for several prompts at once: left padding, one prefill, one step for all rows.
+
+Boundary: takes embeddings [1, S, hidden] per row and gives token ids per row; like decode.py it
+knows nothing of pictures, prompts or text.  The backend is the eager one.  Each row has a mask and
+positions of its own, so that padding is seen by nobody, and a generator of its own seed, so that a
+row draws what it would draw alone.  A row that has ended is carried along and counts no tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from transformers import DynamicCache, TemperatureLogitsWarper, TopPLogitsWarper
+
+from engine.decoding.decode import Decoder, refuse_non_finite
+from engine.decoding.generation_rules import AnswerRules
+from engine.types import DecodeConfig, Stop
+
+
+@dataclass(frozen=True, eq=False)
+class Padded:
+    """B prompts as one tensor; what stands left of a prompt is masked."""
+
+    embeds: torch.Tensor  # [B, S, hidden]
+    mask: torch.Tensor  # [B, S], 1 where there is a prompt
+    positions: torch.Tensor  # [B, S], 0 for a prompt's first token
+
+
+@dataclass
+class Answer:
+    """One row's new ids (an EOS included) and why they end; None while they go on."""
+
+    ids: list[int] = field(default_factory=list)
+    stop: Stop | None = None
+
+
+def pad(prompts: Sequence[torch.Tensor]) -> Padded:
+    """Prompts [1, S_i, hidden] -> one [B, S, hidden], every prompt at the right end."""
+    longest = max(prompt.shape[1] for prompt in prompts)
+    first = prompts[0]
+    embeds = first.new_zeros(len(prompts), longest, first.shape[2])
+    mask = torch.zeros(len(prompts), longest, dtype=torch.long, device=first.device)
+    for row, prompt in enumerate(prompts):
+        embeds[row, longest - prompt.shape[1] :] = prompt[0]
+        mask[row, longest - prompt.shape[1] :] = 1
+    return Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+
+
+class Batch:
+    """The state of B answers: their cache, mask and positions, which grow by one each step."""
+
+    def __init__(self, decoder: Decoder, prompts: Padded) -> None:
+        self._decoder, self._mask = decoder, prompts.mask
+        self._next = prompts.positions[:, -1:] + 1  # [B, 1]
+        self._cache = DynamicCache(config=decoder.text_config)
+        self.scores = self._forward(inputs_embeds=prompts.embeds, position_ids=prompts.positions)
+
+    def step(self, tokens: torch.Tensor) -> None:
+        """tokens [B] -> `scores` [B, vocabulary] for the ones after them."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        self.scores = self._forward(input_ids=tokens[:, None], position_ids=self._next)
+        self._next = self._next + 1
+
+    def _forward(self, **inputs: torch.Tensor) -> torch.Tensor:
+        out = self._decoder.language_model(
+            **inputs, attention_mask=self._mask, past_key_values=self._cache, use_cache=True
+        )
+        scores: torch.Tensor = self._decoder.head(out.last_hidden_state[:, -1]).float()
+        return scores
+
+
+class Chooser:
+    """Chooses a token per row as decode.choose does, each row from its own generator."""
+
+    def __init__(self, config: DecodeConfig, eos: Sequence[int], rows: int, on: torch.device):
+        self._config, self._eos = config, list(eos)
+        self._generators = [torch.Generator(on).manual_seed(config.seed) for _ in range(rows)]
+
+    def __call__(
+        self,
+        scores: torch.Tensor,
+        said: int,
+        answers: Sequence[Answer] = (),
+        rules: Sequence[AnswerRules | None] = (),
+    ) -> torch.Tensor:
+        """scores [B, vocabulary] after `said` new tokens -> tokens [B], under each row's rules."""
+        config = self._config
+        for row, (answer, rule) in enumerate(zip(answers, rules, strict=False)):
+            if rule is not None and not answer.stop:
+                scores[row : row + 1] = rule(scores[row : row + 1], answer.ids)
+        if said < config.min_new_tokens:
+            scores[:, self._eos] = -torch.inf
+        if config.greedy:
+            return scores.argmax(dim=-1)
+        empty = torch.empty((len(scores), 0), dtype=torch.long)
+        if config.temperature != 1.0:
+            scores = TemperatureLogitsWarper(config.temperature)(empty, scores)
+        if config.top_p < 1.0:
+            scores = TopPLogitsWarper(config.top_p)(empty, scores)
+        shares = torch.softmax(scores, dim=-1)
+        drawn = [
+            torch.multinomial(shares[row : row + 1], 1, generator=generator)
+            for row, generator in enumerate(self._generators)
+        ]
+        return torch.cat(drawn)[:, 0]
+
+
+def generate(
+    decoder: Decoder,
+    prompts: Sequence[torch.Tensor],
+    config: DecodeConfig,
+    on_step: Callable[[list[int]], None],
+    cancelled: Callable[[], bool],
+    rules: Sequence[AnswerRules | None] = (),
+) -> list[Answer]:
+    """One answer per prompt [1, S_i, hidden], equal to its own single run in float32.
+
+    `rules`: the checkpoint's for each prompt, or () for none.
+
+    on_step is called after each step with the new tokens of the rows that go on.  NotFinite if a
+    row's first scores are no numbers.  Cancelled, every answer that has not ended stops there.
+    """
+    answers = [Answer() for _ in prompts]
+    batch = Batch(decoder, pad(prompts))
+    refuse_non_finite(batch.scores)
+    choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
+    said = 0
+    while True:
+        tokens = choose(batch.scores, said, answers, rules)
+        said += 1
+        on_step(_take(answers, tokens.tolist(), config, decoder.eos_ids))
+        if all(answer.stop for answer in answers):
+            return answers
+        if cancelled():
+            return [Answer(answer.ids, answer.stop or "cancelled") for answer in answers]
+        batch.step(tokens)
+
+
+def _take(
+    answers: Sequence[Answer], tokens: Sequence[int], config: DecodeConfig, eos: Sequence[int]
+) -> list[int]:
+    """Adds each row's token to its answer if that goes on; the tokens that were added."""
+    added = []
+    for answer, token in zip(answers, tokens, strict=True):
+        if answer.stop:
+            continue
+        answer.ids.append(token)
+        added.append(token)
+        if token in eos:
+            answer.stop = "eos"
+        elif len(answer.ids) == config.max_new_tokens:
+            answer.stop = "length"
+    return added

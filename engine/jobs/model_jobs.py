@@ -1,0 +1,101 @@
+"""Loading, unloading and hashing a model as jobs, so that none happens under a run's feet.
+
+Boundary: the queue on one side, the registry on the other.  Whoever waits sees the state, as with
+any other job; a failure is the sentence of what failed.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from engine.errors import Cancelled, ModelUnavailable
+from engine.jobs.queue import Job, State
+from engine.models import hash_progress as progress
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.models.hash_progress import Step
+
+Action = Literal["load", "unload", "hash"]
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A job as it stands.  `done` of `total`: bytes of a hash, or weights in place."""
+
+    id: str
+    model: str
+    action: Action
+    state: State
+    position: int
+    cancelling: bool
+    step: Step | None
+    done: int
+    total: int
+    elapsed_s: float
+    freed: int
+    error: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("done", "failed", "cancelled")
+
+
+@dataclass(eq=False, kw_only=True)
+class ModelJob(Job):
+    """Loads the entry's model, unloads it, or hashes all its files.
+
+    `freed` is how many bytes the weights of an unloaded model took, `progress` the step it is at.
+    """
+
+    brief: ClassVar[bool] = True
+
+    entry: ModelEntry
+    action: Action = "load"
+    freed: int = 0
+    progress: tuple[Step | None, int, int] = (None, 0, 0)
+
+    @property
+    def title(self) -> str:
+        return self.entry.name
+
+    def run(self) -> None:
+        self.state = "loading" if self.action == "load" else "running"
+        with progress.told_to(self._follow):
+            {"load": self._load, "unload": self._unload, "hash": self._hash}[self.action]()
+        self.state = "done"
+
+    def view(self) -> ModelView:
+        step, done, total = self.progress
+        return ModelView(
+            id=self.id,
+            model=self.entry.name,
+            action=self.action,
+            state=self.state,
+            position=self.position,
+            cancelling=self._cancel.is_set() and not self.ended,
+            step=step,
+            done=done,
+            total=total,
+            elapsed_s=time.monotonic() - self._started if self._started else 0.0,
+            freed=self.freed,
+            error=self.error,
+        )
+
+    def _load(self) -> None:
+        if reason := registry.unavailable(self.entry):  # before a large checkpoint is hashed
+            raise ModelUnavailable(reason)
+        registry.load(self.entry)
+
+    def _unload(self) -> None:
+        size = registry.resident_bytes().get(self.entry, 0)
+        self.freed = size if registry.unload(self.entry) else 0
+
+    def _hash(self) -> None:
+        registry.full_digest(self.entry)
+
+    def _follow(self, step: Step, done: int, total: int) -> None:
+        self.progress = (step, done, total)
+        if self.cancelled():
+            raise Cancelled(f"The {self.action} of {self.title} was cancelled; nothing is kept.")

@@ -1,0 +1,118 @@
+"""One model answering one question, as a job: what a page follows while it goes on.
+
+Boundary: the pipeline's watcher on one side, a frozen view on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from engine.errors import BadInput
+from engine.jobs.queue import ENDED, Job, State
+from engine.models import registry
+from engine.pipeline import prefix_cache
+from engine.types import Doing, RunRequest, RunResult
+
+if TYPE_CHECKING:
+    from engine.models.adapter import Adapter
+
+PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it stands now.  position 0 is the one that has the device."""
+
+    id: str
+    model: str
+    sample_id: str
+    state: State
+    stage: Doing | Literal[""]
+    position: int
+    queued_ms: float  # waiting for the device; no part of the run
+    text: str
+    new_tokens: int
+    ttft_ms: float | None
+    tokens_per_s: float | None
+    error: str
+    result: RunResult | None
+    request: RunRequest
+    stopping: bool = False  # cancelled and not ended yet
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+@dataclass(eq=False, kw_only=True)
+class RunJob(Job):
+    """A request, queued or at work.  It is also the run's watcher."""
+
+    brief: ClassVar[bool] = True
+
+    request: RunRequest
+    result: RunResult | None = None
+    _stage: Doing | Literal[""] = ""
+    _tokens: list[tuple[int, float]] = field(default_factory=list)
+    _adapter: Adapter | None = None
+    _last_text: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.request.model
+
+    def stage(self, name: Doing) -> None:
+        self._stage = name
+
+    def token(self, token: int, ms: float) -> None:
+        self._tokens.append((token, ms))
+
+    def view(self) -> RunView:
+        """How the run stands; looking keeps it alive."""
+        self.look()
+        tokens, result = list(self._tokens), self.result
+        times = [ms for _, ms in tokens]
+        rate = (len(times) - 1) / (times[-1] - times[0]) * 1000 if len(times) > 1 else None
+        return RunView(
+            id=self.id,
+            model=self.request.model,
+            sample_id=self.request.sample.id,
+            state=self.state,
+            stage=self._stage,
+            position=self.position,
+            queued_ms=self.queued_ms,
+            text=result.generation.text if result else self._text([t for t, _ in tokens]),
+            new_tokens=len(tokens),
+            ttft_ms=times[0] if times else None,
+            tokens_per_s=result.tokens_per_s if result else rate,
+            error=self.error,
+            result=result,
+            request=self.request,
+            stopping=self.stopping,
+        )
+
+    def _text(self, ids: list[int]) -> str:
+        adapter = self._adapter  # the worker may let go of it meanwhile
+        return adapter.text(ids) if adapter and ids else self._last_text
+
+    def run(self) -> None:
+        """Loads the model if need be and answers."""
+        from engine.pipeline import feature_cache, single_run
+
+        self.state = "loading"
+        entry = registry.entry(self.request.model)
+        if reason := registry.cannot_run(entry, self.request.sample):
+            raise BadInput(reason)
+        adapter = self._adapter = registry.load(entry, self.request.decode.max_new_tokens)
+        self.state = "running"
+        try:
+            cache, kept = feature_cache.shared(), prefix_cache.store()
+            result = single_run.run(adapter, self.request, cache, self, kept)
+        finally:  # a job outlives its run: it must not keep an unloaded model in memory
+            self._last_text = self._text([token for token, _ in self._tokens])
+            self._adapter = None
+        if result.generation.stop == "cancelled" and (unseen := self.unseen()):
+            result = replace(result, notes=(*result.notes, str(unseen)))
+        self.result = result
+        self.state = "cancelled" if result.generation.stop == "cancelled" else "done"

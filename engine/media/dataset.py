@@ -1,0 +1,259 @@
+"""A dataset root on disk to samples; a record that is wrong becomes a sample that says why.
+
+Layout: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
+event_image, video and mp4, as the scripts that build such datasets write them.
+
+Boundary: reads the JSON and looks the files up, but opens none of them (of a user's own files it
+reads the first bytes, which say their kind); whether a file decodes is found out when it is loaded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import BadInput, DatasetError
+from engine.media import kinds
+from engine.media.dataset_record import Record
+from engine.media.media_files import by_number, place
+from engine.media.roots import Root
+from engine.plain_files import read_bytes, reason
+from engine.quoting import quoted, shown
+from engine.types import Sample
+
+STEM = "EventGPT_Instruction_Subset"
+MIN_PREFIX = 4
+MAX_JSON_BYTES = 64 << 20
+MAX_RECORDS = 500_000
+OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
+_UNUSED = "The clip is shown and the pictures beside it are not: drop one or the other."
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The samples of one root, in the files' order; clips[i] is the "seq/000000" of samples[i]."""
+
+    root: Path
+    samples: tuple[Sample, ...]
+    file: Path
+    problems: tuple[str, ...] = ()
+    clips: tuple[str, ...] = ()
+
+
+def read(root: Path, name: str | None = None) -> Dataset:
+    """All records below a root, or those of the one JSON file `name`; DatasetError if none."""
+    folder = _folder(root)
+    files = _json_files(folder, name)
+    samples: dict[str, Sample] = {}
+    clips: list[str] = []
+    problems = []
+    for file in files:
+        repeated = _add(samples, clips, file, Root(folder))
+        if repeated:
+            problems.append(
+                f"{shown(file.name)} repeats {len(repeated):,} ids of an earlier file, first "
+                f"{quoted(repeated[0])}: the earlier records are kept."
+            )
+    return Dataset(folder, tuple(samples.values()), files[0], tuple(problems), tuple(clips))
+
+
+def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
+    """Put one file's records into `samples` and `clips`; the ids that earlier files had."""
+    earlier, repeated = set(samples), []
+    for number, value in enumerate(_records(file), start=1):
+        record = Record(value, number, root)
+        given = record.id()
+        if given in earlier:
+            repeated.append(str(given))
+            continue
+        sample = record.sample(_unused(given, number, samples, record.problems))
+        samples[sample.id] = sample
+        clips.append(record.clip)
+    return repeated
+
+
+def find(dataset: Dataset, wanted: str) -> Sample:
+    """The sample of an id, a clip name "seq/000000" or an unambiguous start of an id."""
+    by_id = {sample.id: sample for sample in dataset.samples}
+    if wanted in by_id:
+        return by_id[wanted]
+    pairs = list(zip(dataset.clips, dataset.samples, strict=False))
+    found = [sample for clip, sample in pairs if clip == wanted]
+    if not found and len(wanted) >= MIN_PREFIX:
+        found = [sample for sample in dataset.samples if sample.id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        some = shown(", ".join(sample.id for sample in found[:3]))
+        raise DatasetError(
+            f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id ({some})."
+        )
+    names = [*by_id, *dataset.clips]
+    near = difflib.get_close_matches(wanted, names, n=1) or names[:1]
+    raise DatasetError(
+        f"Sample {quoted(wanted)} is not in {place(dataset.root)}: did you mean {quoted(near[0])}?"
+    )
+
+
+def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
+    """The id that each line means, empty lines left out; DatasetError counts those in vain."""
+    known = {sample.id for sample in dataset.samples}
+    ids, absent = list[str](), list[DatasetError]()
+    for name in filter(None, map(str.strip, lines)):
+        try:
+            ids.append(name if name in known else find(dataset, name).id)
+        except DatasetError as error:
+            absent.append(error)
+    if absent:
+        more = len(absent) - 1
+        others = f"{more:,} more {'line is' if more == 1 else 'lines are'} not found either"
+        raise DatasetError(f"{absent[0]}{f' ({others})' if more else ''}")
+    return ids
+
+
+OWN = "own files"  # the sequence of a sample of files that a user gave
+
+
+def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
+    """One sample of files that a user gave: (the name he knows, where it was saved).
+
+    A clip (or animated GIF), a raw .npy and any number of PNG or JPEG files (or still GIFs), which
+    are event images if the flag says so.  Content decides the kind before the name does.  BadInput
+    for other kinds and for two of what there can be one of.
+    """
+    if not files:
+        raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
+    fields: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
+    for name, path in files:
+        fields[_field(name, path)].append((name, path))
+    for kind in ("clip", "events"):
+        if len(fields[kind]) > 1:
+            names = shown(", ".join(name for name, _ in fields[kind]))
+            raise BadInput(f"{len(fields[kind])} files of one kind were given ({names}): keep one.")
+    ordered = sorted(fields["images"], key=lambda item: by_number(Path(item[0])))
+    pictures = tuple(path for _, path in ordered)
+    mp4, raw = (next((path for _, path in fields[kind]), None) for kind in ("clip", "events"))
+    frames = () if event_images else pictures
+    as_events = pictures if event_images else ()
+    missing = {
+        "events": "" if raw or as_events else "No event images or raw .npy were given: add them.",
+        "video": "" if mp4 or len(frames) > 1 else "No clip and no images in order were given.",
+        "image": "" if mp4 or frames else "No clip and no image were given: add one.",
+    }
+    return Sample(
+        id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
+        sequence=OWN,
+        event_images=as_events,
+        events=raw,
+        mp4=mp4,
+        images=frames,
+        missing={kind: reason for kind, reason in missing.items() if reason},
+        problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
+    )
+
+
+def _field(name: str, path: Path) -> str:
+    """What a file is used for; BadInput, which names its kind, if it is not read."""
+    kind = kinds.of_file(path, name)
+    if kind is None:
+        raise BadInput(f"{quoted(name)} is of no known kind: give {OWN_KINDS} files.")
+    if not kind.field:
+        raise BadInput(kind.refusal(quoted(name), f"a file that is read here ({OWN_KINDS})"))
+    return kind.field
+
+
+def _folder(root: Path) -> Path:
+    try:
+        path = root.expanduser()
+        if path.is_dir():
+            return path.resolve()
+        exists = path.exists()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise DatasetError(
+            f"The dataset root {quoted(str(root))} cannot be read ({reason(error)}): check it."
+        ) from error
+    state = "is a file" if exists else "does not exist"
+    raise DatasetError(
+        f"The dataset root {quoted(str(root))} {state}: give the folder that holds {STEM}.json."
+    )
+
+
+def _json_files(folder: Path, name: str | None) -> list[Path]:
+    """The dataset's own JSON files; result files lie in the same folder."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    except OSError as error:
+        raise DatasetError(
+            f"The dataset root {place(folder)} cannot be listed ({reason(error)}): check its "
+            "rights."
+        ) from error
+    found = [n for n in names if n == f"{STEM}.json" or re.fullmatch(rf"{STEM}_.+\.json", n)]
+    found = [n for n in found if not re.search(r"_results?(_|\.)", n)]
+    if name is not None:
+        if name not in found:
+            raise DatasetError(
+                f"{place(folder)} has no dataset file {quoted(name)}: choose one of "
+                f"{shown(', '.join(found)) if found else 'none'}."
+            )
+        return [folder / name]
+    if not found:
+        raise DatasetError(
+            f"{place(folder)} holds no {STEM}.json or {STEM}_<sequence>.json: give the folder "
+            "that does."
+        )
+    return [folder / n for n in found]
+
+
+def _records(file: Path) -> list[Any]:
+    name = place(file)
+    try:
+        value = json.loads(_bytes(file).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DatasetError(
+            f"{name} is not UTF-8 (byte {error.start:,}): save it as UTF-8."
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise DatasetError(
+            f"{name} is not readable JSON ({reason(error)}): build it again."
+        ) from error
+    if not isinstance(value, list):
+        raise DatasetError(
+            f"{name} holds a {type(value).__name__} instead of a list of records: build it again."
+        )
+    if not value:
+        raise DatasetError(f"{name} holds an empty list: build it again or pick another root.")
+    if len(value) > MAX_RECORDS:
+        raise DatasetError(
+            f"{name} holds {len(value):,} records: split it into files of at most {MAX_RECORDS:,}."
+        )
+    return value
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return read_bytes(file, MAX_JSON_BYTES, "The dataset file")
+    except BadInput as error:
+        raise DatasetError(str(error)) from error
+    except OSError as error:
+        raise DatasetError(
+            f"{place(file)} cannot be read ({reason(error)}): restore it."
+        ) from error
+
+
+def _unused(
+    wanted: str | None, number: int, used: Mapping[str, Sample], problems: list[str]
+) -> str:
+    """The record's own id if it has one that nobody took, else one made of its number."""
+    if wanted is not None and wanted not in used:
+        return wanted
+    made = f"record-{number}"
+    while made in used:
+        made += "+"
+    said = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
+    problems.append(f"Record {number:,} has {said} and is called {made}: give it an id of its own.")
+    return made

@@ -1,0 +1,299 @@
+"""Adapter: what the pipeline asks of every family, and what all of them share.
+
+Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its rows;
+it knows neither files, clocks nor caches.  The rows it caches are final: after projector, adaptor
+and pooling, ready to stand between the prompt's embeddings, so that nothing is applied twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import transformers
+from transformers import GenerationConfig
+from transformers.generation import BaseStreamer, StoppingCriteriaList
+
+from engine.decoding import compiled, generation_rules
+from engine.decoding.compiled import CompiledStep
+from engine.decoding.decode import Decoder
+from engine.decoding.generation_rules import AnswerRules, GenerationRules
+from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.models import pixels, processors, supported
+from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Form
+from engine.prompts import refuse_markers
+from engine.types import (
+    DecodeConfig,
+    FeatureSpec,
+    Image,
+    Media,
+    MediaKind,
+    ModelInfo,
+    Pixels,
+    Prepared,
+    RunRequest,
+)
+
+
+class Adapter(ABC):
+    """One loaded model.  Subclasses name the classes, the prompt and the order of operations."""
+
+    kind: ClassVar[MediaKind]
+    prompt: ClassVar[str]  # holds {question} once
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        model: Any,
+        tokenizer: Any,
+        image_processor: Any,
+        notes: Sequence[str],
+    ) -> None:
+        self.info = info
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.image_processor = image_processor
+        self.device = torch.device(info.device)
+        self.dtype: torch.dtype = model.dtype
+        self.runs = 0
+        self.compiled: CompiledStep | None = None  # made when a run first asks for it
+        self.eos_ids = _eos_ids(model, tokenizer)
+        self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
+        self.rules = _rules(info, model)
+        self.notes = (*notes, *generation_rules.notes(vars(self.own_generation)))
+        self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
+        self.code = code_digest()
+        self._plain = pixels.plain(image_processor)
+        self._processor = _digest(
+            json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
+        )
+
+    @classmethod
+    @abstractmethod
+    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+        """The model of this folder on the device of the settings, or ModelUnavailable."""
+
+    @property
+    @abstractmethod
+    def visual_id(self) -> int:
+        """The id that stands for visual rows in a prompt."""
+
+    @abstractmethod
+    def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
+        """The prompt's token ids, and its length once the visual rows are in place."""
+
+    @abstractmethod
+    def encode(self, prepared: Prepared) -> torch.Tensor:
+        """Stage 3: pixels -> visual rows [V, hidden]."""
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+        """Stage 3 of several samples: rows [V, hidden] of each, in one pass where that is given."""
+        return [self.encode(one) for one in prepared]
+
+    @abstractmethod
+    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+        """Rows [V, hidden] between the prompt's embeddings: [1, context, hidden]."""
+
+    @abstractmethod
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        """The model's own generate() on pixels.  Returns what the family returns."""
+
+    def counted_ids(self, prepared: Prepared) -> list[int]:
+        """The prompt's ids as the model's own generate() counts them for a repetition penalty."""
+        ids: list[int] = prepared.input_ids[0].tolist()
+        return ids
+
+    def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules | None:
+        """The checkpoint's rules bound to this prompt, or None if it has none."""
+        counted, context = self.counted_ids(prepared), prepared.context_tokens
+        return self.rules.for_answer(counted, context, config, self.eos_ids, self.device)
+
+    def generate_from_features(
+        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+    ) -> torch.Tensor:
+        """The model's own generate() on rows [V, hidden], without pixels: new ids only, [1, N]."""
+        embeds = self.embed(prepared, rows)
+        mask = torch.ones(embeds.shape[:2], dtype=torch.long, device=embeds.device)
+        ids = torch.tensor([self.counted_ids(prepared)], dtype=torch.long, device=embeds.device)
+        out: torch.Tensor = self.model.generate(
+            input_ids=ids, inputs_embeds=embeds, attention_mask=mask, **options
+        )
+        return out[:, ids.shape[1] :]
+
+    @abstractmethod
+    def vision_modules(self) -> list[torch.nn.Module]:
+        """The modules whose time is stage 3, none inside another."""
+
+    @property
+    @abstractmethod
+    def decoder(self) -> Decoder: ...
+
+    @property
+    @abstractmethod
+    def text_config(self) -> Any: ...
+
+    @property
+    def context_limit(self) -> int:
+        """Tokens the language model has positions for."""
+        return int(self.text_config.max_position_embeddings)
+
+    @property
+    def has_fast_pixels(self) -> bool:
+        """Whether the checkpoint's image processor has settings that "fast" can follow."""
+        return self._plain is not None and self._plain.has_fast
+
+    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """Stage 2: what the checkpoint's own image processor computes, and the family's prompt."""
+        words = self.words(media, question, setting)
+        pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
+        return replace(words, pixels=pixels)
+
+    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """Stage 2 without its pixels ([0]): the prompt, and the digest of what it is about."""
+        refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
+        ids, context = self.prompt_ids(question, len(media.images))
+        return Prepared(
+            pixels=torch.empty(0, device=self.device),
+            input_ids=torch.tensor([ids], device=self.device),
+            digest=_digest(media.digest + self._processor + setting),
+            context_tokens=context,
+            setting=setting,
+        )
+
+    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
+        """T images [H, W, 3] -> [T, 3, S, S] float32, as the setting says."""
+        found = self._plain.pixels(images, setting) if self._plain else None
+        return self.processed(images) if found is None else found
+
+    def grey_levels(self, one: torch.Tensor, other: torch.Tensor) -> float:
+        """The largest difference of pixels [T, 3, S, S], in grey levels of the picture."""
+        if one.shape != other.shape:
+            return 255.0
+        steps = self._plain.steps if self._plain else torch.tensor(1 / 255)
+        return float(((one - other).abs() / steps).max())
+
+    def processed(self, images: Sequence[Image]) -> torch.Tensor:
+        """The same by the checkpoint's own image processor."""
+        return processors.values(self.image_processor, images)
+
+    def question_ids(self, prepared: Prepared) -> torch.Tensor:
+        """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""
+        places = (prepared.input_ids[0] == self.visual_id).nonzero()
+        return prepared.input_ids[:, int(places[-1]) + 1 :]
+
+    def embed_ids(self, ids: torch.Tensor) -> torch.Tensor:
+        """Embeddings [1, S, hidden] of ids [1, S] that stand for no visual row."""
+        embeds: torch.Tensor = self.model.get_input_embeddings()(ids)
+        return embeds
+
+    def step_for(self, request: RunRequest) -> CompiledStep | None:
+        """The compiled step where the request asks for one; made, not yet compiled, at its first
+        use."""
+        if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
+            return None
+        if self.compiled is None:
+            self.compiled = CompiledStep(self.decoder)
+        return self.compiled
+
+    def compile_ahead(self, request: RunRequest) -> float:
+        """Compiles what the request will need; the seconds it took, 0.0 for nothing to be done.
+
+        The prompt's length follows from the question; where it does not, the run itself finds the
+        step missing.
+        """
+        if (step := self.step_for(request)) is None:
+            return 0.0
+        try:
+            refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
+        except BadInput:  # the run says so
+            return 0.0
+        _, context = self.prompt_ids(request.prompt, self.info.images or 1)
+        return step.ready(context + request.decode.max_new_tokens)
+
+    def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
+        """ContextTooLong unless prompt, visual rows and new tokens have positions."""
+        room = self.context_limit - prepared.context_tokens
+        if max_new_tokens <= room:
+            return
+        fix = f"set max_new_tokens to at most {room:,}" if room > 0 else "shorten the question"
+        raise ContextTooLong(
+            f"{self.info.name} has a context of {self.context_limit:,} tokens; this prompt takes "
+            f"{prepared.context_tokens:,} and max_new_tokens is {max_new_tokens:,}: {fix}."
+        )
+
+    def feature_spec(self, prepared: Prepared) -> FeatureSpec:
+        """What the rows of `prepared` depend on; the question is not among it."""
+        return FeatureSpec(
+            model=self.info.family,
+            checkpoint=self.info.digest,
+            processor=f"{self._processor} {prepared.setting}",
+            dtype=self.info.dtype,
+            device=self.device.type,
+            code=self.code,
+            media=prepared.digest,
+            quantization=self.info.quantization,
+        )
+
+    def takes(self, prepared: Prepared, rows: torch.Tensor) -> bool:
+        """Whether rows from the cache have the shape [V, hidden] that this prompt has room for."""
+        words = int((prepared.input_ids != self.visual_id).sum())
+        shape = (prepared.context_tokens - words, int(self.text_config.hidden_size))
+        return tuple(rows.shape) == shape and rows.is_floating_point()
+
+    def text(self, ids: Sequence[int]) -> str:
+        """New token ids as text, special tokens left out."""
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+
+def code_digest() -> str:
+    """Changes with this package's own model code and with the libraries that compute for it."""
+    total = hashlib.blake2b(digest_size=8)
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        total.update(file.read_bytes())
+    return f"{total.hexdigest()}-torch{torch.__version__}-transformers{transformers.__version__}"
+
+
+def generate_options(
+    config: GenerationConfig, streamer: BaseStreamer | None, stopping: StoppingCriteriaList | None
+) -> dict[str, Any]:
+    """Keyword arguments of generate(), the same for every family."""
+    return {"generation_config": config, "streamer": streamer, "stopping_criteria": stopping}
+
+
+def _rules(info: ModelInfo, model: Any) -> GenerationRules:
+    """The checkpoint's rules, or ModelUnavailable for what cannot be followed."""
+    settings = vars(model.generation_config)
+    supported.refuse_generation(info.name, settings)
+    rules = GenerationRules.read(settings)
+    known = model.get_input_embeddings().num_embeddings
+    if strange := next((token for token in rules.ids() if not 0 <= token < known), None):
+        raise ModelUnavailable(
+            f"{info.name}: its generation_config.json names the token {strange}, and the model "
+            f"has {known:,}: copy both from one checkpoint."
+        )
+    return rules
+
+
+def _eos_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    found = getattr(model.generation_config, "eos_token_id", None)
+    if found is None:
+        found = tokenizer.eos_token_id
+    ids = found if isinstance(found, list) else [found]
+    known = model.get_input_embeddings().num_embeddings
+    if not ids or not all(isinstance(one, int) and 0 <= one < known for one in ids):
+        raise ModelUnavailable(
+            f"The end-of-answer token of {model.name_or_path} is {found!r}: "
+            "correct eos_token_id in its generation_config.json."
+        )
+    return tuple(ids)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=20).hexdigest()

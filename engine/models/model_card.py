@@ -1,0 +1,58 @@
+"""A model's card from its folder, without loading a weight: who it is, and how large.
+
+Boundary: headers, sizes and config.json to a ModelInfo; imports neither torch nor transformers.
+What only loading shows (weights without a place, the exact count in .bin files) is None here, and
+filled in by loading.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine import settings
+from engine.decoding import generation_rules
+from engine.models import checkpoint, checkpoint_files, shape, trained_questions, weights
+from engine.models.checkpoint import ModelEntry
+from engine.models.shape import Form
+from engine.types import ModelInfo
+
+
+def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
+    """The card of the checkpoint in this folder, or ModelUnavailable.
+
+    `digest`, the hash of every byte, is given only if it is known already: see `full_digest`.
+    """
+    sizes = shape.read(form, folder, entry.name)
+    exact = weights.counts_exactly(folder, entry.name)
+    return ModelInfo(
+        name=entry.name,
+        family=entry.family,
+        checkpoint=entry.checkpoint,
+        revision=checkpoint.revision(entry, folder),
+        dtype=entry.dtype,
+        demo=entry.demo,
+        digest=weights.digest_if_known(folder, entry.name, memo()) or "",
+        quantization=entry.quantization,
+        source=str(folder) if entry.folder else f"Hugging Face hub: {entry.checkpoint}",
+        headers=weights.header_digest(folder, entry.name),
+        parameters=weights.weight_count(folder, entry.name) if exact else None,
+        stored_dtype=sizes.stored_dtype,
+        tower=sizes.tower,
+        visual_tokens=sizes.visual_tokens,
+        images=sizes.images,
+        context_limit=sizes.text.context,
+        questions=trained_questions.declared(folder, entry.name),
+        generation=generation_rules.notes(
+            checkpoint_files.read_if_there(folder / "generation_config.json", entry.name)
+        ),
+    )
+
+
+def full_digest(entry: ModelEntry, folder: Path) -> str:
+    """The hash of every byte; reads all of them the first time, which takes as long as loading."""
+    return weights.digest(folder, entry.name, memo())
+
+
+def memo() -> Path:
+    """Where hashes of files are remembered."""
+    return settings.load().hashes_file

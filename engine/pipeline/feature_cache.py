@@ -1,0 +1,251 @@
+"""Features on disk: bytes under a content key, through diskcache and nothing of it but that.
+
+Boundary: the only file that knows diskcache.  It stores safetensors bytes behind a checksum and
+hands back tensors; what a key is made of is FeatureSpec.  Nothing read from the folder can run
+code: diskcache would unpickle, so `BytesOnly` refuses every value and key that is not plain bytes
+or text, and every file name that diskcache itself would not have made.
+
+Every failure of the folder is a CacheError; a caller goes on without the cache and says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import diskcache
+import safetensors.torch
+import torch
+from diskcache.core import MODE_BINARY, MODE_RAW
+from safetensors import SafetensorError
+
+from engine import settings
+from engine.errors import CacheError
+from engine.pipeline import cache_database
+from engine.plain_files import read_limited, reason
+from engine.quoting import shown
+from engine.types import FeatureSpec
+
+MAX_VALUE = 2**28  # bytes of one entry; those of 8 frames of a 7B model are about 2**25
+CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
+CHECKSUM = 16
+# What diskcache and sqlite raise over a folder that is absent, full, locked or damaged: a changed
+# byte in the database surfaces as almost any error of a value.
+TROUBLE = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
+_VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
+
+
+class BytesOnly(diskcache.Disk):
+    """Keys are text, values are bytes; a pickle is refused when written and when read."""
+
+    def put(self, key: Any) -> tuple[str, bool]:
+        if not isinstance(key, str):
+            raise TypeError(f"cache keys are text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: Any, raw: bool) -> str:
+        if not raw or not isinstance(key, str):
+            raise CacheError("the feature cache holds a key that StageScope did not write")
+        return key
+
+    def store(self, value: Any, read: bool, key: Any = None) -> tuple[int, int, str | None, Any]:
+        if read or not isinstance(value, bytes):
+            raise TypeError(f"cache values are bytes, not {type(value).__name__}")
+        filename, full_path = self.filename()
+        pieces = (value[start : start + CHUNK] for start in range(0, len(value), CHUNK))
+        try:
+            size = self._write(full_path, pieces, "xb")
+        except OSError:
+            self.remove(filename)  # diskcache leaves the partial file behind
+            raise
+        return size, MODE_BINARY, filename, None
+
+    def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> bytes:
+        if mode == MODE_RAW and isinstance(value, bytes):
+            return value
+        if mode != MODE_BINARY or filename is None or not _VALUE_FILE.fullmatch(filename):
+            raise CacheError("the feature cache holds a value that StageScope did not write")
+        return read_limited(Path(self._directory) / filename, MAX_VALUE, links=False)
+
+    def remove(self, file_path: str) -> None:
+        """A name that diskcache would not have made stays: it may lead out of the folder."""
+        if _VALUE_FILE.fullmatch(file_path):
+            super().remove(file_path)
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Features as read: rows [V, hidden] on the CPU, and how long they took when computed."""
+
+    rows: torch.Tensor
+    encode_ms: float
+    cold: bool
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """The cache as it stands.  Hits and misses are this process's.
+
+    `checkpoints` maps a checkpoint's digest (ModelInfo.digest) to its entries and their bytes.
+    """
+
+    folder: Path
+    entries: int
+    bytes: int
+    limit_bytes: int
+    hits: int
+    misses: int
+    checkpoints: Mapping[str, tuple[int, int]]
+
+    @property
+    def hit_rate(self) -> float | None:
+        reads = self.hits + self.misses
+        return self.hits / reads if reads else None
+
+
+def key(spec: FeatureSpec) -> str:
+    """Hex text that changes with every field of the spec."""
+    return hashlib.blake2b(_text_of(spec).encode(), digest_size=20).hexdigest()
+
+
+class FeatureCache:
+    """The folder of features.  Opened at the first use, so that making one costs nothing."""
+
+    def __init__(self, folder: Path, limit_mb: int) -> None:
+        self.folder = folder
+        self.limit_mb = limit_mb
+        self.hits = 0
+        self.misses = 0
+        self._cache: diskcache.Cache | None = None
+
+    def read(self, spec: FeatureSpec) -> Stored | None:
+        """The features of this spec, or None.  A damaged entry is removed and raises CacheError."""
+        with self._guard("read"):
+            name = key(spec)
+            value = self._open().get(name)
+            if value is None:
+                self.misses += 1
+                return None
+            stored = _unpack(value, spec)
+            if stored is None:
+                self._open().delete(name)
+        if stored is None:
+            self.misses += 1
+            raise CacheError("An entry of the feature cache was damaged and has been removed.")
+        self.hits += 1
+        return stored
+
+    def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
+        """Keeps rows [V, hidden] with the time their computation took."""
+        note = {"spec": _text_of(spec)}
+        note |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
+        data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, note)
+        with self._guard("write"):
+            self._open().set(key(spec), _checksum(data) + data, tag=spec.checkpoint)
+
+    def prepare(self) -> None:
+        """Opens the folder now, so that no run's clock pays for it."""
+        with self._guard("read"):
+            self._open()
+
+    def entries(self) -> tuple[int, int]:
+        """Number of entries and bytes on disk."""
+        with self._guard("read"):
+            cache = self._open()
+            return len(cache), cache.volume()
+
+    def state(self) -> CacheState:
+        """What the cache holds, per checkpoint, and how often it helped; CacheError."""
+        with self._guard("read"):
+            cache = self._open()
+            held = self._per_checkpoint(cache)
+            return CacheState(
+                folder=self.folder,
+                entries=len(cache),
+                bytes=cache.volume(),
+                limit_bytes=cache.size_limit,
+                hits=self.hits,
+                misses=self.misses,
+                checkpoints=held,
+            )
+
+    @staticmethod
+    def _per_checkpoint(cache: diskcache.Cache) -> dict[str, tuple[int, int]]:
+        """diskcache has no call for this; its own table has the columns."""
+        rows = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag").fetchall()
+        return {tag: (int(count), int(size)) for tag, count, size in rows if isinstance(tag, str)}
+
+    def clear(self, checkpoint: str | None = None) -> int:
+        """Removes the entries of one checkpoint (ModelInfo.digest), or all; how many there were."""
+        with self._guard("write"):
+            cache = self._open()
+            return int(cache.clear() if checkpoint is None else cache.evict(checkpoint))
+
+    def close(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
+
+    def _open(self) -> diskcache.Cache:
+        if self._cache is None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            cache_database.check(self.folder)
+            self._cache = diskcache.Cache(
+                str(self.folder), timeout=2, disk=BytesOnly, size_limit=self.limit_mb * 2**20
+            )
+        return self._cache
+
+    @contextmanager
+    def _guard(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._cache = None
+            raise CacheError(
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): make "
+                "room or set STAGESCOPE_CACHE_DIR to another folder."
+            ) from error
+        except TROUBLE as error:
+            self._cache = None
+            raise CacheError(
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
+                "this folder to start a new one, or wait if another program uses it."
+            ) from error
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=CHECKSUM).digest()
+
+
+def _unpack(value: bytes, spec: FeatureSpec) -> Stored | None:
+    """None when the bytes are not what was written for this spec."""
+    data = value[CHECKSUM:]
+    if value[:CHECKSUM] != _checksum(data):
+        return None
+    try:
+        rows = safetensors.torch.load(data)["rows"]
+        note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        encode_ms, cold = float(note["encode_ms"]), note["cold"] == "1"
+    except (SafetensorError, KeyError, ValueError, RecursionError):
+        return None
+    usable = note["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf and rows.ndim == 2
+    return Stored(rows, encode_ms, cold) if usable else None
+
+
+def _text_of(spec: FeatureSpec) -> str:
+    return json.dumps(asdict(spec), sort_keys=True)
+
+
+@lru_cache(maxsize=1)
+def shared() -> FeatureCache:
+    """The one cache of this process, in the settings' folder."""
+    chosen = settings.load()
+    return FeatureCache(chosen.features_dir, chosen.cache_limit_mb)

@@ -1,0 +1,105 @@
+"""Rules about acceptance as rows state it: by their own counts, and by the ids beside them.
+
+Boundary: each function yields what it found and says nothing otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from engine.analysis.acceptance import Pair
+from engine.published.audit.finding import Found, share, verb
+from engine.published.read import answer_pairs
+from engine.published.read.record_types import Figure, ResultFile
+
+# what a row calls its rate, its matches and its comparisons
+NAMES = (
+    ("acceptance.acceptance_rate", "acceptance.matched_tokens", "acceptance.total_tokens"),
+    ("acceptance.rate", "acceptance.matched", "acceptance.compared"),
+    ("acceptance_rate", "accepted_tokens", "total_compared"),
+    ("acceptance_rate", "matched_tokens", "compared_tokens"),
+    ("acceptance_rate", "matched_tokens", "total_tokens"),
+    ("acceptance_rate", "total_matches", "total_tokens"),
+)
+SLACK = 0.005  # of a rate: files round it to two digits
+_RATE = re.compile(r"accept|match", re.IGNORECASE)
+
+
+def rows(file: ResultFile) -> Iterator[Found]:
+    """A row's rate is not its matches over its comparisons, or its matches are none of its ids'."""
+    every = _rows(file)
+    if file.own or not every:
+        return
+    possible = _possible(file)
+    wrong = {
+        row: told
+        for row, (rate, matched, compared) in every.items()
+        if (told := _told(rate, matched, compared, possible.get(row)))
+    }
+    if wrong:
+        row = next(iter(wrong))
+        rate, matched, compared = every[row]
+        yield Found(
+            f"{share(len(wrong), len(every), 'row')} {verb(len(wrong), 'states', 'state')} another "
+            f"acceptance than {verb(len(wrong), 'its', 'their')} own counts or ids give; the first "
+            f"{wrong[row]}. The summary's acceptance is not judged by such rows.",
+            figures={"rows": float(len(wrong)), "stated_rate": rate.value,
+                     "matched": matched.value, "compared": compared.value},
+            paths=tuple(every[one][0].path for one in wrong),
+        )  # fmt: skip
+
+
+def judged(file: ResultFile, path: str) -> bool:
+    """Whether a summary's figure can be judged by the rows: not acceptance by rows that are
+    wrong themselves."""
+    return not _RATE.search(path.rsplit(".", 1)[-1]) or not any(rows(file))
+
+
+def _rows(file: ResultFile) -> dict[str, tuple[Figure, Figure, Figure]]:
+    """(rate, matches, comparisons) of each row that has all three, by the row's place."""
+    by_name: dict[str, dict[str, Figure]] = {}
+    for figure in file.figures:
+        by_name.setdefault(figure.name, {})[row_of(figure.path)] = figure
+    for names in NAMES:
+        rates, *counts = (by_name.get(name, {}) for name in names)
+        found = {row: (rate, counts[0][row], counts[1][row]) for row, rate in rates.items()
+                 if all(row in count for count in counts)}  # fmt: skip
+        if found:
+            return found
+    return {}
+
+
+def row_of(path: str) -> str:
+    """ "results[3" of "results[3].eventgpt", the same for all that stands in one row."""
+    return path.partition("]")[0]
+
+
+def _told(
+    rate: Figure, matched: Figure, compared: Figure, possible: frozenset[int] | None
+) -> str | None:
+    if compared.value > 0 and abs(rate.value - matched.value / compared.value) > SLACK:
+        counts = f"{matched.value:,.0f} of {compared.value:,.0f}"
+        right = matched.value / compared.value
+        return f"states {rate.value:.1%} for {counts}, which is {right:.1%}"
+    if possible is not None and matched.value not in possible:
+        most = max(possible) - 1  # the highest is the begin-of-text id's
+        return f"counts {matched.value:,.0f} matches where its ids give {most:,}"
+    return None
+
+
+def _possible(file: ResultFile) -> Mapping[str, frozenset[int]]:
+    """The matches that a row's ids allow: by position or from the first on, with the prompt or
+    without it, and one more for a begin-of-text id (which has a rule of its own).  Answers that
+    lack ids allow any."""
+    found: dict[str, set[int]] = {}
+    cut = {record.path for record in file.corrected if "sliced" in record.marks}
+    for draft in answer_pairs.drafts(file):
+        for corrected in (False, True):
+            for mine, other in answer_pairs.matched(file, draft, file.target, corrected):
+                if mine.ids and other.ids and not cut & {mine.path, other.path}:
+                    pair = Pair(mine.sample, mine.ids, other.ids)
+                    counts = pair.matched, pair.prefix
+                    both = {*counts, *(count + 1 for count in counts)}
+                    found.setdefault(row_of(mine.path), set()).update(both)
+    return {path: frozenset(counts) for path, counts in found.items()}

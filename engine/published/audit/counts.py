@@ -1,0 +1,242 @@
+"""Rules about tokens: what was counted, what was cut off, what never was an answer's.
+
+Boundary: each function yields what it found and says nothing otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.analysis.acceptance import Pair
+from engine.published.audit.accepted import row_of
+from engine.published.audit.finding import Found, many, name_of, share, verb
+from engine.published.read import answer_pairs, answer_tokens
+from engine.published.read.answer_tokens import SLICE
+from engine.published.read.file_reading import COUNTS
+from engine.published.read.record_types import BOS, Record, ResultFile
+
+BOS_SHARE = 0.9
+MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
+
+
+def sliced(file: ResultFile) -> Iterator[Found]:
+    """Fewer tokens than words: ids were cut off an answer."""
+    for model in file.models:
+        records = _without_prompt(file, model)
+        found = [record for record in records if answer_tokens.is_sliced(record)]
+        if found:
+            worst = min(found, key=lambda record: record.tokens or 0)
+            words = answer_tokens.words(worst)
+            yield Found(
+                f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+                f"{verb(len(found), 'lacks', 'lack')} the first token ids; one "
+                f"{_counted(worst)} for a text of {many(words, 'word')}.",
+                found,
+                {"tokens": float(worst.tokens or 0), "words": float(words)},
+                "" if file.own else _mended(file, model, found),
+                model,
+            )
+
+
+def _counted(record: Record) -> str:
+    """The count of a record as its file states it, else as its ids give it."""
+    count = int(record.tokens or 0)
+    stated = any(record.sizes.get(key) == record.tokens for key in COUNTS)
+    return f"states {many(count, 'token')}" if stated else f"has {many(count, 'token')}"
+
+
+def _without_prompt(file: ResultFile, model: str) -> list[Record]:
+    records = file.of(model)
+    if file.own:
+        return list(records)
+    prompted = any(answer_tokens.prompt_ids(record.ids) for record in records)
+    return [answer_tokens.stripped(record, prompted) for record in records]
+
+
+def _mended(file: ResultFile, model: str, found: list[Record]) -> str:
+    """What is done about slices, and what acceptance is with and without the answers cut."""
+    text = f"{SLICE} tokens, the known cut of these scripts, were added to each such count"
+    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
+    left = [record for record in found if record.path in lost]
+    if left:
+        text = f"{text} but {len(left):,}" if len(left) < len(found) else "Nothing was added"
+        text += f": {_unmended(left[0], file)}; what is not known is left out"
+    text += "; the ids cannot be restored"
+    every = answer_pairs.variants(file)
+    kept, whole = every.get("main"), every.get("without_sliced")
+    if model != file.draft or kept is None or kept.rate is None:
+        return f"{text}."
+    text += f" and are compared as they are: {kept.rate.value:.1%} of the ids match by position"
+    if whole is None or whole.rate is None:
+        return f"{text}, and no pair is left without these answers."
+    return f"{text}, {whole.rate.value:.1%} in the {many(whole.pairs, 'pair')} without them."
+
+
+def _unmended(record: Record, file: ResultFile) -> str:
+    """Why 60 more would be no correction of this count."""
+    if not answer_tokens.is_of_the_scripts(record, file.identities.get(record.model)):
+        return "how many ids were cut off is not known"
+    whole = many(int(record.tokens or 0) + SLICE, "token")
+    words = many(answer_tokens.words(record), "word")
+    return f"{SLICE} more, the known cut of these scripts, would make {whole} of {words}, too many"
+
+
+def prompt_counted(file: ResultFile) -> Iterator[Found]:
+    """The prompt's ids stand in front of the answer's."""
+    for model in file.models:
+        records = file.of(model)
+        found = [record for record in records if answer_tokens.prompt_ids(record.ids)]
+        if found:
+            yield _prompt_counted(file, model, found, len(records))
+
+
+def _prompt_counted(file: ResultFile, model: str, found: list[Record], every: int) -> Found:
+    most = max(answer_tokens.prompt_ids(record.ids) for record in found)
+    paths = {record.path for record in found}
+    before, after = (
+        [r.tokens for r in records if r.path in paths and r.tokens is not None]
+        for records in (file.of(model), _without_prompt(file, model))
+    )
+    figures = {"prompt_ids": float(most), "tokens_recorded": _mean(before)}
+    text = f"{_mean(before):.1f} tokens on average"
+    if not file.own:
+        figures["tokens_corrected"] = _mean(after)
+        text += f" are {_mean(after):.1f} new ones"
+    where = ""
+    if any(answer_tokens.is_open(record.ids) for record in found):
+        where = ' up to the last image placeholder (no "ASSISTANT:" shows where the answer begins)'
+    return Found(
+        f"{name_of(file, model)}: the prompt is counted as output in "
+        f"{share(len(found), every, 'answer')}; {text}.",
+        found,
+        figures,
+        "" if file.own else f"The first {most} ids{where} were taken off.",
+        model,
+    )
+
+
+def beyond_limit(file: ResultFile) -> Iterator[Found]:
+    """More new tokens than the run was allowed to make: the prompt, which is said once, is off."""
+    for model in file.models:
+        found = []
+        for record in _without_prompt(file, model):
+            limit = _limit(record, file)
+            hidden = file.own and answer_tokens.prompt_ids(record.ids)
+            if limit and not hidden and record.tokens is not None and record.tokens > limit:
+                found.append((record, limit))
+        if found:
+            record, limit = max(found, key=lambda pair: pair[0].tokens or 0)
+            new = " new" if "prompt" in record.marks else ""
+            yield Found(
+                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one has "
+                f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
+                [one for one, _ in found],
+                {"tokens": float(record.tokens or 0), "max_new_tokens": limit},
+                model=model,
+            )
+
+
+def _limit(record: Record, file: ResultFile) -> float | None:
+    if "max_new_tokens" in record.sizes:
+        return record.sizes["max_new_tokens"]
+    for key in ("max_new_tokens", "max_tokens"):
+        value = file.config.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def count_and_ids(file: ResultFile) -> Iterator[Found]:
+    """The stated count is not the number of ids."""
+    for model in file.models:
+        found = [
+            record
+            for record in file.of(model)
+            if record.ids is not None and record.tokens is not None
+            and len(record.ids) != record.tokens
+        ]  # fmt: skip
+        if found:
+            one = found[0]
+            yield Found(
+                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+                f"{verb(len(found), 'states', 'state')} another count than there are ids; the "
+                f"first says {one.tokens:,.0f} and has {len(one.ids or ()):,}.",
+                found,
+                {"stated": float(one.tokens or 0), "ids": float(len(one.ids or ()))},
+                model=model,
+            )
+
+
+def begins_with_bos(file: ResultFile) -> Iterator[Found]:
+    """The begin-of-text id stands in an answer, where every pair matches it."""
+    for model in file.models:
+        records = [record for record in file.of(model) if record.ids]
+        found = [
+            r for r in records if r.ids and r.ids[0] == BOS and not answer_tokens.prompt_ids(r.ids)
+        ]
+        if found:
+            yield Found(
+                f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
+                f"{verb(len(found), 'begins', 'begin')} with the begin-of-text id, which no model "
+                "produced.",
+                found,
+                {"first_id": float(BOS)},
+                model=model,
+            )
+
+
+def bos_matched(file: ResultFile) -> Iterator[Found]:
+    """A file's matched tokens are one more per sample than its ids allow."""
+    rows = _stated_matches(file)
+    counted = [row for row in rows if row[0] == row[2].matched + 1]
+    stated, compared = sum(row[0] for row in rows), sum(row[1] for row in rows)
+    if not counted or len(counted) < BOS_SHARE * len(rows) or compared <= len(rows):
+        return
+    real, left = sum(pair.matched for _, _, pair in rows), compared - len(counted)
+    found = answer_pairs.acceptance(file)
+    exact = len(counted) == len(rows)
+    where = "every sample" if exact else share(len(counted), len(rows), "sample")
+    yield Found(
+        f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
+        f"{stated / compared:.1%} in all, hold the begin-of-text id of {where}: {real:,} are left.",
+        figures={
+            "stated_matched": stated,
+            "matched": float(real),
+            "samples": float(len(rows)),
+            "samples_with_bos": float(len(counted)),
+            "stated_rate": stated / compared,
+            "rate_without_bos": real / left,
+            "position_rate": found.rate.value if found and found.rate else 0.0,
+        },
+        correction=f"Without it {real / left:.1%} are left.",
+        paths=tuple(f.path for f in file.figures if f.name == MATCHED),
+    )
+
+
+def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
+    """(stated matches, stated comparisons, its ids) of each row that has all three.
+
+    By the row, not by its sample's name: a sample may stand there twice.
+    """
+    stated, totals = (
+        {row_of(figure.path): figure.value for figure in file.figures if figure.name == name}
+        for name in (MATCHED, COMPARED)
+    )
+    drafts, targets = (
+        {
+            row_of(record.path): record.ids
+            for record in file.of(model, True)
+            if record.ids is not None
+        }
+        for model in (file.draft, file.target)
+    )
+    return [
+        (stated[row], totals[row], Pair(row, drafts[row], targets[row]))
+        for row in stated
+        if row in totals and row in drafts and row in targets
+    ]
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

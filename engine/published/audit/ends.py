@@ -1,0 +1,97 @@
+"""Rules about where answers begin and end: limits that cut them, first tokens that are missing.
+
+Boundary: each function yields what it found and says nothing otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.published.audit.finding import Found, many, name_of, share
+from engine.published.read import answer_pairs, lengths
+from engine.published.read.record_types import ResultFile
+
+SAME_FROM = 3
+SHIFT_GAIN = 2.0
+
+
+def capped(file: ResultFile) -> Iterator[Found]:
+    """Many answers stop at the same longest length without an end of their own."""
+    cuts: dict[tuple[int, int, int, str], list[tuple[str, lengths.Cut]]] = {}
+    for model in file.models:
+        found = lengths.cut(file, model)
+        if found:
+            key = found.tokens, len(found.records), found.answers, found.named
+            cuts.setdefault(key, []).append((model, found))
+    for group in cuts.values():
+        if len(group) >= SAME_FROM:
+            yield _capped([model for model, _ in group], group[0][1], file, group)
+        else:
+            yield from (_capped([model], found, file, [(model, found)]) for model, found in group)
+
+
+def _capped(
+    names: list[str], cut: lengths.Cut, file: ResultFile, every: list[tuple[str, lengths.Cut]]
+) -> Found:
+    at = f"{cut.tokens:,} tokens" + (f", the limit of {cut.named}," if cut.named else "")
+    end = "without an end" if cut.ended else "and the file has no ids that show an end"
+    who = name_of(file, names[0])
+    if len(names) > 1:
+        who = f"{len(names)} models ({', '.join(names[:2])}, ...), each"
+    return Found(
+        f"{who}: {share(len(cut.records), cut.answers, 'answer')} stop at {at} {end}: their "
+        "lengths and times are the limit's, not the model's.",
+        [record for _, one in every for record in one.records],
+        {
+            "tokens": float(cut.tokens),
+            "answers": float(cut.answers),
+            "share": len(cut.records) / cut.answers,
+        },
+        model=names[0] if len(names) == 1 else "",
+    )
+
+
+def first_token_missing(file: ResultFile) -> Iterator[Found]:
+    """Texts begin inside a sentence, or a draft fits the target only one id later."""
+    for model in file.models:
+        records = [record for record in file.of(model) if record.text and record.text.strip()]
+        found = [record for record in records if _begins_inside(str(record.text).strip())]
+        if len(found) >= max(3, 0.8 * len(records)) and not file.own:
+            yield Found(
+                f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} begin in "
+                f"the middle of a sentence ({str(found[0].text).strip()[:24]!r}): the first token "
+                "is missing.",
+                found,
+                {"answers": float(len(found))},
+                model=model,
+            )
+    yield from _shifted(file)
+
+
+def _begins_inside(text: str) -> bool:
+    """Lower case first although the text begins its later sentences with capitals."""
+    later = [part.lstrip()[:1] for part in text.split(". ")[1:]]
+    return text[0].islower() and any(letter.isupper() for letter in later)
+
+
+def _shifted(file: ResultFile) -> Iterator[Found]:
+    for model in file.models:
+        if model not in ("adapter", "adapted"):
+            continue
+        plain, later = (
+            sum(
+                pair.matched
+                for pair in answer_pairs.pairs_of(file, model, file.target, shift=shift)
+            )
+            for shift in (0, 1)
+        )
+        if later > SHIFT_GAIN * max(plain, 1):
+            yield Found(
+                f"{name_of(file, model)}: its ids match the target {many(later, 'time')} from the "
+                f"target's second id and {many(plain, 'time')} from the first: its first token is "
+                "missing.",
+                file.of(model),
+                {"matched": float(plain), "matched_shifted": float(later)},
+                "The shifted comparison is shown beside the plain one.",
+                model,
+            )

@@ -1,0 +1,72 @@
+"""Why a file says nothing about a published claim.
+
+Boundary: a ResultFile without both times in, a short reason out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.published.claims.claim_times import REACHES
+from engine.published.read.record_types import ResultFile
+from engine.published.read.who_answered import speaks_of_eventgpt
+
+WHAT = {"overall": "a total", "decoding": "decoding", "loading": "loading"}
+
+
+@dataclass(frozen=True)
+class Without:
+    """Files that say nothing about a claim, for one reason."""
+
+    reason: str
+    files: tuple[str, ...]
+
+
+def without(files: Sequence[ResultFile], name: str) -> tuple[Without, ...]:
+    """The files by their reasons, in the order in which each first comes up."""
+    found: dict[str, list[str]] = {}
+    for file in files:
+        found.setdefault(reason(file, name), []).append(file.name)
+    return tuple(Without(why, tuple(names)) for why, names in found.items())
+
+
+def reason(file: ResultFile, name: str) -> str:
+    """Why this file has not both times of the claim named ("overall", "decoding", "loading")."""
+    if file.status == "failed":
+        return "the run failed: there is no result" if file.failures else "holds no usable result"
+    if file.status == "unknown":
+        return "not usable: another kind of file, or damaged"
+    if not file.draft:
+        return "times the target alone and with drafts, and keeps no rows of EventGPT"
+    if not all(file.of(model) for model in (file.draft, file.target)):
+        return "holds answers of one model alone"
+    if not speaks_of_eventgpt(file):
+        return "another model than EventGPT and those it was compared with answered"
+    if not any(record.times for record in file.records):
+        return "holds no times"
+    return _untimed(file, name)
+
+
+def _untimed(file: ResultFile, name: str) -> str:
+    reach = REACHES[name]
+    timed = [
+        any(reach(file, record) is not None for record in file.of(model))
+        for model in (file.draft, file.target)
+    ]
+    if all(timed):
+        return f"no sample has {WHAT[name]} of both models"
+    if any(timed):
+        return f"{WHAT[name]} is timed for one model alone"
+    if name == "overall":
+        return "its totals leave loading out" if _has(file, "total") else "holds no totals"
+    if name == "loading" and _has(file, "load+preprocess"):
+        return "loading is timed together with preprocessing"
+    if name == "decoding" and _has(file, "total"):
+        return "an answer is timed as a whole: decoding is not apart"
+    return f"{WHAT[name]} is not timed"
+
+
+def _has(file: ResultFile, part: str) -> bool:
+    keys = {key for record in file.records for key in record.times}
+    return any(file.group.stages.get(key) == part for key in keys)

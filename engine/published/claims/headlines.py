@@ -1,0 +1,167 @@
+"""Three published claims about EventGPT beside what imported files say.
+
+The claims are those of the benchmark's design documents: about 3.3x faster overall, 1.9x in
+decoding, 8x faster loading, each against the other model.  A ratio here is the other model's time
+divided by EventGPT's: of the means, and the median over clips (a clip counts once, by the
+median of its samples) with its exact interval.  A file without both times says why (absences.py
+has the reasons).
+
+Boundary: figures from ResultFiles; no drawing, no Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from engine.analysis.acceptance import amount
+from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
+from engine.published.claims.absences import Without, without
+from engine.published.claims.claim_times import REACHES, pairs, ratio_of_means
+from engine.published.claims.confounds import confounds, of_means
+from engine.published.claims.doubts import doubted, doubts, impossible
+from engine.published.read.record_types import ResultFile
+from engine.published.read.who_answered import disputed, shown, speaks_of_eventgpt
+
+HELD = 0.1  # a ratio within 10 % of the claim bears it out
+CLAIMS = (
+    ("overall", "EventGPT is about 3.3x faster overall", 3.3),
+    ("decoding", "EventGPT is 1.9x faster in decoding", 1.9),
+    ("loading", "EventGPT's media load 8x faster", 8.0),
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one file gives for a claim.
+
+    samples: pairs of answers, 0 where the file has means alone, of so many clips.  recorded and
+    corrected: the ratio of the means.  paired: the median over clips with its interval, of the
+    values asked for; None for fewer than MIN_CLUSTERS clips.  notes: what stands in the way of
+    reading the ratio as it is.  doubted: its units cannot be right, so it counts in no verdict.
+    """
+
+    file: str
+    other: str
+    samples: int
+    recorded: float | None
+    corrected: float | None
+    paired: Interval | None
+    notes: tuple[str, ...] = ()
+    clips: int = 0
+    doubted: bool = False
+
+    def ratio(self, corrected: bool) -> float | None:
+        """The recorded one where nothing could be corrected (means alone)."""
+        return self.corrected if corrected and self.corrected is not None else self.recorded
+
+    @property
+    def amount(self) -> str:
+        """How much it rests on, in words."""
+        return amount(self.samples, self.clips) if self.samples else "means"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A claim, how many times as fast it says, and the files' evidence; verdict in one sentence.
+
+    without: the files that say nothing about it, by reason.
+    """
+
+    name: str
+    claim: str
+    stated: float
+    evidence: tuple[Evidence, ...]
+    verdict: str
+    without: tuple[Without, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As `import --json` prints it, without intervals."""
+        evidence = [asdict(one) for one in self.evidence]
+        for one in evidence:
+            del one["paired"]
+        return asdict(self) | {"evidence": evidence}
+
+
+def headlines(
+    files: Iterable[ResultFile], corrected: bool = True, intervals: bool = True
+) -> tuple[Headline, ...]:
+    """The three claims, each with every file that has both times, and a verdict on the values.
+
+    Without intervals `paired` is None.
+    """
+    published = [file for file in files if not file.own]
+    return tuple(_headline(*claim, published, corrected, intervals) for claim in CLAIMS)
+
+
+def _headline(
+    name: str,
+    claim: str,
+    stated: float,
+    files: Sequence[ResultFile],
+    corrected: bool,
+    intervals: bool,
+) -> Headline:
+    every = [(file, _evidence(file, name, corrected, intervals)) for file in files]
+    found = tuple(one for _, one in every if one is not None)
+    absent = without([file for file, one in every if one is None], name)
+    return Headline(name, claim, stated, found, _verdict(stated, found, corrected), absent)
+
+
+def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> Evidence | None:
+    if file.status != "ok":
+        return None
+    if not file.draft:
+        return _of_means(file) if name == "decoding" else None
+    if not speaks_of_eventgpt(file):
+        return None
+    reach = REACHES[name]
+    recorded = ratio_of_means(file, reach, corrected=False)
+    both = pairs(file, reach, corrected)
+    if recorded is None or not both:
+        return None
+    ratios = [slow / fast for _, slow, fast in both]
+    clips = [clip for clip, _, _ in both]
+    enough = intervals and len(set(clips)) >= MIN_CLUSTERS
+    doubt = doubts(file, recorded)
+    other = file.identities[file.target]
+    return Evidence(
+        file=file.name,
+        other=shown(other, corrected) + disputed(other, corrected),
+        samples=len(both),
+        recorded=recorded,
+        corrected=ratio_of_means(file, reach, corrected=True),
+        paired=median_interval(ratios, clips, ratios=True) if enough else None,
+        notes=(*doubt, *confounds(file, name, corrected)),
+        clips=len(set(clips)),
+        doubted=bool(doubt),
+    )
+
+
+def _of_means(file: ResultFile) -> Evidence | None:
+    """G keeps the means of both models alone, without rows of EventGPT and without loading."""
+    stated = {claim.path: claim.stated for claim in file.claims}
+    slow, fast = (stated.get(f"stage_timing.{m}.decode_ms") for m in ("videollava", "eventgpt"))
+    tokens = [stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt")]
+    if not slow or not fast or slow < 0 or fast < 0:
+        return None
+    notes = of_means(file, tokens, slow / fast)
+    doubt = impossible(file) or doubted(slow / fast)
+    return Evidence(
+        file.name, "Video-LLaVA", 0, slow / fast, None, None, (*doubt, *notes), doubted=bool(doubt)
+    )
+
+
+def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:
+    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
+    doubted = len(evidence) - len(ratios)
+    left = f" {doubted} more left out: units in doubt." if doubted else ""
+    if not ratios:
+        return f"No imported file has both times: nothing can be said.{left}"
+    held = sum(abs(ratio / stated - 1) <= HELD for ratio in ratios)
+    span = (
+        f"{min(ratios):.2f}x" if len(ratios) == 1 else f"{min(ratios):.2f}x to {max(ratios):.2f}x"
+    )
+    where = "1 file gives" if len(ratios) == 1 else f"{len(ratios)} files give"
+    return f"{where} {span}; {held} of {len(ratios)} within 10 % of {stated:g}x.{left}"

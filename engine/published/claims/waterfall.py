@@ -1,0 +1,151 @@
+"""What the difference of two models' mean totals is made of, part by part.
+
+Boundary: figures from one ResultFile, recorded or corrected; no drawing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from engine.palette import UNACCOUNTED
+from engine.published.read import file_summary, lengths
+from engine.published.read.record_types import ResultFile, milliseconds
+from engine.published.read.who_answered import disputed, shown
+
+ROUNDING_MS = 0.05  # less is not shown
+Means = tuple[float, dict[str, float], float]  # total ms, ms by part, tokens
+ONE_SIDED = ", timed for one model alone"  # the end of such a part's name
+# a part that one of the models has not apart -> the first of these that both have holds its time
+_HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One bar of a waterfall: milliseconds that EventGPT saves (negative: loses) per sample."""
+
+    name: str
+    ms: float
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """From the other model's mean total to EventGPT's; the parts and nothing else between them.
+
+    per_token_ratio is of the tokens that decoding times cover; `definition` says which.
+    """
+
+    file: str
+    slow: str
+    fast: str
+    slow_ms: float
+    fast_ms: float
+    parts: tuple[Part, ...]
+    tokens_ratio: float | None
+    per_token_ratio: float | None
+    definition: str = ""  # of a time per token, in words
+
+    @property
+    def nonsense(self) -> str:
+        """Why the parts cannot be read: one of them is more than all the time there was."""
+        whole = max(self.slow_ms, self.fast_ms)
+        worst = max(self.parts, key=lambda part: abs(part.ms), default=None)
+        if worst is None or abs(worst.ms) <= whole:
+            return ""
+        return (
+            f"These counts and times do not divide into parts that make sense: {worst.name!r} "
+            f"alone would be {abs(worst.ms):,.0f} ms of a total of {whole:,.0f} ms."
+        )
+
+
+def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
+    """What the difference of the mean totals is made of, of all records of both models.
+
+    Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  A stage
+    that one model has not apart is no 0: it stands in one part with the stage that holds it, of
+    both, or in a part of one model alone.  "unaccounted" is what the totals are more than their
+    stages.  None where a file lacks totals, stages or token
+    counts of either model.
+    """
+    if not file.draft or file.status != "ok":
+        return None
+    fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
+    if fast is None or slow is None:
+        return None
+    tokens, per_token, parts = _parts(file, slow, fast)
+    rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
+    if abs(rest) > ROUNDING_MS:
+        parts.append(Part(UNACCOUNTED, rest))
+    return Waterfall(
+        file=file.name,
+        slow=_name(file, file.target, corrected),
+        fast=_name(file, file.draft, corrected),
+        slow_ms=slow[0],
+        fast_ms=fast[0],
+        parts=tuple(parts),
+        tokens_ratio=tokens,
+        per_token_ratio=per_token,
+        definition=lengths.definition(file),
+    )
+
+
+def _name(file: ResultFile, model: str, corrected: bool) -> str:
+    identity = file.identities[model]
+    return shown(identity, corrected) + disputed(identity, corrected)
+
+
+def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
+    """The ratios of tokens and of times per token, and the parts that both models have."""
+    theirs, mine = _alike(slow[1], fast[1])
+    parts = [
+        Part(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
+        for name in dict.fromkeys([*theirs, *mine])
+        if name != "decode" or name not in theirs or name not in mine
+    ]
+    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
+    counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
+    if not decode_slow or not decode_fast or min(counts) <= 0:
+        if decode_slow is not None and decode_fast is not None:
+            parts.append(Part("decode", decode_slow - decode_fast))
+        return slow[2] / fast[2], None, parts
+    each = decode_fast / counts[1]
+    parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
+    parts.append(Part("time per token", decode_slow - counts[0] * each))
+    return slow[2] / fast[2], decode_slow / counts[0] / each, parts
+
+
+def _of(name: str, theirs: dict[str, float], mine: dict[str, float]) -> str:
+    """The name of a part, which says where only one model was timed."""
+    return name if name in theirs and name in mine else f"{name}{ONE_SIDED}"
+
+
+def _alike(
+    slow: dict[str, float], fast: dict[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Both with the same parts where one has a stage apart and the other has it in another."""
+    for part, holders in _HELD_BY.items():
+        held = next((one for one in holders if one in slow and one in fast), "")
+        if held and (part in slow) != (part in fast):
+            slow, fast = _joined(slow, part, held), _joined(fast, part, held)
+    return slow, fast
+
+
+def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
+    """The held part under a name of both, in its place, with the other's time where it has one."""
+    name = "prefill + vision" if held == "prefill" else f"{part} + {held}"
+    merged = parts[held] + parts.get(part, 0.0)
+    kept = ((name, merged) if key == held else (key, ms) for key, ms in parts.items())
+    return {key: ms for key, ms in kept if key != part}
+
+
+def _means(file: ResultFile, model: str, corrected: bool) -> Means | None:
+    """(mean total ms, mean ms by part with prefill apart, mean tokens)."""
+    records = file.of(model, corrected)
+    tokens = file_summary.average([r.tokens for r in records if r.tokens is not None]).mean
+    parts: dict[str, float] = {}
+    for key, part in file.group.stages.items():
+        mean = file_summary.average([r.times[key] for r in records if key in r.times]).mean
+        if mean is not None:
+            parts["decode" if part == "steps" else part] = milliseconds(key, mean)
+    total = parts.pop("total", 0.0)
+    return (total, parts, tokens) if total and parts and tokens else None

@@ -1,0 +1,220 @@
+"""Which answers of a file can be compared id by id, and the acceptance figures of each such pair.
+
+Boundary: makes pairs of records; the arithmetic is engine.analysis.acceptance's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
+from engine.analysis.acceptance_marks import Painting, Spelling, from_text, learn
+from engine.published.read.corrected import part_of
+from engine.published.read.record_types import Part, Record, ResultFile, milliseconds
+
+Decoding = tuple[Part, float]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A file's own acceptance figure beside ours; `ours` None where it has no ids."""
+
+    path: str
+    stated: float
+    ours: float | None
+
+
+def pairs_of(
+    file: ResultFile,
+    draft: str,
+    target: str,
+    corrected: bool = True,
+    shift: int = 0,
+    timed: bool | None = None,
+) -> tuple[Pair, ...]:
+    """The pairs of two models by sample and question, in the draft's order.
+
+    corrected takes the prompt out of the ids.  shift leaves out the target's first ids, for a
+    draft that begins later.  timed: with their times, by default where they are corrected.
+    """
+    timed = corrected if timed is None else timed
+    found = []
+    for record, other in matched(file, draft, target, corrected):
+        if record.ids is not None and other.ids is not None:
+            times = _times(record, other, file) if timed else (None, None)
+            found.append(
+                Pair(
+                    record.sample,
+                    record.ids,
+                    other.ids[shift:],
+                    record.question,
+                    *times,
+                    record.tokens,
+                    other.tokens,
+                    record.clip,
+                )
+            )
+    return tuple(found)
+
+
+def matched(
+    file: ResultFile, draft: str, target: str, corrected: bool = True
+) -> Iterator[tuple[Record, Record]]:
+    """The answers of two models to the same sample and question, in the draft's order.
+
+    A sample that stands there twice is taken once, by the first record of each; of own runs, where
+    repeats are wanted, each draft's record beside the target's first.
+    """
+    others = {_key(record): record for record in reversed(file.of(target, corrected))}
+    seen: set[tuple[str, str]] = set()
+    for record in file.of(draft, corrected):
+        key = _key(record)
+        if key in others and (file.own or key not in seen):
+            seen.add(key)
+            yield record, others[key]
+
+
+def _key(record: Record) -> tuple[str, str]:
+    return record.sample, record.question
+
+
+def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | None, float | None]:
+    """Milliseconds of decoding of both, or of neither where they cover different parts."""
+    found, other = decoding(draft, file), decoding(target, file)
+    if found is None or other is None or found[0] != other[0]:
+        return None, None
+    return found[1], other[1]
+
+
+def decoding(record: Record, file: ResultFile) -> Decoding | None:
+    """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
+    if not record.times:  # files of pairs are large and often have none
+        return None
+    for part in ("steps", "decode"):
+        found = part_of(record, file.group, part)
+        if found and found[1] > 0:
+            return part, milliseconds(*found)
+    total, prefill = (part_of(record, file.group, part) for part in ("total", "prefill"))
+    if total and prefill and milliseconds(*total) > milliseconds(*prefill):
+        return "steps", milliseconds(*total) - milliseconds(*prefill)
+    return ("total", milliseconds(*total)) if total and total[1] > 0 else None
+
+
+def drafts(file: ResultFile) -> tuple[str, ...]:
+    """The models whose ids can be drafts for the file's target: the draft first."""
+    names = [file.draft, *(m for m in file.models if m in ("adapter", "adapted"))]
+    return tuple(name for name in names if name and pairs_of(file, name, file.target))
+
+
+def acceptance(
+    file: ResultFile, draft: str = "", target: str = "", gamma: int = GAMMA
+) -> Acceptance | None:
+    """The figures of two models of a file, by default those it compares; None without ids."""
+    return _analysed(file, draft or file.draft, target or file.target, gamma)
+
+
+def as_recorded(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
+    """Every draft against the target with ids, counts and times as the file has them, by draft."""
+    every = {name: _analysed(file, name, file.target, gamma, "recorded") for name in drafts(file)}
+    return {name: one for name, one in every.items() if one is not None}
+
+
+def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
+    """Every comparison a file allows, by name.
+
+    "main"; "raw" with the prompt left in; "without_sliced" without answers that lack their
+    beginning; per further draft its name, and NAME_shifted against the target from its second id.
+    """
+    names = drafts(file)
+    kinds = {"main": (file.draft, "")}
+    if any("prompt" in record.marks for record in file.corrected):
+        kinds["raw"] = (file.draft, "raw")
+    if any("sliced" in record.marks for record in file.corrected):
+        kinds["without_sliced"] = (file.draft, "whole")
+    for name in names:
+        if name != file.draft:
+            kinds |= {name: (name, ""), f"{name}_shifted": (name, "shifted")}
+    found = {
+        kind: _analysed(file, draft, file.target, gamma, way)
+        for kind, (draft, way) in kinds.items()
+        if draft in names
+    }
+    return {kind: one for kind, one in found.items() if one is not None}
+
+
+_KNOWN: WeakKeyDictionary[ResultFile, dict[tuple[str, str, int, str], Acceptance | None]] = (
+    WeakKeyDictionary()
+)
+
+
+def _analysed(
+    file: ResultFile, draft: str, target: str, gamma: int, way: str = ""
+) -> Acceptance | None:
+    """Computed once per file: the audit, the figures and the report ask for the same."""
+    known = _KNOWN.setdefault(file, {})
+    key = draft, target, gamma, way
+    if key not in known:
+        mended, shift = way not in ("raw", "recorded"), int(way == "shifted")
+        pairs = pairs_of(file, draft, target, mended, shift, timed=way != "raw")
+        if way == "whole":
+            pairs = _whole(file, pairs)
+        known[key] = analyse(pairs, draft, target, gamma) if pairs else None
+    return known[key]
+
+
+def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """Pairs of answers that still have their first ids."""
+    cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
+    return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
+
+
+def painting(
+    file: ResultFile, draft: Record, target: str = "", corrected: bool = True
+) -> Painting | None:
+    """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
+
+    draft: a record with ids and text, corrected if the target's are.  None where either answer
+    lacks its ids.
+    """
+    others = [r for r in file.of(target or file.target, corrected) if _key(r) == _key(draft)]
+    other = others[0].ids if others else None
+    if draft.ids is None or other is None or not draft.text:
+        return None
+    return from_text(Pair(draft.sample, draft.ids, other), draft.text, _spelling(file))
+
+
+_SPELLED: WeakKeyDictionary[ResultFile, Spelling] = WeakKeyDictionary()
+
+
+def _spelling(file: ResultFile) -> Spelling:
+    """What the file's answers teach about the letters of ids, learnt once."""
+    if file not in _SPELLED:
+        whole = [r for r in file.corrected if r.ids and r.text and "sliced" not in r.marks]
+        _SPELLED[file] = learn([(r.ids or (), r.text or "") for r in whole])
+    return _SPELLED[file]
+
+
+def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
+    """The file's own acceptance figures beside the position match of its ids."""
+    way = "" if corrected else "recorded"
+    ours = _rate(file, file.draft, way)
+    adapter = _adapter_rate(file, way)
+    rows = []
+    for claim in file.claims:
+        key = claim.path.rsplit(".", 1)[-1]
+        if "accept" in key and ("rate" in key or "estimate" in key) and not key.endswith("_std"):
+            rows.append(Stated(claim.path, claim.stated, ours if adapter is None else adapter))
+    return tuple(rows)
+
+
+def _adapter_rate(file: ResultFile, way: str) -> float | None:
+    """Files with an adapter state the adapter's rate."""
+    every = (_rate(file, name, way) for name in ("adapter", "adapted") if name in file.models)
+    return next((rate for rate in every if rate is not None), None)
+
+
+def _rate(file: ResultFile, draft: str, way: str) -> float | None:
+    found = _analysed(file, draft, file.target, GAMMA, way)
+    return found.rate.value if found and found.rate else None

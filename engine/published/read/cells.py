@@ -1,0 +1,190 @@
+"""Values of a file, taken one by one with care: numbers, texts, token ids, names of samples.
+
+Boundary: knows no group.  A value that cannot be used is left out (None) and noted as a Problem;
+it is never a zero and never stops the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from engine.published.read.record_types import Failure, Problem
+
+NOTED = 1_000  # problems kept per file
+MOST, LEAST = 1e15, 1e-12  # beyond these no second, token or byte is meant
+_ID_LIMIT = 2**31
+
+
+class Cells:
+    """Reads the fields of a file's objects and remembers what was wrong with them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._noted: set[str] = set()
+
+    def note(self, kind: str, path: str, message: str) -> None:
+        """Once per place: some values are read for a model and again for the sample."""
+        if len(self.problems) < NOTED and path not in self._noted:
+            self._noted.add(path)
+            self.problems.append(Problem(kind, path, message))
+
+    def number(self, value: object, path: str, time: bool = False) -> float | None:
+        """A float of a sensible size; None for null, and for text, true, lists, NaN, Infinity and
+        negative times, which are noted."""
+        if value is None:
+            return None
+        if isinstance(value, (bool, list, dict)):
+            self.note("type", path, f"{quoted(value)} is no number")
+            return None
+        if isinstance(value, str):
+            self.note("text", path, f"{quoted(value)} is text instead of a number")
+            return None
+        try:
+            found = float(value)  # type: ignore[arg-type]
+        except OverflowError:
+            found = math.inf
+        if not abs(found) < MOST:
+            self.note("finite", path, f"{quoted(value)} is no finite number of these files' kind")
+            return None
+        if time and found < 0:
+            self.note("negative", path, f"a time of {found:g} is negative")
+            return None
+        return found if abs(found) > LEAST else 0.0
+
+    def numbers(
+        self, item: Mapping[str, Any], path: str, keys: Iterable[str]
+    ) -> dict[str, float | None]:
+        """What stands under these keys, where they are there; None for what is no usable number."""
+        there = (key for key in keys if key in item)
+        return {key: self.number(item[key], f"{path}.{key}", is_time(key)) for key in there}
+
+    def text(self, item: Mapping[str, Any], path: str, *keys: str) -> str | None:
+        """The first of these keys that holds a text."""
+        for key in keys:
+            value = item.get(key)
+            if isinstance(value, str):
+                return value
+            if value is not None:
+                self.note("type", f"{path}.{key}", f"{quoted(value)} is no text")
+        return None
+
+    def ids(self, item: Mapping[str, Any], path: str, *keys: str) -> tuple[int, ...] | None:
+        """The first of these keys that holds a list of token ids."""
+        for key in keys:
+            value = item.get(key)
+            if not isinstance(value, list):
+                if isinstance(value, (bool, str, dict)):
+                    self.note("type", f"{path}.{key}", f"{quoted(value)} is no list of token ids")
+                continue
+            if not value or (_whole(value) and _in_range(value)):
+                return tuple(map(int, value))
+            self.note("type", f"{path}.{key}", "the list holds something that is no token id")
+        return None
+
+    def objects(self, value: object, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """(number, path, object) of each object in a list; a note for everything else."""
+        if not isinstance(value, list):
+            self.note("type", path, f"{quoted(value)} is no list")
+            return
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                yield index, f"{path}[{index}]", item
+            else:
+                self.note("type", f"{path}[{index}]", f"{quoted(item)} is no object")
+
+    def failures(self, value: object) -> tuple[Failure, ...]:
+        """The file's `errors`: {sample_idx, error} or {sample_idx, egpt_error, vl_error}."""
+        found = []
+        for index, path, item in self.objects(value, "errors") if value is not None else ():
+            keys = [key for key in item if key.endswith("error") and item[key]]
+            words = [f"{key}: {brief(item[key])}" if key != "error" else brief(item[key])
+                     for key in keys]  # fmt: skip
+            name = sample_name({"sample": path} | item, index)  # else a result's place in its list
+            found.append(Failure(name, path, "; ".join(words) or "no reason"))
+        return tuple(found)
+
+
+def _whole(ids: list[Any]) -> bool:
+    """Whether all are whole numbers, 512.0 too: some scripts write ids as floats."""
+    kinds = set(map(type, ids))
+    return kinds == {int} or (kinds <= {int, float} and all(one == one // 1 for one in ids))
+
+
+def _in_range(ids: list[int]) -> bool:
+    return min(ids) > -_ID_LIMIT and max(ids) < _ID_LIMIT
+
+
+def is_number(value: object) -> bool:
+    """True and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def question_of(item: Mapping[str, Any]) -> str:
+    """What was asked, where a row keeps it."""
+    found = (item.get(key) for key in ("question", "query"))
+    return next((text[:500] for text in found if isinstance(text, str)), "")
+
+
+def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -> dict[str, object]:
+    """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}.  Lists only where asked for."""
+    if not isinstance(value, dict):
+        return {}
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        name = f"{prefix}{key}"
+        if isinstance(inner, dict) and depth:
+            found |= flat(inner, f"{name}.", depth - 1, lists)
+        elif not isinstance(inner, dict) and (lists or not isinstance(inner, list)):
+            found[name] = inner
+    return found
+
+
+def settings(value: object) -> dict[str, object]:
+    """A file's settings, flat.  A number that no setting can be stands as its text."""
+    return {key: inner if _is_setting(inner) else quoted(inner)
+            for key, inner in flat(value).items()}  # fmt: skip
+
+
+def _is_setting(value: object) -> bool:
+    return not isinstance(value, (int, float)) or abs(value) < MOST
+
+
+def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:
+    """What a record calls its sample, else its place in the list."""
+    for key in (*more, "id", "sample_id", "sample_idx", "sample"):
+        value = item.get(key)
+        if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+            return str(value)[:200]
+    return str(index)
+
+
+@lru_cache(maxsize=4096)
+def is_time(key: str) -> bool:
+    """Whether a key of these files holds a duration."""
+    end = key.rsplit(".", 1)[-1]
+    return end.endswith(("_time", "_ms")) or end == "time"
+
+
+_WORDS = {"None": "null", "True": "true", "False": "false",
+          "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # fmt: skip
+
+
+def quoted(value: object, most: int = 40) -> str:
+    """A value in a sentence, as JSON spells it; of a list or an object, which may be nested deep,
+    only its kind."""
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value)
+    if not isinstance(value, str):
+        text = _WORDS.get(text, text)
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def brief(value: object, most: int = 200) -> str:
+    """One line of what may be a whole traceback."""
+    words = quoted(value) if isinstance(value, (list, dict)) else str(value)
+    text = " ".join(words.split())
+    return text if len(text) <= most else f"{text[:most]}..."

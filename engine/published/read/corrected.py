@@ -1,0 +1,234 @@
+"""Corrected records beside the recorded ones: what can be mended is, the rest is left out.
+
+The rules and their proof: README, "Published result files".  A corrected record differs only by
+its `marks`:  "sliced" (new tokens were cut off: 60 are added to the count, or it is left out),
+"prompt" (the prompt stood in the answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a
+warm-up, and the stage that shows it), "total" (made of the stages), "placeholder:KEY" (a stage that
+was never measured).
+
+Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
+are as good as any: the stage stands there as the mean of the model's other records, and the
+record's total, and its time to the end of the prefill where the file has one, are as much shorter.
+So means of stages and of what they leave add up to the mean of totals, everywhere.
+
+Boundary: changes records; the sentences about it are the audit's.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from engine.published.read.answer_tokens import is_sliced, mark, mended, prompt_ids, stripped
+from engine.published.read.record_types import Group, Identity, Part, Record, milliseconds
+from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
+
+PLACEHOLDER_MS = 0.01
+COLD_SHIFT = 0.05
+COLD_RATIO = 2.0
+THOUSANDFOLD = 300.0
+COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
+TOLERANCE = 0.02
+TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
+_TIMED = frozenset("ABCDE")
+_SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
+_LENGTH: tuple[Part, ...] = ("decode", "steps")
+Place = tuple[str, str]  # a record by its model and path
+
+
+def corrected(
+    records: Sequence[Record], group: Group, identities: Mapping[str, Identity]
+) -> tuple[Record, ...]:
+    """The records in their order, each mended where the file proves it wrong."""
+    empty = placeholders(records, group)
+    cold = cold_stages(records, group)
+    prompted = {record.model for record in records if prompt_ids(record.ids)}
+    found = []
+    for record in records:
+        identity = identities.get(record.model)
+        better = mended(stripped(record, record.model in prompted), identity)
+        better = _context(better, identity)
+        better = _without(better, empty.get(record.model, ()))
+        better = _total(better, group)
+        if (record.model, record.path) in cold:
+            better = _warmed(better, group, _usual(records, record, cold))
+        found.append(better)
+    return tuple(found)
+
+
+def _usual(
+    records: Sequence[Record], first: Record, cold: Mapping[Place, Mapping[str, float]]
+) -> dict[str, float]:
+    """Each stage of a warm-up by its mean over the model's records that show none in it."""
+    found = {}
+    mine = [record for record in records if record.model == first.model]
+    for key in cold[first.model, first.path]:
+        warm = [record for record in mine if key not in cold.get((record.model, record.path), ())]
+        values = [record.times[key] for record in warm if key in record.times]
+        if values:
+            found[key] = statistics.fmean(values)
+    return found
+
+
+def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
+    """With the usual time in place of each stage that shows a warm-up, in the total too."""
+    times = {**record.times, **usual}
+    saved = {key: record.times[key] - value for key, value in usual.items()}
+    total = part_of(record, group, "total")
+    if total is not None:
+        times[total[0]] = max(0.0, total[1] - sum(saved.values()))
+    if TO_PREFILL in times:
+        before = sum(gain for key, gain in saved.items() if group.stages.get(key) != "steps")
+        times[TO_PREFILL] = max(0.0, times[TO_PREFILL] - before)
+    marks = ("cold", *(f"cold:{key}" for key in usual))
+    return mark(replace(record, times=times), *marks)
+
+
+def is_doubled(context: float | None, identity: Identity | None) -> bool:
+    """Video-LLaVA's context with its 2,048 patch tokens counted a second time."""
+    if context is None or identity is None or identity.family != "video_llava":
+        return False
+    return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
+
+
+def _context(record: Record, identity: Identity | None) -> Record:
+    if not is_doubled(record.context, identity) or record.context is None:
+        return record
+    return mark(replace(record, context=record.context - EXPANSION), "context")
+
+
+def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str, ...]]:
+    """By model, the stages that never took more than 10 microseconds: they were not measured."""
+    longest: dict[tuple[str, str], float] = {}
+    for record in records:
+        for key, value in record.times.items():
+            place = record.model, key
+            longest[place] = max(longest.get(place, 0.0), milliseconds(key, value))
+    found: dict[str, tuple[str, ...]] = {}
+    for (model, key), most in longest.items():
+        if most <= PLACEHOLDER_MS and group.stages.get(key, "total") != "total":
+            found[model] = (*found.get(model, ()), key)
+    return found
+
+
+def _without(record: Record, keys: Sequence[str]) -> Record:
+    if not keys:
+        return record
+    times = {key: value for key, value in record.times.items() if key not in keys}
+    return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
+
+
+def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
+    """(key, value) of the record's time for this part of a run, in the file's unit."""
+    if not record.times:
+        return None
+    for key, found in group.stages.items():
+        if found == part and key in record.times:
+            return key, record.times[key]
+    return None
+
+
+def stage_sum(record: Record, group: Group) -> float | None:
+    """The sum of a record's stages in the file's unit; None unless it has at least two."""
+    if len(record.times) < 2:
+        return None
+    parts = {key: group.stages.get(key, "total") for key in record.times}
+    found = [record.times[key] for key in _added(parts)]
+    return sum(found) if len(found) > 1 else None
+
+
+def is_whole(record: Record, group: Group, stages: Collection[str]) -> bool:
+    """Whether a record has all of these stages (those that its model has in any record): no sum of
+    it lacks one."""
+    lost = any(group.stages.get(key, "total") != "total" for key in record.lost)
+    return not lost and all(key in record.times for key in stages)
+
+
+def stages_of(records: Sequence[Record], group: Group) -> frozenset[str]:
+    """The keys of stages that any of the records has, those that stage_sum adds."""
+    keys = {key for record in records for key in record.times}
+    return frozenset(_added({key: group.stages.get(key, "total") for key in keys}))
+
+
+def _added(parts: Mapping[str, Part]) -> list[str]:
+    """Where decoding is given whole, its prefill and steps are not added to it."""
+    skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
+    return [key for key, part in parts.items() if part not in skipped]
+
+
+def _total(record: Record, group: Group) -> Record:
+    """A total that its own stages exceed is replaced by their sum."""
+    total, stages = part_of(record, group, "total"), stage_sum(record, group)
+    if group.letter[0] not in _TIMED or total is None or stages is None:
+        return record
+    key, value = total
+    if stages - value <= TOLERANCE * stages:
+        return record
+    return mark(replace(record, times={**record.times, key: stages}), "total")
+
+
+def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str, float]]:
+    """By (model, path) of a first record, its stages that are a warm-up, with the median of the
+    others.  Two models of one row have one path.
+
+    Loading depends on the disk and is not looked at.  Decoding depends on the answer's length, so
+    it is a warm-up only where its time for each token is one too; other stages do the same work for
+    every sample.
+    """
+    rows: dict[str, list[Record]] = {}
+    for record in records:
+        rows.setdefault(record.model, []).append(record)
+    found: dict[Place, dict[str, float]] = {}
+    for first, *rest in rows.values():
+        if _is_thousandfold(first, rest, group):
+            continue  # in another unit: no stage of it is a warm-up
+        for key, value in first.times.items():
+            part = group.stages.get(key)
+            values = [record.times[key] for record in rest if key in record.times]
+            slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
+            if slow and (part in _SAME or _is_slow(key, first, rest)):
+                found.setdefault((first.model, first.path), {})[key] = statistics.median(values)
+    return found
+
+
+def _is_thousandfold(first: Record, rest: Sequence[Record], group: Group) -> bool:
+    """Whether a first record takes in all what no warm-up does: seconds are read as others' ms."""
+    mine, *others = (_whole(record, group) for record in (first, *rest))
+    known = [value for value in others if value]
+    return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
+
+
+def _whole(record: Record, group: Group) -> float | None:
+    total = part_of(record, group, "total")
+    return total[1] if total else stage_sum(record, group)
+
+
+def _is_slow(key: str, first: Record, rest: Sequence[Record]) -> bool:
+    """Whether a first decoding is a warm-up by the token, over records whose tokens are known."""
+    paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
+    mine = _pace(key, first)
+    return mine is not None and is_warm_up(mine, paces)
+
+
+def _pace(key: str, record: Record) -> float | None:
+    whole = stripped(record, prompted=False)
+    if key not in record.times or not whole.tokens or is_sliced(whole):
+        return None
+    return record.times[key] / whole.tokens
+
+
+def is_warm_up(first: float, others: Sequence[float]) -> bool:
+    """Whether a first value is no value like the others and moves their mean.
+
+    It makes the mean over 5 % longer, is over twice the largest of the others and further above
+    their median than ten standard deviations, taken from the median deviation.  One of ten values
+    that scatter by half of their mean passes once in 50,000 times; a ratio to the median alone
+    passes noise, and a spread alone passes a difference that changes nothing.
+    """
+    if len(others) < 2 or min(others) <= 0:
+        return False
+    mean, usual = statistics.fmean(others), statistics.median(others)
+    spread = statistics.median(abs(value - usual) for value in others)
+    moved = statistics.fmean([first, *others]) > (1 + COLD_SHIFT) * mean
+    return moved and first > COLD_RATIO * max(others) and first - usual > COLD_SPREAD * spread

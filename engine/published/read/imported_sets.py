@@ -1,0 +1,160 @@
+"""Imported sets on disk: the files as they were, so that a newer reader reads them anew.
+
+`runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files lie beside it as 000.json, ...
+
+Boundary: names never become paths unchecked; nothing outside its folder is read or written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from msgspec import convert
+
+from engine import settings
+from engine.plain_files import JSON_FAULTS, read_limited, reason
+from engine.published.read import file_forms, parsing
+from engine.published.read.parsing import RecordsError
+from engine.published.read.read_files import Progress
+from engine.published.read.record_types import ResultFile
+from engine.quoting import listed
+from engine.storage.schemas import KeptSet, checked
+
+FORMAT = 1
+LIST = "set.json"
+MAX_LIST = 2**22  # bytes; 5,000 files have long names
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A set as its list has it, its files unread.  problem: why it cannot be opened, or ""."""
+
+    name: str
+    imported: str
+    files: int
+    problem: str = ""
+
+
+def root() -> Path:
+    """Where imported sets are kept."""
+    return settings.load().runs_dir / "imported"
+
+
+def check_name(name: str) -> str:
+    """The name, if it can be a folder below the root; RecordsError says what is allowed."""
+    if not _NAME.fullmatch(name) or ".." in name or name.endswith((".", " ")):
+        raise RecordsError(
+            f"{name[:80]!r} cannot name a set: use up to 64 letters (a to z), digits, spaces, . _ "
+            "and -, a letter or digit first."
+        )
+    return name
+
+
+def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
+    """Keeps (name shown, bytes) of each file under this name; RecordsError if it is taken."""
+    folder = root() / check_name(name)
+    if folder.exists():
+        raise RecordsError(f"A set named {name!r} is kept already: choose another name.")
+    made = folder.with_name(f".{uuid.uuid4().hex}")
+    try:
+        made.mkdir(parents=True)
+        kept = [_keep(made, index, *file) for index, file in enumerate(files)]
+        when = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        content = {"format": FORMAT, "imported": when, "files": kept}
+        (made / LIST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        made.rename(folder)  # whole or not at all
+    except OSError as error:
+        shutil.rmtree(made, ignore_errors=True)
+        raise RecordsError(f"{folder} cannot be written ({error.strerror}): check it.") from error
+    return folder
+
+
+def _keep(folder: Path, index: int, name: str, data: bytes) -> dict[str, str]:
+    kept = f"{index:03d}.json"
+    (folder / kept).write_bytes(data)
+    return {"file": parsing.shown(name), "kept": kept}
+
+
+def names() -> tuple[str, ...]:
+    """The kept sets, by name."""
+    try:
+        found = sorted(path.parent.name for path in root().glob(f"*/{LIST}"))
+    except OSError:
+        return ()
+    return tuple(name for name in found if _NAME.fullmatch(name))
+
+
+def listing() -> tuple[Kept, ...]:
+    """The kept sets by name; one that is damaged says so and costs only itself."""
+    return tuple(_glance(name) for name in names())
+
+
+def _glance(name: str) -> Kept:
+    folder = root() / name
+    try:
+        found = _listed(folder, check_name(name))
+    except RecordsError as error:
+        return Kept(name, "", 0, str(error))
+    return Kept(name, found.imported[:40], len(found.files))
+
+
+def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
+    """The files of a kept set; RecordsError if there is none of this name or its list is broken.
+
+    progress(done, all, name) is called before each file.
+    """
+    folder = root() / check_name(name)
+    entries = _listed(folder, name).files
+    found = []
+    for number, entry in enumerate(entries):
+        shown = parsing.shown(entry.file)
+        if progress:
+            progress(number, len(entries), shown)
+        try:
+            data = read_limited(folder / entry.kept, parsing.LIMIT_BYTES, links=False)
+        except OSError as error:
+            text = f"{shown} cannot be read ({reason(error)}): import it again."
+            found.append(file_forms.unreadable(shown, text))
+        else:
+            found.append(file_forms.read_bytes(entry.file, data))
+    return tuple(found)
+
+
+def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
+    """(file, size, time of last change) of everything in a set; empty if there is none."""
+    found = []
+    for path in sorted((root() / check_name(name)).glob("*.json")):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append((f"{name}/{path.name}", stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+def _listed(folder: Path, name: str) -> KeptSet:
+    try:
+        return convert(checked(read_limited(folder / LIST, MAX_LIST, links=False)), KeptSet)
+    except FileNotFoundError as error:
+        known = listed(names()) or "none"
+        raise RecordsError(f"No imported set is named {name!r}: there are {known}.") from error
+    except (OSError, *JSON_FAULTS) as error:
+        raise RecordsError(
+            f"The list of the set {name!r} is damaged ({reason(error)}): import its files again."
+        ) from error
+
+
+def delete(name: str) -> None:
+    """Removes a kept set; RecordsError if there is none."""
+    folder = root() / check_name(name)
+    if not (folder / LIST).is_file() or folder.is_symlink():
+        raise RecordsError(f"No imported set is named {name!r}.")
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,135 @@
+"""How long answers are: where a limit cut them, and how much of a difference in time is length.
+
+Boundary: arithmetic over the corrected records of a ResultFile; the sentences are the audit's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.published.read.answer_pairs import decoding, matched
+from engine.published.read.record_types import EOS, Part, Record, ResultFile
+
+CUT_FROM, CUT_SHARE = 3, 0.2
+_LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)
+_LENGTH = re.compile(r"tok|draft|length|gamma", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Answers of a model that stop at one length without an end of their own.
+
+    answers: how many records have a length.  named: the setting of the file that is this length,
+    "" for none.  ended: whether the file has ids, which show that none of the records ended.
+    """
+
+    tokens: int
+    records: tuple[Record, ...]
+    answers: int
+    named: str
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """Over so many pairs, the target's time divided by the draft's: tokens x time per token.
+
+    per_token is of the tokens that the time covers (see `covered`): where that is one less than
+    there are, the product differs from the ratio by as much.
+    """
+
+    pairs: int
+    part: Part
+    ratio: float
+    tokens: float
+    per_token: float
+
+
+def cut(file: ResultFile, model: str) -> Cut | None:
+    """Where a limit cut a model's answers: a fifth of them and at least three stop at the longest
+    length without EOS.
+
+    Without ids the length has to be one of the file's settings.  With ids and without such a
+    setting, three different answers have to stop there, or every one: equal texts have equal ends.
+    """
+    # our own rows say themselves where a limit cut them
+    records = [r for r in file.of(model, corrected=True)
+               if not (file.own and "stop:length" in r.marks)]  # fmt: skip
+    with_ids = [record for record in records if record.ids]
+    return _by_ids(file, with_ids) if with_ids else _by_counts(file, records)
+
+
+def _by_ids(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+    most = max(len(record.ids or ()) for record in records)
+    found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
+    named = _setting(file, most)
+    different = len({record.ids for record in found}) >= CUT_FROM
+    if not _enough(found, records) or not (named or different or len(found) == len(records)):
+        return None
+    return Cut(most, tuple(found), len(records), named, True)
+
+
+def _by_counts(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+    counted = [record for record in records if record.tokens]
+    most = max((record.tokens or 0.0 for record in counted), default=0.0)
+    found = [record for record in counted if record.tokens == most]
+    named = _setting(file, most)
+    if not named or not _enough(found, counted):
+        return None
+    return Cut(int(most), tuple(found), len(counted), named, False)
+
+
+def _enough(found: Sequence[Record], records: Sequence[Record]) -> bool:
+    return len(found) >= max(CUT_FROM, CUT_SHARE * len(records))
+
+
+def _setting(file: ResultFile, tokens: float) -> str:
+    """The setting of the file that allows so many tokens."""
+    for key, value in file.config.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if number and value == tokens and _LIMIT.search(key) and _LENGTH.search(key):
+            return f"config.{key}"
+    return ""
+
+
+def covered(file: ResultFile, tokens: float) -> float:
+    """How many of an answer's tokens its decoding time is that of.
+
+    D times the prefill apart and counts the first token to it: its own avg_token_time divides by
+    N - 1, as a TPOT does.  The others divide by N (G's own per_token_ms) or say nothing.
+    """
+    return tokens - 1 if divides_by_less(file) else tokens
+
+
+def divides_by_less(file: ResultFile) -> bool:
+    """Whether the first token belongs to a file's prefill and not to its decoding."""
+    return file.group.letter == "D"
+
+
+def definition(file: ResultFile) -> str:
+    """What a time per token of this file is, in words."""
+    if divides_by_less(file):
+        return "over the N - 1 tokens after the first, which is the prefill's"
+    return "over all N tokens"
+
+
+def work(file: ResultFile, corrected: bool = True) -> Work | None:
+    """What the ratio of the two models' decoding times is made of; None without both or counts."""
+    if not file.draft or file.status != "ok":
+        return None
+    rows = []
+    for mine, other in matched(file, file.draft, file.target, corrected):
+        fast, slow = decoding(mine, file), decoding(other, file)
+        if fast and slow and fast[0] == slow[0] and mine.tokens and other.tokens:
+            rows.append((fast[1], slow[1], mine.tokens, other.tokens, fast[0]))
+    if not rows or len({row[-1] for row in rows}) != 1:
+        return None
+    sums = [math.fsum(float(row[column]) for row in rows) for column in range(4)]
+    counts = [covered(file, total / len(rows)) for total in sums[2:]]
+    if min(counts) <= 0:
+        return None
+    ratio = sums[1] / sums[0]
+    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])

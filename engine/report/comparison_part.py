@@ -1,0 +1,170 @@
+"""The part of a report that compares models: pairs, what a speed-up is made of, equal lengths.
+
+Boundary: wording; a conclusion is said only where an interval was computed and excludes equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from engine.analysis import machine_loads, pairs, speedup, statistics
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.pairs import Comparison
+from engine.analysis.speedup import Split
+from engine.analysis.statistics import Interval
+from engine.report import device_notes, svg_charts
+from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.report_figures import Findings
+
+TOLD = ("total", "ttft", "tpot", "new_tokens")
+
+
+def comparing(found: Findings) -> Iterator[Block]:
+    """Nothing where there is one model only."""
+    couples = list(dict.fromkeys((one.a, one.b) for one in found.comparisons))
+    if couples:
+        yield Heading(2, "Comparison")
+    for a, b in couples:
+        yield Heading(3, f"{a} and {b}")
+        yield from _couple(found, a, b)
+    yield from _lenses(found)
+
+
+def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
+    some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
+    if told := device_notes.couple(found.table, a, b):
+        yield Text(told)
+    if told := machine_loads.couple(found.table, a, b):
+        yield Text(told)
+    yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
+    yield paired_table(a, b, some)
+    both = pairs.paired(found.table, a, b, BY_NAME["total"])
+    if len(both):
+        thin = " (thinned evenly)" if len(both) > svg_charts.MOST_POINTS else ""
+        yield Picture(
+            f"Total time of each of {len(both):,} samples{thin}; above the line {a} took longer.",
+            lambda: svg_charts.scatter(both, a, b, "total"),
+        )
+    split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
+    if split is not None:
+        totals = [one for one in some if one.metric == "total"]
+        yield from _made_of(split, any(speedup.borne_out(split, one) for one in totals))
+
+
+def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
+    """A row per metric of two labels."""
+    columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
+               "95 % interval", "ratio", "95 % interval")  # fmt: skip
+    caption = (
+        f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
+        "median over sequences with its exact interval (sign test)."
+    )
+    return Table(caption, columns, tuple(map(_row, some)))
+
+
+def sentence(one: Comparison) -> str:
+    """A comparison in words, no firmer than its interval."""
+    kind = BY_NAME[one.metric]
+    if one.verdict == "unknown":
+        medians = (
+            f" (medians {number(one.median_a)} and {number(one.median_b)} {one.unit})"
+            if one.median_a is not None
+            else ""
+        )
+        return f"{kind.label}: no conclusion{medians}: {one.reason}."
+    figure, interval = _best(one)
+    told = (
+        f"{kind.label}: {figure}, with a 95 % interval of {interval} over {one.n:,} samples of "
+        f"{one.sequences:,} sequences"
+    )
+    if one.verdict != "undecided":
+        return f"{told}: {one.verdict}."
+    if one.more_samples is None:
+        return f"{told}: undecided, and no useful number of further samples would decide it."
+    return (
+        f"{told}: undecided; about {one.more_samples:,} more samples, each of a new sequence, "
+        "would decide it, if the share of sequences on that side stays as it is."
+    )
+
+
+def _best(one: Comparison) -> tuple[str, str]:
+    if one.ratio is not None:
+        return f"{one.a} has {one.ratio.median:.3g}x that of {one.b}", _interval(one.ratio)
+    assert one.difference is not None  # a verdict has one of the two
+    size = f"{number(one.difference.median)} {one.unit}"
+    return f"{one.a} differs by {size} from {one.b}", _interval(one.difference)
+
+
+def _interval(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    return f"{statistics.printed(interval.low)} to {statistics.printed(interval.high)}"
+
+
+def _row(one: Comparison) -> tuple[str, ...]:
+    kind = BY_NAME[one.metric]
+    return (
+        f"{kind.label} ({kind.unit})",
+        f"{one.n:,}",
+        f"{one.sequences:,}",
+        number(one.median_a),
+        number(one.median_b),
+        "-" if one.difference is None else number(one.difference.median),
+        _interval(one.difference),
+        "-" if one.ratio is None else f"{one.ratio.median:.3g}",
+        _interval(one.ratio),
+    )
+
+
+def _made_of(split: Split, decided: bool) -> Iterator[Block]:
+    yield Text(speedup.sentence(split, decided))
+    yield Picture(split_words(split), lambda: svg_charts.waterfall(split))
+    yield split_table(split)
+
+
+def split_words(split: Split) -> str:
+    """The waterfall in words."""
+    parts = ", ".join(f"{part.name} {part.ms:+.1f} ms" for part in split.parts)
+    return f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: {parts}."
+
+
+def split_table(split: Split) -> Table:
+    """A row per factor, and the whole."""
+    rows = tuple(
+        (
+            part.name,
+            f"{number(part.a)} {part.unit}",
+            f"{number(part.b)} {part.unit}",
+            "-" if part.ratio is None else f"{part.ratio:.3g}",
+            f"{part.factor:.3f}",
+            f"{part.ms:+,.1f} ms",
+        )
+        for part in split.parts
+    )
+    whole = ("total", f"{number(split.a_ms)} ms", f"{number(split.b_ms)} ms")
+    last = (*whole, f"{split.ratio:.3g}", f"{split.ratio:.3f}",
+            f"{split.b_ms - split.a_ms:+,.1f} ms")  # fmt: skip
+    columns = ("factor", f"{split.a}, mean", f"{split.b}, mean", "own ratio", "part, as a factor",
+               "part, in ms")  # fmt: skip
+    caption = (
+        "What the ratio of mean totals is made of (Shapley's split, free of order): the factors "
+        "multiply up to the whole, the milliseconds add up to it. Time per token is the steps' "
+        "time over new tokens - 1."
+    )
+    return Table(caption, columns, (*rows, last))
+
+
+def _lenses(found: Findings) -> Iterator[Block]:
+    if not found.lenses or len(found.counts) < 2:
+        return
+    yield Heading(2, "Equal lengths")
+    yield Bullets(found.lens_notes)
+    rows = tuple(
+        (row.lens, row.label, f"{row.n:,}", number(row.tokens), number(row.total_ms),
+         number(row.tpot_ms))
+        for row in found.lenses
+    )  # fmt: skip
+    columns = ("lens", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
+    yield Table(
+        "Medians through each lens; results with a cached stage left out.", columns, rows, 2
+    )

@@ -1,0 +1,230 @@
+"""The parts of a report that say where its figures come from: plans, models, machine, tensors.
+
+Boundary: wording; everything said is in the runs' headers, journals and rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from engine.analysis.results_table import labels
+from engine.report.document_parts import Block, Bullets, Heading, Table, Text, size
+from engine.report.report_figures import UNVERIFIED, Findings
+from engine.storage.plan import Plan
+from engine.storage.run_store import Run
+from engine.types import EXTENT_WORDS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 5  # reasons why something ran elsewhere
+ON_RAY = "each worker model after model; workers may be at different models at the same time"
+_EVENTS = {
+    "resumed": "It was interrupted and resumed {n} times.",
+    "paused": "The device was lent to other work {n} times; the next results are kept apart.",
+    "halved": "Batches did not fit in memory and were halved {n} times.",
+    "torn": "Lines that could not be read were left out {n} times.",
+    "worker ended": "{n} workers ended at work; what they had not answered ran elsewhere.",
+}
+_ONCE = {
+    "resumed": "It was interrupted and resumed once.",
+    "paused": "The device was lent to other work once; the next result is kept apart.",
+    "halved": "A batch did not fit in memory and was halved.",
+    "torn": "Lines that could not be read were left out once.",
+    "worker ended": "A worker ended at work; what it had not answered ran elsewhere.",
+}
+_LOOPBACK = ("127.0.0.1", "::1")
+_CACHE = {
+    "off": "off: every stage was computed in every run",
+    "use": "use: features on disk were read where they existed",
+    "refresh": "refresh: every stage was computed and its features kept",
+}
+
+
+def origin(found: Findings) -> Iterator[Block]:
+    """What ran, on what, with what."""
+    for number, run in enumerate(found.runs):
+        yield Heading(2, f"Run {run.id}")
+        some = found.table[found.table["number"] == number]
+        rows = (*_plan_rows(run, _on_ray(some)), *_ran(some))
+        yield Table("What was asked, and what decoded.", ("setting", "value"), rows, 2)
+        if happened := tuple(_happened(run)):
+            yield Bullets(happened)
+    yield Heading(2, "Models")
+    yield _models(found)
+    yield Table("The machine.", ("what", "value"), tuple(_environment(found)), 2)
+    if found.table["node"].ne("").any():
+        yield _devices(found)
+
+
+def _on_ray(table: pd.DataFrame) -> str:
+    """Who answered, where workers of a cluster did; "" where the run's own process did it all."""
+    own = int((table["actor"] == "").sum())
+    theirs = len(table) - own
+    if not theirs:
+        return ""
+    count = table["actor"].nunique() - bool(own)
+    workers = f"Ray, {'1 worker' if count == 1 else f'{count:,} workers'}, for {theirs:,} results"
+    return f"{workers}; the run's own process for {own:,}" if own else workers
+
+
+def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
+    plan, dataset = run.header.plan, run.header.dataset
+    yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
+    yield "samples", f"{len(plan.samples):,}"
+    yield "models", ", ".join(plan.models)
+    yield "question", plan.prompt or "each record's own"
+    yield "repeats", f"{plan.repeat:,}"
+    yield "warm-up runs per model", f"{plan.warmup:,}"
+    yield "samples at once", f"{plan.batch:,}"
+    yield "order", ON_RAY if on_ray else _order(plan)
+    if on_ray:
+        yield "answered by, warm-up included", on_ray
+    yield "cache", _CACHE[plan.cache]
+    yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
+    yield "decoding", _decoding(plan)
+    yield "mode", plan.mode
+    yield "frames", plan.frames
+    yield "pixels", plan.pixels
+    yield "event pictures", EXTENT_WORDS[plan.extent]
+    yield "code", run.header.code
+    yield "begun", run.header.created
+    yield "state", run.state
+
+
+def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """What decoded a run's answers, counted where it was not one backend for all."""
+    counts = table[table["error"] == ""]["backend"].value_counts()
+    names = [name if len(counts) == 1 else f"{name} (n {n:,})" for name, n in counts.items()]
+    if names:
+        yield "backend that ran, warm-up included", ", ".join(map(str, names))
+
+
+def _order(plan: Plan) -> str:
+    why = f" ({plan.order_why})" if plan.order_why else ""
+    if plan.order == "interleaved":
+        return f"interleaved: the models by turns, and by turns first{why}"
+    return f"sequential: one model after another{why}"
+
+
+def _natural(plan: Plan) -> str:
+    return f"natural, at most {plan.decode.max_new_tokens:,} tokens"
+
+
+def _decoding(plan: Plan) -> str:
+    config = plan.decode
+    if config.greedy:
+        return f"greedy, backend {config.backend} asked for"
+    return (
+        f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}, "
+        f"backend {config.backend} asked for"
+    )
+
+
+def _happened(run: Run) -> Iterator[str]:
+    """What the journal says of the run's course, counted."""
+    idle = [e for e in run.journal if e.get("event") == "worker ended" and not e.get("tasks")]
+    events = [str(entry.get("event")) for entry in run.journal if entry not in idle]
+    for event in _EVENTS:
+        if n := events.count(event):
+            yield _ONCE[event] if n == 1 else _EVENTS[event].format(n=n)
+    for entry in run.journal:
+        forced = entry.get("event") == "resumed" and entry.get("text")
+        if entry.get("event") == "given up" or forced:
+            yield str(entry.get("text"))
+    yield from _elsewhere(run)
+    if run.state != "finished":
+        yield "The run is not finished: the figures are of the results so far."
+    yield from run.problems
+
+
+def _elsewhere(run: Run) -> Iterator[str]:
+    """What did not run on some node, and why: models may have been answered on other machines."""
+    told = [str(e.get("text")) for e in run.journal if e.get("event") == "elsewhere"]
+    once = list(dict.fromkeys(told))
+    yield from once[:SHOWN]
+    if len(once) > SHOWN:
+        yield f"The journal has {len(once) - SHOWN:,} more such reasons."
+
+
+def _models(found: Findings) -> Table:
+    rows = []
+    for label in labels(found.table):
+        lines = found.table[found.table["label"] == label]
+        run = found.runs[int(lines["number"].iloc[0])]
+        name = str(lines["model"].iloc[0])
+        model = next((one for one in run.header.models if one.name == name), None)
+        if model is not None:
+            where = f"{PurePath(model.checkpoint).name} {model.revision or ''}".strip()
+            verified = _certificates(found, label)
+            rows.append((label, model.family, where, model.dtype, model.digest, verified))
+    columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
+    return Table("Who answered.", columns, tuple(rows), 6)
+
+
+def _certificates(found: Findings, label: str) -> str:
+    kinds = found.verified.get(label, {})
+    if not kinds:
+        return "no answer"
+    if set(kinds) == {UNVERIFIED}:
+        return UNVERIFIED
+    return "; ".join(f"{kind} (n {n:,})" for kind, n in kinds.items())
+
+
+def _environment(found: Findings) -> Iterator[tuple[str, str]]:
+    """Each field once, or every value it had."""
+    keys = dict.fromkeys(key for run in found.runs for key in run.header.environment)
+    for key in keys:
+        values = dict.fromkeys(run.header.environment.get(key, "-") for run in found.runs)
+        yield key, ", ".join(values)
+
+
+def _devices(found: Findings) -> Table:
+    """What answered in runs that went to a cluster; results of different types are kept apart."""
+    columns = ("device", "machines", "workers", "results")
+    rows = [
+        (str(device) or "unknown", _machines(lines), _workers(lines), f"{len(lines):,}")
+        for device, lines in found.table.groupby("device", sort=True)
+    ]
+    return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
+
+
+def _machines(lines: pd.DataFrame) -> str:
+    """How many, by name and address: a node's id is another one each time that Ray is started.
+
+    A loopback address adds none to a name that has others; "this one" is the run's own machine.
+    """
+    places = zip(lines["node"], lines["host"], lines["address"], strict=True)
+    found = {
+        (host or node, "" if address in _LOOPBACK else address)
+        for node, host, address in places
+        if node
+    }
+    elsewhere = {name for name, address in found if address}
+    named = sum(bool(address) or name not in elsewhere for name, address in found)
+    return f"{named:,}" if named else "this one"
+
+
+def _workers(lines: pd.DataFrame) -> str:
+    """How many, and whether the run's own process answered too; "this one" for that alone."""
+    named = lines["actor"][lines["actor"] != ""].nunique()
+    if not named:
+        return "this one"
+    return f"{named:,} and the run's own process" if lines["node"].eq("").any() else f"{named:,}"
+
+
+def flow(found: Findings) -> Iterator[Block]:
+    """Shapes, dtypes and bytes of what passed between the stages."""
+    yield Heading(2, "Data flow")
+    if not found.passages:
+        yield Text("No result recorded what passed between its stages.")
+        return
+    rows = tuple(
+        (p.label, p.between, p.name, " x ".join(map(str, p.shape)), p.dtype, size(p.bytes),
+         f"{p.n:,}", f"{p.others:,}" if p.others else "-")
+        for p in found.passages
+    )  # fmt: skip
+    columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
+    yield Table("What passes between the stages, as recorded.", columns, rows, 5)

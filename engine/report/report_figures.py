@@ -1,0 +1,164 @@
+"""All that a report says, computed once: counts, figures, comparisons, splits, agreement.
+
+Boundary: runs in, frozen findings out; no wording.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from engine.analysis import agreement, model_summary, pairs, speedup, throughput
+from engine.analysis import equal_length as lens
+from engine.analysis import machine_loads as loads
+from engine.analysis.agreement import AttributeScore, OverlapScore
+from engine.analysis.equal_length import LensName
+from engine.analysis.model_summary import Count, Figure
+from engine.analysis.pairs import Comparison
+from engine.analysis.results_table import devices, frame, labels
+from engine.analysis.speedup import Split
+from engine.analysis.throughput import Throughput
+from engine.machine.load import MachineLoad, busy
+from engine.report.device_notes import only_shared, places
+from engine.report.tensor_shapes import Passage, passages
+from engine.storage.run_store import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+UNVERIFIED = "unverified"
+NOT_COVERED = "not covered: "
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """One label seen through one lens: medians over n results."""
+
+    lens: LensName
+    label: str
+    n: int
+    tokens: float
+    total_ms: float
+    tpot_ms: float | None
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report is made of.  `verified` maps a label to its certificates (or why none covers
+    it) and their counts, `devices` to the type of device that its times are of, "" where no result
+    says it, `loads` to how busy the machine was, None where that is not known."""
+
+    runs: tuple[Run, ...]
+    table: pd.DataFrame
+    counts: tuple[Count, ...]
+    figures: tuple[Figure, ...]
+    verified: Mapping[str, Mapping[str, int]]
+    failures: Mapping[tuple[str, str], int]
+    devices: Mapping[str, str] = field(default_factory=dict)
+    throughputs: tuple[Throughput, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    splits: tuple[Split, ...] = ()
+    lenses: tuple[LensRow, ...] = ()
+    lens_notes: tuple[str, ...] = ()
+    attributes: tuple[AttributeScore, ...] = ()
+    overlaps: tuple[OverlapScore, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
+
+
+def gather(runs: Sequence[Run]) -> Findings:
+    """Everything, over all results of the runs."""
+    found = outline(runs, frame(runs))
+    table = found.table
+    known = places(table)
+    couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
+    splits = [speedup.split(table, a, b) for a, b in couples]
+    rows, notes = _through_lenses(table)
+    return replace(
+        found,
+        comparisons=tuple(one for a, b in couples for one in pairs.compare_all(table, a, b)),
+        splits=tuple(split for split in splits if split is not None),
+        lenses=rows,
+        lens_notes=notes,
+        attributes=agreement.attributes(table),
+        overlaps=agreement.overlaps(table),
+        passages=passages(runs, table),
+    )
+
+
+def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
+    """What is quick even for many results: counts, figures, certificates, failures."""
+    return Findings(
+        runs=tuple(runs),
+        table=table,
+        counts=model_summary.counts(table),
+        figures=model_summary.figures(table),
+        verified=_verified(table),
+        failures=_failures(table),
+        devices=devices(table),
+        throughputs=throughput.throughputs(table),
+        loads=loads.by_label(table),
+    )
+
+
+def figures(table: pd.DataFrame) -> dict[str, Any]:
+    """Counts and figures as JSON has them."""
+    return {
+        "counts": [asdict(count) for count in model_summary.counts(table)],
+        "figures": [asdict(figure) for figure in model_summary.figures(table)],
+        "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "machine_load": {
+            label: None if load is None else asdict(load) | {"busy": busy(load)}
+            for label, load in loads.by_label(table).items()
+        },
+    }
+
+
+def _through_lenses(table: pd.DataFrame) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
+    rows, notes = [], []
+    for name in lens.LENSES:
+        seen = lens.look(table, name)
+        found = [_lens_row(name, label, seen.table) for label in labels(seen.table)]
+        rows += [row for row in found if row is not None]
+        if any(found):
+            notes.append(seen.note)
+    return tuple(rows), tuple(notes)
+
+
+def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None:
+    some = table[(table["label"] == label) & ~table["cached"].astype(bool)]
+    if some.empty:
+        return None
+    tpot = some["tpot_ms"].median()
+    return LensRow(
+        name,
+        label,
+        len(some),
+        float(some["new_tokens"].median()),
+        float(some["total_ms"].median()),
+        None if tpot != tpot else float(tpot),
+    )
+
+
+def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
+    """Per label: certificate, UNVERIFIED or "not covered: ..." and how many answers stand so."""
+    answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
+    found: dict[str, dict[str, int]] = {}
+    columns = (answered[name] for name in ("label", "verified", "standing", "missing"))
+    for label, certificate, state, missing in zip(*columns, strict=True):
+        known = str(certificate) if state == "verified" else UNVERIFIED
+        if state == "not covered":
+            known = f"{NOT_COVERED}{missing}"
+        counter = found.setdefault(label, {})
+        counter[known] = counter.get(known, 0) + 1
+    return found
+
+
+def _failures(table: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """(label, reason) and how often, the commonest first."""
+    failed = table[table["error"] != ""]
+    pairs_ = zip(failed["label"], failed["error"], strict=True)
+    return dict(Counter(pairs_).most_common())

@@ -1,0 +1,193 @@
+"""JSON lines: one object per line, appended whole and read back past what a crash tore.
+
+Boundary: bytes and objects; what the objects hold is in schemas.py.  A line is written by as few
+system calls as the system allows and is with the system when append() returns: a killed process
+loses nothing that was appended.  It is forced to the disk at most once in SYNC_S seconds, which a
+power failure may cost.  Symbolic links are neither read nor written through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from msgspec import Struct
+
+from engine import plain_files
+from engine.storage import schemas
+
+SYNC_S = 1.0
+MAX_LINE = 64 * 2**20  # bytes; a result of 4,096 tokens has about 200,000
+MAX_SKIPPED = 2**30  # bytes of longer lines that a reader passes over before it stops
+REASONS = 3  # faults of a file that are told in words
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+
+
+class Appender:
+    """A file of lines, open for appending at its end.  Not for two writers at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = plain_files.open_descriptor(path, _APPEND, links=False)
+        self._synced = time.monotonic()
+
+    def cut_torn_line(self) -> int:
+        """Drops what follows the last end of a line; how many bytes that were."""
+        size = os.fstat(self._descriptor).st_size
+        keep = _end_of_lines(self._descriptor, size)
+        if keep < size:
+            os.ftruncate(self._descriptor, keep)
+        return size - keep
+
+    def end_torn_line(self) -> None:
+        """Ends what a crash left without an end, where another writer may be at work too."""
+        size = os.fstat(self._descriptor).st_size
+        if _end_of_lines(self._descriptor, size) < size:
+            os.write(self._descriptor, b"\n")
+
+    def append(self, value: dict[str, Any]) -> None:
+        """One more line; OSError if the disk refuses it, and then nothing of it stays.
+
+        Half of a surrogate pair is no text and is written as a question mark.
+        """
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+        data = text.encode(errors="replace") + b"\n"
+        before = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            self._sync()
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, before)
+            raise
+
+    def _sync(self) -> None:
+        now = time.monotonic()
+        if now - self._synced >= SYNC_S:
+            os.fsync(self._descriptor)
+            self._synced = now
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            os.fsync(self._descriptor)
+        os.close(self._descriptor)
+
+
+def _end_of_lines(descriptor: int, size: int) -> int:
+    """Where the last whole line ends; reads backwards, because a file may be large."""
+    step, end = 2**16, size
+    while end > 0:
+        start = max(0, end - step)
+        os.lseek(descriptor, start, os.SEEK_SET)
+        found = os.read(descriptor, end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+@dataclass
+class Damage:
+    """What a reader had to leave out of a file of `total` whole lines."""
+
+    torn: bool = False  # the last line has no end
+    total: int = 0
+    broken: list[int] = field(default_factory=list)  # numbers of lines that cannot be used
+    reasons: list[str] = field(default_factory=list)  # why, of the first REASONS of them
+
+    def add(self, number: int, reason: str) -> None:
+        """One more line that cannot be used."""
+        self.broken.append(number)
+        if len(self.reasons) < REASONS:
+            self.reasons.append(f"line {number:,}: {reason}")
+
+    def clear(self) -> None:
+        """Before the file is read again."""
+        self.torn, self.total = False, 0
+        self.broken.clear()
+        self.reasons.clear()
+
+    def told(self, name: str) -> str:
+        """What could not be read of the file of this name, without a full stop; "" if nothing."""
+        if not self.broken:
+            return ""
+        words = "; ".join(self.reasons)
+        more = len(self.broken) - len(self.reasons)
+        rest = f"; and {more:,} more" if more else ""
+        lines = "line" if self.total == 1 else "lines"
+        return (
+            f"{len(self.broken):,} of {self.total:,} {lines} of {name} cannot be read ({words}"
+            f"{rest})"
+        )
+
+
+def read(
+    path: Path, damage: Damage | None = None, form: type[Struct] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(byte offset, object) of every whole line of this form, in order.
+
+    None for a file that is not there; OSError for what is no regular file.
+    """
+    noted = damage if damage is not None else Damage()
+    try:
+        stream = plain_files.open_regular(path, links=False)
+    except FileNotFoundError:
+        return
+    with stream:
+        for offset, line in _whole_lines(stream, noted):
+            noted.total += 1
+            try:
+                value = schemas.checked(line, form)
+            except plain_files.JSON_FAULTS as fault:
+                noted.add(noted.total, plain_files.reason(fault))
+            else:
+                yield offset, value
+
+
+def _whole_lines(stream: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
+    """Each line with its end, and where it begins; longer ones than MAX_LINE are left out."""
+    offset = skipped = 0
+    while line := stream.readline(MAX_LINE):
+        length = len(line)
+        while not line.endswith(b"\n") and len(line) == MAX_LINE and skipped <= MAX_SKIPPED:
+            line = stream.readline(MAX_LINE)
+            length += len(line)
+            skipped += len(line)
+        if not line.endswith(b"\n"):
+            damage.torn = True
+            return
+        if length <= MAX_LINE:
+            yield offset, line
+        else:
+            damage.total += 1
+            damage.add(damage.total, f"it has {length:,} bytes and may have {MAX_LINE:,}")
+        offset += length
+
+
+def at(path: Path, offset: int, form: type[Struct] | None = None) -> dict[str, Any] | None:
+    """The object of the line that begins at this byte, or None if none of this form does."""
+    with plain_files.open_regular(path, links=False) as stream:
+        stream.seek(offset)
+        try:
+            return schemas.checked(stream.readline(MAX_LINE), form)
+        except plain_files.JSON_FAULTS:
+            return None
+
+
+def count(path: Path) -> int:
+    """How many whole lines there are."""
+    total = 0
+    try:
+        stream = plain_files.open_regular(path, links=False)
+    except FileNotFoundError:
+        return total
+    with stream:
+        while piece := stream.read(2**20):
+            total += piece.count(b"\n")
+    return total

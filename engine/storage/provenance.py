@@ -1,0 +1,145 @@
+"""What a run's figures depend on, as digests: samples, code, checkpoints, machine.
+
+Boundary: computes and compares identities.  Torch is imported for the machine's description alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.machine import device
+from engine.models import checkpoint, model_card
+from engine.models.checkpoint import ModelEntry
+from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
+from engine.types import Sample
+
+ENGINE = Path(__file__).resolve().parent.parent
+# What turns files into tokens and times.  How results are kept, judged and shown may change freely.
+ANSWERS = ("machine", "media", "decoding", "models", "pipeline", "prompts.py", "timing.py",
+           "types.py")  # fmt: skip
+# A row depends on these too: who asked, here or on a worker of a cluster, and how it was written.
+ROWS = (*ANSWERS, "benchmark/task_executor.py", "benchmark/cluster", "storage/result_rows.py")
+LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")
+
+
+def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
+    """The digest covers each sample's record and its files' names and sizes, not their bytes:
+    reading a thousand recordings would take as long as a run.  It does not depend on the root."""
+    total = hashlib.blake2b(digest_size=16)
+    for sample in samples:
+        total.update(_text(root, sample) + b"\n")
+    return DatasetIdentity(str(root), total.hexdigest())
+
+
+def describe_samples(root: Path, samples: Sequence[Sample]) -> list[str | None]:
+    """A digest of each sample by itself; None where one of its files is not on this machine."""
+    return [
+        hashlib.blake2b(_text(root, sample), digest_size=8).hexdigest() if is_here(sample) else None
+        for sample in samples
+    ]
+
+
+def is_here(sample: Sample) -> bool:
+    """Whether every file of the sample is on this machine."""
+    return all(path.is_file() for path in files_of(sample))
+
+
+def files_of(sample: Sample) -> list[Path]:
+    """The files that a sample is made of."""
+    found = [*sample.event_images, *sample.frames, *sample.images]
+    return found + [path for path in (sample.events, sample.mp4) if path is not None]
+
+
+def _text(root: Path, sample: Sample) -> bytes:
+    return json.dumps(_fields(root, sample), sort_keys=True).encode()
+
+
+def _fields(root: Path, sample: Sample) -> dict[str, Any]:
+    return {
+        "id": sample.id,
+        "question": sample.question,
+        "reference": sample.reference,
+        "truth": dict(sample.truth),
+        "files": sorted(_name_and_size(root, path) for path in files_of(sample)),
+    }
+
+
+def _name_and_size(root: Path, path: Path) -> tuple[str, int]:
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    try:
+        return name, path.stat().st_size
+    except OSError:
+        return name, -1
+
+
+def describe_code() -> str:
+    """Hex text that changes with the code between files and rows, and its libraries."""
+    libraries = " ".join(f"{name}={version(name)}" for name in LIBRARIES)
+    return source_digest(ROWS, libraries)
+
+
+def source_digest(parts: Iterable[str], more: str = "") -> str:
+    """Hex text that changes with the source files of these parts of the engine, and with `more`."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        path = ENGINE / part
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            total.update(file.relative_to(ENGINE).as_posix().encode() + file.read_bytes())
+    total.update(more.encode())
+    return total.hexdigest()
+
+
+def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
+    """ModelUnavailable for a checkpoint that is not here."""
+    return tuple(map(_describe_model, entries))
+
+
+def _describe_model(entry: ModelEntry) -> ModelIdentity:
+    folder = checkpoint.locate(entry)
+    return ModelIdentity(
+        name=entry.name,
+        label=entry.label,
+        family=entry.family,
+        checkpoint=entry.checkpoint,
+        revision=checkpoint.revision(entry, folder),
+        dtype=entry.precision,
+        digest=model_card.full_digest(entry, folder),
+    )
+
+
+def describe_machine() -> dict[str, str]:
+    """As models will find it: their threads are set when the first one is loaded."""
+    threads = str(settings.load().threads)
+    return device.environment(device.choose()) | {"threads": threads}
+
+
+def differences(kept: Header, found: Header) -> list[str]:
+    """What has changed since a run began, each as the end of a sentence."""
+    changed = []
+    if kept.dataset.digest != found.dataset.digest:
+        changed.append(f"the samples in {found.dataset.root} are others")
+    if kept.code != found.code:
+        changed.append("the engine's code or libraries are others")
+    now = {model.name: model for model in found.models}
+    for model in kept.models:
+        here = now.get(model.name)
+        if here is None or (here.digest, here.dtype) != (model.digest, model.dtype):
+            changed.append(f"the checkpoint or dtype of {model.name} is another")
+    return changed
+
+
+def moved(kept: Header, found: Header) -> str:
+    """What is different about the machine, as a sentence for the journal, or nothing."""
+    here = dict(found.environment)
+    parts = [
+        f"{name} {text} instead of {kept.environment.get(name, 'nothing')}"
+        for name, text in here.items()
+        if kept.environment.get(name) != text
+    ]
+    return f"The machine has changed: {', '.join(parts)}." if parts else ""

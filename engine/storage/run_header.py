@@ -1,0 +1,126 @@
+"""run.json: what a run was asked, of what, with what; every figure of the run depends on it.
+
+Boundary: the header's types and its file's form.  A file of another version is refused, and so is
+one that holds other types or a plan that could not have been made.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from msgspec import MsgspecError, Struct, convert
+
+from engine.errors import StoreError
+from engine.plain_files import read_json, reason
+from engine.quoting import quoted, shown
+from engine.storage.plan import Plan, from_json
+
+FORMAT, VERSION, HEADER = "stagescope-run", 1, "run.json"
+MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
+
+
+@dataclass(frozen=True)
+class DatasetIdentity:
+    """Where the samples were, and a digest of the chosen ones."""
+
+    root: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class ModelIdentity:
+    """An entry of models.toml and the digest of its checkpoint's content."""
+
+    name: str
+    label: str
+    family: str
+    checkpoint: str
+    revision: str | None
+    dtype: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Header:
+    """run.json: what a figure of the run depends on."""
+
+    plan: Plan
+    dataset: DatasetIdentity
+    models: tuple[ModelIdentity, ...]
+    environment: Mapping[str, str]
+    code: str
+    id: str = field(default_factory=lambda: new_id())
+    created: str = field(default_factory=lambda: now())
+
+
+class _Stored(Struct):
+    """What run.json holds; further keys are those of a later version and are left alone."""
+
+    plan: dict[str, Any]
+    dataset: DatasetIdentity
+    models: tuple[ModelIdentity, ...]
+    environment: dict[str, str]
+    code: str
+    id: str
+    created: str
+
+
+def read(folder: Path) -> Header:
+    """run.json, or StoreError if it is not one of this version."""
+    what = "The header of the run"
+    if not os.path.lexists(folder / HEADER):
+        raise StoreError(f"{shown(folder)} holds no {HEADER}: name the folder of a run.")
+    value = read_json(folder / HEADER, MAX_BYTES, what, dict, links=False, error=StoreError)
+    if value.get("format") != FORMAT:
+        raise StoreError(f"{_shown(folder)} is not a run of StageScope: give the folder of one.")
+    if type(version := value.get("version")) is not int or version != VERSION:
+        raise StoreError(
+            f"{shown(folder)} is a run of version {quoted(version)} and this program reads version "
+            f"{VERSION}: use the program that wrote it."
+        )
+    return _parsed(folder, value)
+
+
+def as_json(header: Header) -> dict[str, Any]:
+    """What run.json holds."""
+    value = {"format": FORMAT, "version": VERSION, **asdict(header)}
+    return value | {"environment": dict(header.environment)}
+
+
+def _parsed(folder: Path, value: Mapping[str, Any]) -> Header:
+    try:
+        found = convert(value, _Stored)
+    except MsgspecError as error:
+        raise StoreError(
+            f"{_shown(folder)} cannot be used ({reason(error)}): restore it from a "
+            "copy, or start a new run."
+        ) from error
+    return Header(
+        plan=from_json(found.plan),
+        dataset=found.dataset,
+        models=found.models,
+        environment=found.environment,
+        code=found.code,
+        id=found.id,
+        created=found.created,
+    )
+
+
+def _shown(folder: Path) -> str:
+    return shown(folder / HEADER)
+
+
+def new_id() -> str:
+    """A name that sorts by date and that no other run has."""
+    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def now() -> str:
+    """The wall clock, for people to read; it may jump."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -1,0 +1,367 @@
+"""The ways to one answer, each watched from outside.
+
+Boundary: runs the model and records; judges nothing.  What a way says about itself is not taken for
+granted: logits come from a hook on the language model's head, and encodings are counted by hooks on
+the vision modules, the same ones for every way.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import GenerationConfig
+from transformers.generation import LogitsProcessor, StoppingCriteriaList
+
+from engine import media
+from engine.errors import Cancelled
+from engine.machine import clocks
+from engine.models.adapter import Adapter, generate_options
+from engine.pipeline import single_run
+from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.prefix_cache import Prefixes
+from engine.pipeline.single_run import CancelBetweenTokens, Nobody, seeded
+from engine.types import (
+    DecodeConfig,
+    Image,
+    Media,
+    Prepared,
+    Ran,
+    RunRequest,
+    RunResult,
+    Sample,
+)
+from engine.verify import named_processor as named
+from engine.verify.verdict import VerifyRequest
+
+ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
+# What of a generation configuration a user decides here: how long, and how tokens are drawn.
+_DRAWN = (
+    "max_length",
+    "num_beams",
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+)
+BRIEF = 48  # tokens
+PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What went through one vision module: its calls, and the pictures of all calls."""
+
+    module: str
+    calls: int
+    pictures: int
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """New token ids of one way, and what was seen from outside while they were made.
+
+    logits [steps, vocabulary] float32 are the head's, one row for each token computed; embeds
+    [1, context, hidden] is what entered the language model first.
+    """
+
+    way: str
+    ids: tuple[int, ...]
+    logits: torch.Tensor
+    embeds: torch.Tensor
+    seen: tuple[Seen, ...]
+    result: RunResult | None = None
+    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the run's start
+    scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
+
+    @property
+    def context(self) -> int:
+        """What entered the language model, and what it went on from as the run says."""
+        prefix = self.result.prefix if self.result else None
+        reused = prefix.tokens if prefix and prefix.state == "reused" else 0
+        return reused + int(self.embeds.shape[1])
+
+    @property
+    def encodings(self) -> int:
+        """Calls of the vision tower, which is the first of the vision modules."""
+        return self.seen[0].calls
+
+
+class Watch:
+    """Hooks of our own on head, language model and vision modules, for the time of a `with`."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
+        self._rows: list[torch.Tensor] = []
+        self._times: list[float] = []  # seconds of the second clock
+        self._embeds: torch.Tensor | None = None
+        self._calls: dict[int, int] = {}
+        self._pictures: dict[int, int] = {}
+        self._hooks = ExitStack()
+
+    def __enter__(self) -> Watch:
+        decoder = self._adapter.decoder
+        self._add(decoder.head.register_forward_hook(self._scores))
+        if self._adapter.compiled is not None:  # whose graph holds the head
+            self._add(self._adapter.compiled.register_forward_hook(self._compiled_scores))
+        self._add(decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True))
+        for index, module in enumerate(self._adapter.vision_modules()):
+            hook = self._count(index)
+            self._add(module.register_forward_pre_hook(hook, with_kwargs=True))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._hooks.close()
+
+    def _add(self, handle: torch.utils.hooks.RemovableHandle) -> None:
+        self._hooks.callback(handle.remove)
+
+    def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
+        row = out.detach().reshape(-1, out.shape[-1])[-1]
+        self._rows.append(row.to("cpu", torch.float32, copy=True))  # tokens are ruled out in place
+        self._times.append(clocks.second_s())  # after the copy, which waits for the device
+
+    def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
+        self._scores(module, arguments, out[0])
+
+    def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
+        if self._embeds is None and named.get("inputs_embeds") is not None:
+            self._embeds = named["inputs_embeds"].detach()
+
+    def _count(self, index: int) -> Callable[..., None]:
+        def hook(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+            tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
+            self._calls[index] = self._calls.get(index, 0) + 1
+            self._pictures[index] = self._pictures.get(index, 0) + len(next(tensors))
+
+        return hook
+
+    def answer(self, way: str, ids: tuple[int, ...], result: RunResult | None = None) -> Answer:
+        names = [type(module).__name__ for module in self._adapter.vision_modules()]
+        seen = tuple(
+            Seen(name, self._calls.get(index, 0), self._pictures.get(index, 0))
+            for index, name in enumerate(names)
+        )
+        empty = torch.empty(0)
+        logits = torch.stack(self._rows) if self._rows else empty
+        return Answer(
+            way,
+            ids,
+            logits,
+            empty if self._embeds is None else self._embeds,
+            seen,
+            result,
+            self._since_start(result),
+        )
+
+    def _since_start(self, result: RunResult | None) -> tuple[float, ...]:
+        """When the head had computed each token, in ms from the run's zero point."""
+        if result is None or result.clocks is None:
+            return ()
+        zero = result.clocks[0].second_s
+        return tuple((moment - zero) * 1000 for moment in self._times)
+
+    @property
+    def steps(self) -> int:
+        """Tokens computed so far, as the head was called once for each."""
+        return len(self._rows)
+
+
+class Subject:
+    """One model and one sample, loaded and preprocessed once; the ways to its answer."""
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        sample: Sample,
+        request: VerifyRequest,
+        folder: Path,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        self.adapter, self.sample, self.request = adapter, sample, request
+        self.cache = FeatureCache(folder, 4096)
+        self.kept = Prefixes(PREFIXES_MB)
+        self.cancelled = cancelled
+        self.media = media.load(sample, adapter.kind, "arange", request.extent)
+        self.prepared: Prepared = self.prepare(self.media)
+        adapter.check_context(self.prepared, request.max_new_tokens)
+        self.judged: Answer | None = None  # plain, where the checkpoint's settings change scores
+
+    @property
+    def greedy(self) -> DecodeConfig:
+        return DecodeConfig(
+            max_new_tokens=self.request.max_new_tokens, backend=self.request.backend
+        )
+
+    @property
+    def backend(self) -> Ran:
+        """What decodes the decoupled way, once it has run."""
+        step = self.adapter.step_for(self.run_request(self.greedy, "use"))
+        return "compiled" if step is not None and not step.failure else "eager"
+
+    @property
+    def brief(self) -> DecodeConfig:
+        """Greedy and short, for what is repeated and is compared at full length elsewhere."""
+        config = self.greedy
+        return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
+
+    @property
+    def sampled(self) -> DecodeConfig:
+        return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
+
+    @torch.inference_mode()
+    def plain(self, config: DecodeConfig) -> Answer:
+        """The model's own generate() on pixels, and nothing else."""
+        seen = _Scores()
+        options = self.options(config) | {"logits_processor": [seen]}
+        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+            out = self.adapter.generate(self.prepared, **options)
+        answer = watch.answer("plain", self.new_ids(out, watch.steps))
+        if self.adapter.rules.values and config.greedy:
+            self.judged = replace(answer, scores=torch.stack(seen.rows))
+            return self.judged
+        return answer
+
+    @torch.inference_mode()
+    def features(self, config: DecodeConfig) -> Answer:
+        """The model's own generate() on features that were encoded before."""
+        rows = self.adapter.encode(self.prepared)
+        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+            out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
+        return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
+
+    def hooked(self, config: DecodeConfig) -> Answer:
+        return self._watched("hooked", self.run_request(config, "off", "hooked"))
+
+    def computed(self, config: DecodeConfig) -> Answer:
+        """Features encoded now and put on disk."""
+        return self._watched("decoupled, computed", self.run_request(config, "refresh"))
+
+    def decoupled(self, config: DecodeConfig) -> Answer:
+        """Features read back from the disk."""
+        return self._watched("decoupled", self.run_request(config, "use"))
+
+    def reused(self, config: DecodeConfig) -> Answer:
+        """Going on from the prefix that another question has left in memory."""
+        request = replace(self.run_request(config, "use"), prefix=True)
+        brief = replace(config, max_new_tokens=2, min_new_tokens=0)
+        self.run(replace(request, prompt=ANOTHER_QUESTION, decode=brief))
+        return self._watched("reused", request)
+
+    def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
+        name, prompt = self.adapter.info.name, self.request.prompt
+        request = RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        return replace(request, pixels=self.request.pixels, extent=self.request.extent)
+
+    def pixels(self) -> tuple[float, bool]:
+        """(grey levels between our pixels and the named processor's, whether ours are what ran).
+
+        Compared on the sample's pictures, and on a wide and a tall one.
+        """
+        images, prepared = self.media.images, self.prepared.pixels
+        levels = max(self._levels(shown) for shown in (images, named.pictures()))
+        ours = self.adapter.pixels(images, self.request.pixels)
+        return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
+
+    def _levels(self, images: Sequence[Image]) -> float:
+        ours = self.adapter.pixels(images, self.request.pixels)
+        return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
+
+    def prepare(self, shown: Media) -> Prepared:
+        """Stage 2 with the setting that is verified."""
+        return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
+
+    def run(self, request: RunRequest) -> RunResult:
+        """The project's own pipeline, over caches of this verification's own."""
+        watcher = _Cancelling(self.cancelled)
+        return single_run.run(self.adapter, request, self.cache, watcher, self.kept)
+
+    def options(self, config: DecodeConfig) -> dict[str, Any]:
+        stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
+        return generate_options(self.own_generation(config), None, stopping)
+
+    def own_generation(self, config: DecodeConfig) -> GenerationConfig:
+        """The checkpoint's own generation configuration as transformers read it.
+
+        Only what a user chooses in this project is replaced: the length, and how tokens are drawn.
+        """
+        chosen = copy.deepcopy(self.adapter.own_generation)
+        for name in _DRAWN:
+            setattr(chosen, name, None)
+        least = max(chosen.min_new_tokens or 0, config.min_new_tokens)
+        chosen.min_new_tokens = min(least, config.max_new_tokens) or None
+        chosen.max_new_tokens, chosen.do_sample = config.max_new_tokens, not config.greedy
+        if chosen.min_length:
+            chosen.min_length = min(chosen.min_length, self._most(config))
+        if not config.greedy:
+            chosen.temperature, chosen.top_p, chosen.top_k = config.temperature, config.top_p, 0
+        chosen.eos_token_id = list(self.adapter.eos_ids)
+        chosen.pad_token_id = self.adapter.eos_ids[0]
+        return chosen
+
+    def _most(self, config: DecodeConfig) -> int:
+        return self.prepared.context_tokens + config.max_new_tokens
+
+    def _watched(self, way: str, request: RunRequest) -> Answer:
+        single_run.prepare(self.cache)
+        self.adapter.compile_ahead(request)
+        with Watch(self.adapter) as watch:
+            result = self.run(request)
+        if result.generation.stop == "cancelled":
+            raise Cancelled("The verification was cancelled.")
+        return self._scored(watch.answer(way, result.generation.token_ids, result))
+
+    def _scored(self, answer: Answer) -> Answer:
+        """With plain's scores, where it says the same: the settings give both the same ones."""
+        same = self.judged is not None and answer.ids == self.judged.ids
+        return replace(answer, scores=self.judged.scores) if same and self.judged else answer
+
+    def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
+        """The new ids of what generate() returned: as many as the head computed."""
+        if self.cancelled():
+            raise Cancelled("The verification was cancelled.")
+        ids = out[0].tolist()
+        prompt = self.prepared.input_ids[0].tolist()
+        if ids[: len(prompt)] == prompt and len(ids) == len(prompt) + steps:
+            ids = ids[len(prompt) :]
+        return tuple(ids)
+
+
+class _Scores(LogitsProcessor):
+    """Keeps what generate() chose from: the logits after the checkpoint's own settings."""
+
+    def __init__(self) -> None:
+        self.rows: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        self.rows.append(scores[0].detach().float().cpu())
+        return scores
+
+
+class _Cancelling(Nobody):
+    def __init__(self, cancelled: Callable[[], bool]) -> None:
+        self.cancelled = cancelled  # type: ignore[method-assign]
+
+
+@torch.inference_mode()
+def rounding(adapter: Adapter, plain: Answer) -> float:
+    """How far logits may lie apart by rounding alone, here, in this dtype: twice the noise.
+
+    The noise is the largest difference between plain's logits, computed token by token, and those
+    of one pass over the same embeddings and tokens; at least one unit in the last place.
+    """
+    ids = torch.tensor([plain.ids[:-1]], dtype=torch.long, device=adapter.device)
+    embeds = torch.cat([plain.embeds, adapter.model.get_input_embeddings()(ids)], dim=1)
+    decoder = adapter.decoder
+    hidden = decoder.language_model(inputs_embeds=embeds, use_cache=False).last_hidden_state
+    again = decoder.head(hidden[0, -len(plain.ids) :]).float().cpu()
+    unit = torch.finfo(adapter.dtype).eps * float(plain.logits.abs().max())
+    return 2 * max(float((again - plain.logits).abs().max()), unit)

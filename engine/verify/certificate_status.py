@@ -1,0 +1,112 @@
+"""Does a certificate still stand: for an entry of models.toml, or as a whole?
+
+Boundary: compares what certificates say with the files, the code and the device as they are now;
+loads nothing, hashes no weights and imports torch only where it is imported already.  A checkpoint
+whose files nobody has hashed as they are now counts as another one.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine import settings
+from engine.errors import ModelUnavailable, SettingsError
+from engine.machine import device
+from engine.models import checkpoint, weights
+from engine.models.checkpoint import ModelEntry
+from engine.types import RunRequest
+from engine.verify import certificates
+
+
+def covering(entry: ModelEntry) -> dict[str, Any] | None:
+    """The newest certificate that verified this entry as it would run now, or None.
+
+    That is with exact pixels and the device's usual backend: others have certificates of their own.
+    """
+    digest = digest_now(entry)
+    if digest is None:
+        return None
+    for certificate in certificates.kept():
+        if certificates.stale(certificate) or not _default(certificate["request"]):
+            continue
+        for model in certificate["models"]:
+            same = model["digest"] == digest and model["dtype"] == entry.precision
+            if not same or not _usual(model) or not here(model["environment"]):
+                continue
+            if model["verified"] or certificates.failed(certificate, model):
+                return certificate if model["verified"] else None
+    return None
+
+
+def _default(request: Mapping[str, Any]) -> bool:
+    """Whether exact pixels and event pictures of the default size were verified."""
+    return request.get("pixels") == "exact" and request.get("extent") == RunRequest.extent
+
+
+def _usual(model: Mapping[str, Any]) -> bool:
+    """Whether the backend that "auto" means on the model's device was verified."""
+    on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
+    return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
+
+
+def digest_now(entry: ModelEntry) -> str | None:
+    """The digest of the entry's files, or None if they are absent or not hashed as they are."""
+    try:
+        folder = checkpoint.locate(entry)
+        return weights.digest_if_known(folder, entry.name, settings.load().hashes_file)
+    except (ModelUnavailable, OSError):
+        return None
+
+
+def here(environment: Mapping[str, str]) -> bool:
+    """Whether a certificate's device may be the one that models run on now.
+
+    "auto" can be told only once torch is imported; until then any accelerator may be meant.
+    """
+    name = environment.get("device", "")
+    if name == "cpu" and environment.get("hardware") != platform.machine():
+        return False
+    try:
+        wanted = settings.load().device
+        if wanted == "auto" and "torch" in sys.modules:
+            wanted = str(device.choose())
+    except SettingsError:
+        return False
+    return wanted in ("auto", name)
+
+
+def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
+    """One sentence why a certificate no longer says anything about what runs now, or ""."""
+    if certificate["format"] == certificates.WITHOUT_COVERAGE:
+        return "An earlier version made it, which did not record what a certificate covers."
+    if certificates.stale(certificate):
+        return _other_code(certificate)
+    by_name = {entry.name: entry for entry in entries}
+    for model in certificate["models"]:
+        if reason := _other_model(model, by_name.get(model["name"])):
+            return reason
+    return ""
+
+
+def _other_code(certificate: Mapping[str, Any]) -> str:
+    then, now = certificate["libraries"], certificates.libraries()
+    for name in now:
+        if then.get(name) != now[name]:
+            return f"{name} was {then.get(name)} then and is {now[name]} now."
+    return "The engine's code has changed since."
+
+
+def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
+    name = model["name"]
+    if not model["digest"]:
+        return ""  # it did not load, and the certificate says no more
+    if entry is None:
+        return f"{name} is no longer in models.toml."
+    if entry.precision != model["dtype"]:
+        return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
+    if digest_now(entry) != model["digest"]:
+        return f"The checkpoint of {name} has changed since, or has not been looked at as it is."
+    return "" if here(model["environment"]) else f"{name} runs on another device now."

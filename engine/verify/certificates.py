@@ -1,0 +1,335 @@
+"""Certificates: what a verification proved, on which checkpoint, code, device and dtype.
+
+Format: one JSON object per verification, kept as HASH.json below the runs folder; "hash" is the
+SHA-256 of the rest, written with sorted keys and no spaces.  "models" says who was verified:
+digest of the checkpoint, dtype, device and hardware, whether it was, what that covers ("coverage")
+and what it does not prove ("unproved"); "engine" is the digest of the code that answers
+and verifies, and of the libraries that compute for it; "verdicts" hold all checks.
+
+Boundary: writes, reads and finds certificates; verifies nothing and imports no torch.  A
+certificate proves nothing about a changed checkpoint or changed code: `standing_of` says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.errors import BadInput
+from engine.plain_files import JSON_FAULTS, read_limited, reason, write_whole
+from engine.quoting import quoted, shown
+from engine.storage import coverage, provenance
+from engine.storage.coverage import NOT_RECORDED, SHOWN, UNVERIFIED, Coverage, Standing
+from engine.storage.schemas import Certificate, checked
+from engine.types import Ran, RunResult
+from engine.verify.limits import unproved
+from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
+
+__all__ = ["SHOWN"]
+FORMAT = 3  # 1 did not name the backend, 2 does not record what it covers
+WITHOUT_COVERAGE = 2  # still read, so that it can be shown as stale
+MAX_BYTES = 2**25  # of one file
+CODE = (*provenance.ANSWERS, "verify")
+_LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
+
+
+def folder() -> Path:
+    return settings.load().runs_dir / "certificates"
+
+
+@lru_cache(maxsize=1)
+def engine_digest() -> str:
+    """Hex text that changes with the code that answers and the code that judges answers, and with
+    their libraries; not with how results are kept or shown.
+
+    Taken once per process: what was imported is what runs, whatever lies on disk by now.
+    """
+    return provenance.source_digest(CODE, json.dumps(libraries()))
+
+
+def libraries() -> dict[str, str]:
+    """The versions of the packages whose results are passed on; "" for what is not installed."""
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a list of samples needs none
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def make(
+    request: VerifyRequest,
+    models: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Verdict],
+    dataset: str,
+) -> dict[str, Any]:
+    """The certificate of a verification that has ended; `models` as `model_entry` gives them."""
+    content: dict[str, Any] = {
+        "format": FORMAT,
+        "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "engine": engine_digest(),
+        "libraries": libraries(),
+        "request": {
+            "dataset": dataset,
+            "samples": [sample.id for sample in request.samples],
+            "prompt": request.prompt,
+            "max_new_tokens": request.max_new_tokens,
+            "runs": request.runs,
+            "backend": request.backend,
+            "pixels": request.pixels,
+            "extent": request.extent,
+            "batch": request.batch,
+        },
+        "models": list(models),
+        "verdicts": [as_row(verdict) for verdict in verdicts],
+    }
+    plain: dict[str, Any] = _plain(content)
+    return plain | {"hash": content_hash(plain)}
+
+
+def _plain(value: Any) -> Any:
+    """As it will be read again: tuples are lists, and what is no number is null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def model_entry(
+    name: str,
+    digest: str,
+    dtype: str,
+    environment: Mapping[str, str],
+    verdicts: Sequence[Verdict],
+    backend: Ran = "eager",
+) -> dict[str, Any]:
+    """One model of a certificate; dtype is its precision, digest "" if it did not load.
+
+    `backend` is what decoded in the decoupled way: another one is not what was verified.
+    """
+    rows = [as_row(verdict) for verdict in verdicts if verdict.model == name]
+    return {
+        "name": name,
+        "digest": digest,
+        "dtype": dtype,
+        "environment": dict(environment),
+        "backend": backend,
+        "verified": bool(digest) and verified(verdicts, name),
+        "coverage": _plain(asdict(coverage.of(rows))),
+        "unproved": unproved(rows),
+    }
+
+
+def as_row(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as a JSON object."""
+    found = vars(verdict.finding) | {"evidence": dict(verdict.finding.evidence)}
+    who = {"check": verdict.check, "title": verdict.title}
+    return {**who, "model": verdict.model, "sample": verdict.sample, **found}
+
+
+def content_hash(content: Mapping[str, Any]) -> str:
+    """SHA-256 over everything but the hash itself, as hex text."""
+    rest = {key: value for key, value in content.items() if key != "hash"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def keep(certificate: Mapping[str, Any]) -> Path:
+    """Writes the certificate under its hash; BadInput where that is impossible."""
+    path = folder() / f"{certificate['hash']}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(certificate, indent=1, allow_nan=False).encode())
+    except OSError as error:
+        raise BadInput(
+            f"The certificate cannot be kept in {shown(path.parent)} ({reason(error)}): make room "
+            "or set STAGESCOPE_RUNS_DIR to another folder."
+        ) from error
+    return path
+
+
+@dataclass(frozen=True)
+class Unused:
+    """A file of the certificates folder that is none that can be used, and why."""
+
+    name: str
+    reason: str
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """A certificate, or None if the file is not one or its content is not what was hashed."""
+    found = _looked_at(path)
+    return None if isinstance(found, Unused) else found
+
+
+def _looked_at(path: Path) -> dict[str, Any] | Unused:
+    try:
+        state = path.stat()
+    except OSError as error:
+        return Unused(path.name, reason(error))
+    return _read(path, state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, changed: int, size: int) -> dict[str, Any] | Unused:
+    try:
+        found = checked(read_limited(path, MAX_BYTES), Certificate)
+        if found["hash"] != content_hash(found):
+            return Unused(path.name, "its content is not what its hash was made of")
+        wrong = _contradiction(found)
+    except (OSError, ValueError, *JSON_FAULTS) as error:
+        return Unused(path.name, reason(error))
+    return Unused(path.name, wrong) if wrong else found
+
+
+def _contradiction(found: Mapping[str, Any]) -> str:
+    """Why a certificate of the right form is not believed, or ""; ValueError for an odd date.
+
+    A model that is called verified must be so by its own verdicts: the hash finds accidents, it is
+    no signature.
+    """
+    if found["format"] not in (FORMAT, WITHOUT_COVERAGE):
+        return f"it has format {quoted(found['format'])} and this program reads {FORMAT}"
+    datetime.fromisoformat(found["made"])
+    names = [model["name"] for model in found["models"]]
+    if len(set(names)) < len(names):
+        return "it names a model twice"
+    for model in found["models"]:
+        if found["format"] != WITHOUT_COVERAGE and not _bears_out(found, model):
+            return "it says of a model what its own checks do not show"
+    return ""
+
+
+def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+    """Whether the verdicts say what the model's entry claims: that it is verified, and how far."""
+    rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
+    good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
+    same = model.get("coverage") == _plain(asdict(coverage.of(rows)))
+    return model["verified"] is good and same and "unproved" in model
+
+
+def kept() -> list[dict[str, Any]]:
+    """All certificates, the newest first."""
+    found = [one for one in _all() if not isinstance(one, Unused)]
+    return sorted(found, key=lambda one: str(one["made"]), reverse=True)
+
+
+def unused() -> list[Unused]:
+    """The files of the folder that are no certificates that can be used, by name."""
+    return sorted((one for one in _all() if isinstance(one, Unused)), key=lambda one: one.name)
+
+
+def _all() -> list[dict[str, Any] | Unused]:
+    try:
+        return [_looked_at(path) for path in folder().glob("*.json")]
+    except OSError:
+        return []
+
+
+def stale(certificate: Mapping[str, Any]) -> bool:
+    """Whether other code runs now than was verified, or what it covers was not recorded."""
+    old = certificate["format"] == WITHOUT_COVERAGE
+    return old or bool(certificate["engine"] != engine_digest())
+
+
+def standing_of(result: RunResult) -> Standing:
+    """Whether a certificate covers a result as it ran, and what it lacks otherwise.
+
+    Certificates of other code say nothing.  The newest one of the same dtype, device, backend and
+    pixels decides: if a check of it failed, earlier ones count no more.  Of those that verified the
+    checkpoint the closest one is named.
+    """
+    closest = UNVERIFIED
+    for certificate in kept():
+        model = _model(certificate, result.model.digest)
+        if model is None or stale(certificate):
+            continue
+        elsewhere = tuple(_other_setting(certificate, model, result))
+        if not model["verified"]:
+            if not elsewhere and failed(certificate, model):
+                break
+            continue
+        lacking = (*elsewhere, *_beyond(model, result))
+        if not lacking:
+            return Standing("verified", str(certificate["hash"]))
+        if closest is UNVERIFIED or len(lacking) < len(closest.missing):
+            closest = Standing("not covered", str(certificate["hash"]), lacking)
+    return closest
+
+
+def _beyond(model: Mapping[str, Any], result: RunResult) -> tuple[str, ...]:
+    """What the result has beyond what this model's verification compared."""
+    found = coverage_in(model)
+    return (NOT_RECORDED,) if found is None else coverage.missing(found, result)
+
+
+def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
+    """The coverage of a certificate's model; None where it was not recorded."""
+    fields = model.get("coverage")
+    if not isinstance(fields, Mapping):
+        return None
+    lists = {name: tuple(fields[name]) for name in ("pictures", "frames")}
+    return Coverage(**{**fields, **lists})
+
+
+def of(result: RunResult) -> str | None:
+    """The hash of the certificate that covers a result as it ran, or None."""
+    found = standing_of(result)
+    return found.certificate if found.state == "verified" else None
+
+
+def command(model: str, ran: str, pixels: str) -> str:
+    """What verifies a model as it ran: a certificate covers one backend and one kind of pixels."""
+    words = ["python -m engine verify --models", shlex.quote(model)]
+    words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
+    words += ["--pixels fast"] if pixels == "fast" else []
+    return " ".join(words)
+
+
+def _model(certificate: Mapping[str, Any], digest: str) -> Mapping[str, Any] | None:
+    """The certificate's entry for a checkpoint; the digest "" belongs to no checkpoint."""
+    found: list[Mapping[str, Any]] = certificate["models"]
+    return next((one for one in found if digest and one["digest"] == digest), None)
+
+
+def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+    """Whether a check of this model failed; one that is open takes back no earlier certificate."""
+    rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
+    return any(row["outcome"] == "failed" for row in rows)
+
+
+def _other_setting(
+    certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
+) -> Iterator[str]:
+    """Dtype, device, backend and pixels of the result, where they are not the verified ones.
+
+    What the model's own generate() decoded is covered whatever the decoupled way ran.
+    """
+    there, here = model["environment"], result.environment
+    pairs = [
+        ("dtype", result.model.precision, model["dtype"]),
+        ("device", here.get("device", ""), there.get("device", "")),
+        ("hardware", here.get("hardware", ""), there.get("hardware", "")),
+        ("pixels", result.request.pixels, certificate["request"].get("pixels", "")),
+    ]
+    if result.extent is not None:
+        pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
+    if result.backend != "generate":
+        pairs.append(("backend", result.backend, model["backend"]))
+    for name, ran, proved in pairs:
+        if ran != proved:
+            yield f"{name} {ran} ({proved} verified)"

@@ -1,0 +1,75 @@
+"""Do two clocks agree: on the length of a run, and on the moment of each of its tokens.
+
+Boundary: judges what a run and the watch around it recorded; reads no clock itself.  The run's zero
+point is one moment on both clocks, so a pause between two looks shifts no time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.types import RunResult
+from engine.verify.answer_paths import Answer
+
+DRIFT = 0.001  # of a run: clocks may be steered a little
+ROUNDING_MS = 0.05
+TOKEN_MS, TOKEN_SHARE = 1.0, 0.25  # the share is of the median time between two tokens
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a time; `sure` if no busy machine can explain it."""
+
+    text: str
+    sure: bool = True
+
+
+def uncertainty_ms(result: RunResult) -> float:
+    """How well the run's zero point and end are known on the second clock."""
+    widths = sum(moment.width_s for moment in result.clocks or ())
+    return 1000 * (widths + time.get_clock_info("monotonic").resolution) + ROUNDING_MS
+
+
+def clocks_differ(result: RunResult) -> Iterator[Fault]:
+    """A run's length by the second clock, read at the same two moments, is its total time."""
+    if result.clocks is None:
+        return
+    began, ended = result.clocks
+    second = (ended.second_s - began.second_s) * 1000
+    if abs(second - result.total_ms) > uncertainty_ms(result) + DRIFT * abs(second):
+        yield Fault(
+            f"a run of {result.total_ms:.1f} ms took {second:.1f} ms by another clock, read at "
+            "the same moments"
+        )
+
+
+def token_faults(answer: Answer) -> Iterator[Fault]:
+    """A token is reported after the head has computed it, soon, and before the next is computed.
+
+    Each token is compared with its own computation.  That one token is reported late may be a
+    pause; that most are reported after the next one was computed, or one before it was computed
+    itself, is not.
+    """
+    result = answer.result
+    if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):
+        return
+    said, seen = np.array(result.generation.token_ms), np.array(answer.head_ms)
+    if len(said) != len(seen):
+        yield Fault(f"{answer.way}: {len(said)} token times are reported for {len(seen)} tokens")
+        return
+    lag, gaps = said - seen, np.diff(seen)
+    slack = uncertainty_ms(result)
+    if (lag < -slack).any():
+        yield Fault(f"{answer.way}: a token is reported before it was computed")
+    bound = max(TOKEN_MS, TOKEN_SHARE * float(np.median(gaps)) if len(gaps) else 0.0)
+    if float(np.median(lag)) > bound + slack:
+        passed = float(np.mean(lag[:-1] > gaps + slack)) if len(gaps) else 0.0
+        text = (
+            f"{answer.way}: tokens are reported {np.median(lag):.1f} ms (median) after they were "
+            "computed"
+        )
+        yield Fault(text, sure=passed > 0.5 and "mps" not in result.environment.get("device", ""))

@@ -1,0 +1,114 @@
+"""Is the model shown the frames that each rule names?
+
+Boundary: computes the rules and reads the files a second time, with PyAV and Pillow alone; what it
+cannot compare pixel by pixel (a turned clip, say) it leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import av
+import numpy as np
+from PIL import Image as Pictures
+from PIL import ImageOps
+
+from engine import media
+from engine.models.adapter import Adapter
+from engine.storage.schemas import Outcome
+from engine.types import FRAME_RULES, Image, Media, Sample
+from engine.verify.verdict import Finding
+
+FRAMES = 8
+MANY_BYTES = 2**29  # of a clip's frames, above which they are not compared
+
+
+def named(count: int, rule: str) -> list[int]:
+    """The frames of `count` that a rule names, by integer arithmetic.
+
+    all: every one; middle: count // 2; arange: the k-th of 8 is at floor(k * count / 8); spread
+    and linspace: at floor(k * (count - 1) / 7), where spread shows each of fewer frames once.
+    """
+    if rule == "all" or (rule == "spread" and count < FRAMES):
+        return list(range(count))
+    if rule == "middle":
+        return [count // 2]
+    if rule == "arange":
+        return [k * count // FRAMES for k in range(FRAMES)]
+    return [k * (count - 1) // (FRAMES - 1) for k in range(FRAMES)]
+
+
+def frames(adapter: Adapter, sample: Sample) -> Finding:
+    """The pictures of every rule against the files; only videos have more than one rule."""
+    video = adapter.kind == "video"
+    rules = {"events": ("all",), "image": ("middle",), "video": FRAME_RULES}[adapter.kind]
+    faults: list[str] = []
+    open_: list[str] = []
+    for rule in rules:
+        shown = media.load(sample, adapter.kind, rule)
+        if shown.source.startswith("raw events"):
+            continue  # drawn, not chosen: the list of what is not proved says so
+        pictures = _pictures(sample, shown)
+        if pictures is None:
+            open_.append(f"{rule}: the frames of {shown.source} were not read a second time.")
+            continue
+        wrong, unlike = _compare(shown.images, pictures, rule)
+        faults += wrong
+        open_ += unlike
+    evidence = {"rules": list(rules) if video else [], "faults": faults, "open": open_}
+    outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
+    good = f"The pictures are those that the rule names ({', '.join(rules)}), read a second time."
+    return Finding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
+
+
+def _pictures(sample: Sample, shown: Media) -> Sequence[Image] | None:
+    """All frames of the source that was shown, or None where they cannot be read again."""
+    if shown.source.startswith("MP4") and sample.mp4 is not None:
+        return _decoded(sample.mp4)
+    paths = sample.images
+    if shown.kind == "events":
+        paths = sample.event_images
+    elif shown.source.startswith("frame folder"):
+        paths = sample.frames
+    return [_opened(path) for path in paths] if paths else None
+
+
+def _opened(path: Path) -> Image:
+    with Pictures.open(path) as picture:
+        upright = ImageOps.exif_transpose(picture) if picture.format == "JPEG" else picture
+        return np.asarray(upright.convert("RGB"))
+
+
+def _decoded(path: Path) -> list[Image] | None:
+    """Every frame, or None for a clip whose frames would take more than MANY_BYTES."""
+    found: list[Image] = []
+    with av.open(str(path)) as clip:
+        for frame in clip.decode(clip.streams.video[0]):
+            found.append(np.asarray(frame.to_ndarray(format="rgb24"), np.uint8))
+            if len(found) * found[0].nbytes > MANY_BYTES:
+                return None
+    return found
+
+
+def _compare(
+    shown: Sequence[Image], pictures: Sequence[Image], rule: str
+) -> tuple[list[str], list[str]]:
+    """(pictures that are other frames, pictures that are no frame as it was read again)."""
+    places = named(len(pictures), rule)
+    if len(shown) != len(places):
+        return [f"{rule}: {len(shown)} pictures are shown, and {len(places)} frames named."], []
+    wrong, unlike = [], []
+    for number, (one, place) in enumerate(zip(shown, places, strict=True), 1):
+        if np.array_equal(one, pictures[place]):
+            continue
+        other = next(_equal_to(one, pictures), None)
+        if other is None:
+            unlike.append(f"{rule}: picture {number} equals no frame as PyAV decodes it.")
+        else:
+            wrong.append(f"{rule}: picture {number} is frame {other}, and the rule names {place}.")
+    return wrong, unlike
+
+
+def _equal_to(one: Image, pictures: Sequence[Image]) -> Iterator[int]:
+    yield from (place for place, frame in enumerate(pictures) if np.array_equal(one, frame))

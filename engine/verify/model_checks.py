@@ -1,0 +1,79 @@
+"""The checks that are about a model as a whole: made once, on the first sample that it can take.
+
+Boundary: orders the checks; how each looks is its module's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from engine.errors import BadInput
+from engine.types import Sample
+from engine.verify import controls, extents, projection, sampling, stage_work
+from engine.verify.answer_paths import ANOTHER_QUESTION, Answer, Subject, rounding
+from engine.verify.equality import Pieces
+from engine.verify.verdict import Finding
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How answers are compared and told: rounding of logits, ids as pieces and as text.
+
+    `doing` is told what is done next, and raises Cancelled where somebody has cancelled.
+    """
+
+    rounding: float
+    pieces: Pieces
+    text: Callable[[Sequence[int]], str]
+    doing: Callable[[str], None]
+
+
+def findings(
+    subject: Subject, other: Sample, plain: Answer, reading: Reading, folder: Path
+) -> Iterator[tuple[str, Finding]]:
+    """check, finding; `other` is a sample for the batch, `plain` the answer to the subject."""
+    adapter = subject.adapter
+    yield "settings", _settings(subject, plain, reading)
+    yield "equal_batch", _batch(subject, other, plain, reading, folder / "other")
+    reading.doing("forcing a long answer")
+    config = extents.forced(subject)
+    forced = subject.plain(config)
+    noise = max(reading.rounding, rounding(adapter, forced))
+    yield "long", extents.long(forced, [subject.decoupled(config)], noise, reading.pieces)
+    yield "comparison", controls.comparison(forced, reading.rounding)
+    reading.doing("computing visual rows in float64")
+    yield "rows", projection.rows(adapter, subject.prepared)
+    yield "probe", projection.probe(adapter, subject.prepared)
+    reading.doing("watching what each stage does")
+    logs, contents = stage_work.runs(subject, folder / "work")
+    yield "work", stage_work.work(logs, contents)
+    yield "synchronised", stage_work.synchronised(logs[-1])
+
+
+def _settings(subject: Subject, plain: Answer, reading: Reading) -> Finding:
+    tried = []
+    for one in sampling.tried(subject, plain):
+        reading.doing(f"sampling on flattened logits: {one.name}")
+        tried.append(one)
+    eos_ids = subject.adapter.eos_ids
+    return sampling.settings(tried, reading.rounding, eos_ids, reading.text)
+
+
+def _batch(
+    subject: Subject, sample: Sample, plain: Answer, reading: Reading, folder: Path
+) -> Finding:
+    """The subject's question, and another question about another sample, in turn."""
+    adapter, size = subject.adapter, subject.request.batch
+    if size < 2:
+        return Finding("unresolved", "No batch was asked for: batches are not covered.")
+    reading.doing(f"answering a batch of {size}")
+    request = replace(subject.request, prompt=ANOTHER_QUESTION)
+    try:
+        other = Subject(adapter, sample, request, folder, subject.cancelled)
+    except BadInput:  # the sample's own row says so
+        other = Subject(adapter, subject.sample, request, folder, subject.cancelled)
+    found = extents.batch((subject, other), (plain, other.plain(other.greedy)), size)
+    other.cache.close()
+    return extents.equal_batch(found, size, adapter, reading.rounding, reading.pieces)

@@ -1,0 +1,323 @@
+"""All checks of all models and samples, one after another.
+
+Boundary: orders the checks; how each looks is its module's.  A model that
+fails costs only itself: whatever it raises becomes its row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from engine import media
+from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.types import ModelInfo, Prepared, Ran, Sample
+from engine.verify import (
+    busy_checks,
+    cache_checks,
+    checks,
+    cleanup,
+    clock_agreement,
+    equality,
+    extents,
+    input_effect,
+    model_checks,
+    observer,
+    recomputed,
+    stage_times,
+)
+from engine.verify import frame_choice as shown
+from engine.verify.answer_paths import Answer, Subject, rounding
+from engine.verify.verdict import ONCE, Finding, Verdict, VerifyRequest
+
+EQUAL = {  # check -> the ways that must be equal to plain
+    "equal_hooked": ("hooked",),
+    "equal_decoupled": ("decoupled", "computed"),
+    "equal_features": ("features",),
+    "equal_prefix": ("reused",),
+}
+PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
+TIMINGS = ("clock", "accounted", "stage3")
+
+
+class Watcher(Protocol):
+    """Who looks at a verification while it goes on."""
+
+    def doing(self, model: str, sample: str, what: str) -> None: ...
+    def found(self, verdict: Verdict) -> None: ...
+    def cancelled(self) -> bool: ...
+    def give_way(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One model's part: who it was (None if it did not load) and all its verdicts."""
+
+    name: str
+    info: ModelInfo | None
+    environment: dict[str, str]
+    verdicts: tuple[Verdict, ...]
+    known: bool = True
+    backend: Ran = "eager"  # what decoded the decoupled way
+
+
+def verify(request: VerifyRequest, watcher: Watcher) -> list[Examined]:
+    """Every model of the request on every sample; Cancelled when the watcher says so."""
+    return [_model(name, request, watcher) for name in request.models]
+
+
+def _model(name: str, request: VerifyRequest, watcher: Watcher) -> Examined:
+    from engine.machine import device
+
+    watcher.doing(name, "", "loading the model")
+    try:
+        adapter = registry.load(registry.entry(name))
+    except StageScopeError as error:
+        verdict = Verdict("answer", name, "", Finding("failed", str(error)))
+        watcher.found(verdict)
+        return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
+    verdicts: list[Verdict] = []
+    model = _Model(adapter, request, watcher)
+    for verdict in model.verdicts():
+        watcher.found(verdict)
+        verdicts.append(verdict)
+    environment = device.environment(adapter.device)
+    return Examined(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
+
+
+class _Model:
+    """One loaded model and all samples."""
+
+    def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
+        self.adapter, self.request, self.watcher = adapter, request, watcher
+        self.pairs = observer.Pairs()
+        self.backend: Ran = "eager"
+        self.once = True  # what is checked once has yet to be
+
+    def verdicts(self) -> Iterator[Verdict]:
+        samples = self.request.samples
+        for index, sample in enumerate(samples):
+            other = samples[(index + 1) % len(samples)]
+            yield from self._sample(sample, other)
+            self.watcher.give_way()
+        if self.pairs.ms:
+            found = busy_checks.settled([_observed(self.pairs)])
+            yield Verdict("observer", self.adapter.info.name, "", found)
+
+    def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
+        examination = None
+        try:
+            with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
+                try:
+                    examination = _Examination(self, sample, other, Path(folder))
+                except BadInput as error:  # later it would be a fault
+                    finding = Finding("skipped", str(error))
+                    yield Verdict("answer", self.adapter.info.name, sample.id, finding)
+                    return
+                yield from examination.verdicts()
+                self.pairs += examination.pairs
+                self.once = False
+                self.backend = examination.subject.backend
+                examination.subject.cache.close()
+        except Cancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
+            yield self._raised(sample, examination.now if examination else "", error)
+
+    def _raised(self, sample: Sample, now: str, error: Exception) -> Verdict:
+        sentence = str(error)
+        if not isinstance(error, StageScopeError):
+            sentence = f"{type(error).__name__} while {now}: {error}"
+        finding = Finding("failed", sentence)
+        return Verdict("answer", self.adapter.info.name, sample.id, finding)
+
+
+def _observed(found: observer.Pairs) -> busy_checks.Try:
+    return busy_checks.Try(observer.observer(found.ms, found.net_ms), found.load)
+
+
+class _Examination:
+    """One model and one sample, from the first answer to the last look."""
+
+    def __init__(self, model: _Model, sample: Sample, other: Sample, folder: Path) -> None:
+        self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
+        self.sample, self.other, self.request = sample, other, model.request
+        self.once = model.once
+        self.now = ""
+        self.before: cleanup.State
+        self.rounding = 0.0
+        self.pairs = observer.Pairs()
+        self._doing("loading and preprocessing the sample")
+        cancelled = model.watcher.cancelled
+        self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
+
+    def verdicts(self) -> Iterator[Verdict]:
+        for check, finding in self._findings():
+            sample = "" if check in ONCE else self.sample.id
+            yield Verdict(check, self.adapter.info.name, sample, finding)
+
+    def _findings(self) -> Iterator[tuple[str, Finding]]:
+        """check, finding: each sample's own, and once what is about the model as a whole."""
+        subject, pictures = self.subject, len(self.subject.media.images)
+        answers = self._answers()
+        plain = answers["plain"]
+        self._doing("measuring the noise of rounding")
+        self.rounding = rounding(self.adapter, plain)
+        yield "answer", self._answer(plain)
+        yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
+        for check, ways in EQUAL.items():
+            found = self._equal(plain, [answers[way] for way in ways])
+            reused = check == "equal_prefix"
+            yield check, checks.prefix(found, answers["reused"]) if reused else found
+        yield "equal_sampled", self._sampled()
+        yield "ends", extents.ends(answers, self.adapter.eos_ids)
+        yield "greedy", checks.greedy(answers.values())
+        yield "counted", checks.counted(answers.values(), self._text)
+        yield "encoded_once", checks.encoded_once(answers, pictures)
+        yield from self._timings(answers)
+        self._doing("reading the frames a second time")
+        yield "frames", shown.frames(self.adapter, self.sample)
+        if self.once:
+            yield from self._once(plain)
+        self._doing("changing what cache keys depend on")
+        yield "keys", checks.keys(list(cache_checks.changes(subject, self.folder)))
+        self._doing("changing a byte of the cache")
+        yield "damage", checks.damage(cache_checks.damage(subject), plain)
+        yield "sight", self._sight()
+        self._doing("timing generate() with and without the probe")
+        self.pairs = self._pairs()
+        yield "left_as_found", self._left_as_found(plain)
+
+    def _once(self, plain: Answer) -> Iterator[tuple[str, Finding]]:
+        """What is about the model as a whole, whatever the number of samples."""
+        sample = self.sample if self.adapter.kind in self.other.missing else self.other
+        reading = model_checks.Reading(self.rounding, self._pieces, self._text, self._doing)
+        yield from model_checks.findings(self.subject, sample, plain, reading, self.folder)
+
+    def _doing(self, what: str) -> None:
+        if self.watcher.cancelled():
+            raise Cancelled("The verification was cancelled.")
+        self.now = what
+        self.watcher.doing(self.adapter.info.name, self.sample.id, what)
+
+    def _answers(self) -> dict[str, Answer]:
+        """All ways; "computed" is the decoupled way while it fills the cache."""
+        found = {}
+        for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
+            self._doing(f"answering the {way} way")
+            found[way] = getattr(self.subject, way)(self.subject.greedy)
+            if way == "plain":  # transformers puts hooks of its own on a model at its first call
+                self.before = cleanup.state(self.adapter)
+        return found
+
+    def _answer(self, plain: Answer) -> Finding:
+        shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.shown}
+        shown["backend"] = self.subject.backend
+        reached = {"new_tokens": len(plain.ids), "positions": plain.context + len(plain.ids)}
+        pictures = {"pictures": len(self.subject.media.images)}
+        sentence = f"It answers in {len(plain.ids)} new tokens."
+        if self.request.backend == "compiled" and self.subject.backend == "eager":
+            sentence += " The decode step could not be compiled: the eager one is verified."
+        evidence = shown | reached | pictures
+        return Finding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        """Ids as text: special tokens are left out first, then the tokenizer decodes the rest."""
+        tokenizer = self.adapter.tokenizer
+        added = tokenizer.added_tokens_decoder.items()
+        special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
+        kept = [one for one in ids if one not in special]
+        return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
+
+    def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
+        return equality.finding(plain, others, self.rounding, self._pieces)[0]
+
+    def _pieces(self, ids: Sequence[int]) -> list[str]:
+        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
+        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
+
+    def _sampled(self) -> Finding:
+        """Where logits differ by rounding, one random number may draw two tokens: left open."""
+        self._doing("sampling with one seed")
+        subject, config = self.subject, self.subject.sampled
+        plain = subject.plain(config)
+        ways = (subject.hooked, subject.decoupled, subject.features, subject.reused)
+        others = [way(config) for way in ways]
+        found, worst = equality.finding(plain, others, self.rounding, self._pieces)
+        if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
+            return found
+        sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
+        return replace(found, outcome="unresolved", sentence=sentence)
+
+    def _timings(self, answers: Mapping[str, Answer]) -> Iterator[tuple[str, Finding]]:
+        """The checks of repeated runs; on a busy machine those that fail are looked at again."""
+        tries: dict[str, list[busy_checks.Try]] = {check: [] for check in TIMINGS}
+        while any(map(busy_checks.again, tries.values())):
+            late, rounds = self._late(answers), self._rounds()
+            load = stage_times.load_of(rounds)
+            looks = (
+                stage_times.clock(rounds, late),
+                stage_times.accounted(rounds),
+                stage_times.stage3(rounds),
+            )
+            for check, found in zip(TIMINGS, looks, strict=True):
+                if busy_checks.again(tries[check]):
+                    tries[check].append(busy_checks.Try(found, load))
+        for check, some in tries.items():
+            yield check, busy_checks.settled(some)
+        yield "figures", recomputed.figures(rounds)
+
+    def _late(self, answers: Mapping[str, Answer]) -> list[clock_agreement.Fault]:
+        """Faults of token times; a way whose fault may be a pause answers once more."""
+        faults: list[clock_agreement.Fault] = []
+        for way, answer in answers.items():
+            found = list(clock_agreement.token_faults(answer))
+            if any(not fault.sure for fault in found):
+                again: Answer = getattr(self.subject, way)(self.subject.greedy)
+                found = list(clock_agreement.token_faults(again))
+            faults += found
+        return faults
+
+    def _pairs(self) -> observer.Pairs:
+        """Timed again while they say that the probe is slow and the machine is busy; the pairs of
+        the quietest time."""
+        found: list[observer.Pairs] = []
+        while busy_checks.again([_observed(one) for one in found]):
+            found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
+        return min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
+
+    def _rounds(self) -> list[list[stage_times.Timed]]:
+        rounds: list[list[stage_times.Timed]] = []
+        for round_ in stage_times.repeat(self.subject, self.request.runs):
+            self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
+            rounds.append(round_)
+        return rounds
+
+    def _sight(self) -> Finding:
+        self._doing("showing it something else")
+        other = self._shown_otherwise()
+        blinks, own = input_effect.blinks(
+            self.adapter, self.subject.prepared, other, self.subject.greedy
+        )
+        texts = [vars(blink) | {"text": self.adapter.text(blink.ids)} for blink in blinks]
+        found = checks.sight(blinks, own, self.rounding)
+        return replace(found, evidence={"own": self.adapter.text(own), "changes": texts})
+
+    def _shown_otherwise(self) -> Prepared | None:
+        if self.other is self.sample or self.adapter.kind in self.other.missing:
+            return None
+        with contextlib.suppress(BadInput):  # its own row says so
+            kind, extent = self.adapter.kind, self.request.extent
+            return self.subject.prepare(media.load(self.other, kind, "arange", extent))
+        return None
+
+    def _left_as_found(self, plain: Answer) -> Finding:
+        self._doing("looking whether anything was left behind")
+        again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
+        return checks.left_as_found(self.before, cleanup.state(self.adapter), again)

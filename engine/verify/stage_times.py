@@ -1,0 +1,258 @@
+"""Do the times hold: the clock, the stages' sum, stage 3 measured twice.
+
+Boundary: judges RunResults of repeated warm runs.  Milliseconds; what is compared is alternated, so
+that a machine that slows down slows both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from engine.analysis import statistics
+from engine.machine.clocks import ThreadWait, second_s, since
+from engine.machine.load import MachineLoad, together
+from engine.storage.schemas import Outcome
+from engine.types import STAGES, RunResult, Span
+from engine.verify.answer_paths import Subject
+from engine.verify.busy_checks import BEYOND
+from engine.verify.clock_agreement import Fault, clocks_differ
+from engine.verify.verdict import Finding
+
+UNACCOUNTED = 0.02  # of a run
+STAGE3 = 0.15  # of stage 3 measured alone
+CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
+CLEARLY = 2.0  # times a bound: so much beyond it is a fault whatever the load, waits taken off
+ENOUGH = 5  # pairs: all five beyond one bound come by chance in 1 of 32 cases
+FEW = 3  # pairs, below which not even a factor of two does
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One run of the pipeline, and how long a second clock saw it last."""
+
+    kind: str
+    result: RunResult
+    outer_ms: float
+    waited_ms: float | None = None  # the thread's wait for a core in that time
+
+
+def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
+    """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
+    config = subject.brief
+    requests = {
+        "computed": subject.run_request(config, "refresh"),
+        "cached": subject.run_request(config, "use"),
+        "hooked": subject.run_request(config, "off", "hooked"),
+    }
+    wait = ThreadWait()
+    for _ in range(runs + 1):
+        found = []
+        for kind, request in requests.items():
+            waited, start = wait.ms(), second_s()
+            result = subject.run(request)
+            outer = (second_s() - start) * 1000
+            found.append(Timed(kind, result, outer, since(waited, wait.ms())))
+        yield found
+    wait.close()
+
+
+def load_of(rounds: Sequence[Sequence[Timed]]) -> MachineLoad | None:
+    """How busy the machine was during all these runs; None where one does not say."""
+    loads = [timed.result.machine_load for round_ in rounds for timed in round_]
+    known = [load for load in loads if load is not None]
+    return together(known) if len(known) == len(loads) else None
+
+
+def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Finding:
+    """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
+    runs = [timed for round_ in rounds for timed in round_]
+    faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
+    faults += [Fault(text) for timed in runs for text in _backwards(timed.result)]
+    faults += _clocks_apart(runs)
+    monotonic = time.get_clock_info("perf_counter").monotonic
+    if not monotonic:
+        faults.append(Fault("this system's performance counter can be set back"))
+    texts = [fault.text for fault in faults]
+    evidence = {"runs": len(runs), "faults": texts[:10], "monotonic": monotonic}
+    if faults:
+        evidence |= {BEYOND: any(fault.sure for fault in faults)}
+        sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
+        return Finding("failed", sentence, len(faults), 0, "faults", evidence)
+    sentence = f"In {len(runs)} runs time only went forward, and a second clock agrees."
+    return Finding("passed", sentence, 0, 0, "faults", evidence)
+
+
+def _backwards(result: RunResult) -> Iterator[str]:
+    spans = [span for span in result.spans if span.name in STAGES]
+    for span in result.spans:
+        if span.ms < 0:
+            yield f"{span.name} lasts {span.ms:.3f} ms"
+        if not -0.001 <= span.start_ms <= span.start_ms + span.ms <= result.total_ms + 0.001:
+            yield f"{span.name} is not within the run"
+    for before, after in pairwise(spans):
+        if after.start_ms < before.start_ms + before.ms - 0.001:
+            yield f"{after.name} starts before {before.name} ends"
+    times = result.generation.token_ms
+    if any(b < a for a, b in pairwise(times)):
+        yield "a token came before the one in front of it"
+    decode = result.span("decode")
+    if decode is not None and times:
+        end = decode.start_ms + decode.ms
+        if not decode.start_ms - 0.001 <= min(times) <= max(times) <= end + 0.001:
+            yield "a token is not within stage 4"
+
+
+def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
+    """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
+
+    Only the closest one counts, because a busy machine may stop any run between two looks at the
+    clocks.  It is a fault whatever the load where the thread's waits outside the run do not
+    explain it.
+    """
+    gaps = {timed.outer_ms - timed.result.total_ms: timed for timed in runs}
+    shortest = gaps[min(gaps)]
+    bound = max(CLOCKS_MS, CLOCKS_SHARE * shortest.outer_ms)
+    if not -CLOCKS_MS / 10 <= min(gaps) <= bound:
+        text = (
+            f"a run of {shortest.result.total_ms:.1f} ms took {shortest.outer_ms:.1f} ms by "
+            "another clock"
+        )
+        waited, load = shortest.waited_ms, shortest.result.machine_load
+        outside = since(load.waited_ms if load else None, waited)
+        net = min(gaps) - max(0.0, outside or 0.0)
+        yield Fault(text, min(gaps) < 0 or (outside is not None and net > CLEARLY * bound))
+
+
+def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
+    """The median share of a run that its stages do not cover, in the worst kind of run."""
+    warm = rounds[1:]
+    shares: dict[str, float] = {}
+    spreads: dict[str, Any] = {}
+    for index, first in enumerate(rounds[0]):
+        results = [round_[index].result for round_ in warm]
+        share = statistics.spread([_share(r, abs(r.unaccounted_ms)) for r in results])
+        shares[first.kind] = share.median
+        spreads[first.kind] = _spreads(results) | {"first_run_ms": _stages(first.result)}
+    worst = max(shares, key=lambda kind: shares[kind])
+    sentence = (
+        f"{shares[worst]:.2%} of a run is not covered by its stages (median of the warm {worst} "
+        f"runs, the worst of three kinds, n = {len(warm)})."
+    )
+    clear = any(_clearly_open([round_[i].result for round_ in warm]) for i in range(len(shares)))
+    evidence = {"shares": shares, "kinds": spreads, "n": len(warm), BEYOND: clear}
+    outcome: Outcome = "passed" if shares[worst] <= UNACCOUNTED else "failed"
+    if outcome == "failed" and len(warm) < ENOUGH:
+        outcome = "unresolved"
+    if wrong := _misquoted(rounds):
+        outcome, sentence = "failed", wrong
+        evidence |= {BEYOND: True}
+    return Finding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
+
+
+def _clearly_open(results: Sequence[RunResult]) -> bool:
+    """Whether the stages leave a gap, or overlap, that no wait for a core between them explains."""
+    shares = []
+    for result in results:
+        load, stages = result.machine_load, [s for s in result.spans if s.name in STAGES]
+        inside = [span.waited_ms for span in stages]
+        if load is None or load.waited_ms is None or None in inside:
+            return False
+        between = max(0.0, load.waited_ms - sum(filter(None, inside)))
+        gap = result.unaccounted_ms
+        shares.append(_share(result, max(0.0, gap - between) if gap > 0 else -gap))
+    return bool(shares) and statistics.spread(shares).median > CLEARLY * UNACCOUNTED
+
+
+def _share(result: RunResult, ms: float) -> float:
+    """Of the run; all of it where a faulty clock says that the run took no time."""
+    return ms / result.total_ms if result.total_ms > 0 else 1.0
+
+
+def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
+    """What a cached stage says that it took must be what it took when it was computed."""
+    for round_ in rounds:
+        took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
+        if said is None or abs(said - took) > 1e-6:
+            return f"A cached stage 3 says that it took {said} ms; it took {took} ms."
+    return ""
+
+
+def _stages(result: RunResult) -> dict[str, float]:
+    found = {span.name: span.ms for span in result.spans if span.name in STAGES}
+    return found | {"total": result.total_ms, "unaccounted": result.unaccounted_ms}
+
+
+def _spreads(results: Sequence[RunResult]) -> dict[str, Any]:
+    columns = [_stages(result) for result in results]
+    names = columns[0]
+    return {
+        name: vars(statistics.spread([column[name] for column in columns]))
+        | {"values": [column[name] for column in columns]}
+        for name in names
+    }
+
+
+def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
+    """The probe's time over that of the encoder alone, paired by round."""
+    warm = rounds[1:]
+    alone = [_vision(round_, "computed").ms for round_ in warm]
+    probed = [_vision(round_, "hooked").ms for round_ in warm]
+    ratios = [p / a for p, a in zip(probed, alone, strict=True)]
+    interval = statistics.median_interval(ratios, ratios=True)
+    outcome = _within(interval)
+    said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
+    sentence = (
+        f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
+        f"({_range(interval)}{said})."
+    )
+    net = [_net_ratio(round_) for round_ in warm]
+    known = [ratio for ratio in net if ratio is not None]
+    clear = len(known) == len(warm) >= FEW and _far(statistics.median_interval(known, ratios=True))
+    outcome = "failed" if clear else outcome
+    evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
+    cpu = [[_vision(round_, kind).cpu_ms for round_ in warm] for kind in ("computed", "hooked")]
+    evidence |= {"alone_cpu_ms": cpu[0], "probe_cpu_ms": cpu[1]}
+    return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
+
+
+def _net_ratio(round_: Sequence[Timed]) -> float | None:
+    """The probe's time over that of the encoder alone, without the thread's waits for a core."""
+    probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
+    return None if probed is None or not alone else probed / alone
+
+
+def _net(span: Span) -> float | None:
+    if span.waited_ms is None:
+        return None
+    return max(span.ms - span.waited_ms, 0.0)
+
+
+def _far(interval: statistics.Interval) -> bool:
+    """Whether a ratio is not even within a factor of two."""
+    return interval.high < 0.5 or interval.low > 2
+
+
+def _range(interval: statistics.Interval) -> str:
+    words = "95 % interval" if interval.n >= statistics.MIN_CLUSTERS else "between"
+    return f"{words} {interval.low:.3f} to {interval.high:.3f}"
+
+
+def _within(interval: statistics.Interval) -> Outcome:
+    """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
+    low, high = interval.low - 1, interval.high - 1
+    if interval.n < ENOUGH:
+        return "failed" if _far(interval) and interval.n >= FEW else "unresolved"
+    if low >= -STAGE3 and high <= STAGE3:
+        return "passed"
+    return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
+
+
+def _vision(round_: Sequence[Timed], kind: str) -> Span:
+    result = next(timed.result for timed in round_ if timed.kind == kind)
+    span = result.span("vision")
+    assert span is not None  # both kinds of run encode
+    return span

@@ -1,0 +1,212 @@
+"""Acceptance figures by hand, baselines that know chance, intervals, and what cannot be known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.analysis.acceptance import Pair, Range, analyse, shuffled
+from engine.analysis.token_pairs import paint
+
+
+def pair(draft: str, target: str, sample: str = "s", **more: object) -> Pair:
+    """Letters as ids."""
+    codes = [tuple(map(ord, text)) for text in (draft, target)]
+    return Pair(sample, *codes, **more)  # type: ignore[arg-type]
+
+
+def test_the_formulas_by_hand() -> None:
+    found = analyse([pair("abcx", "abcd", "1"), pair("zb", "ab", "2")], "d", "t", gamma=4)
+    assert (found.matched, found.compared) == (4, 6) and found.rate
+    assert found.rate.value == pytest.approx(4 / 6)
+    assert found.mean_prefix == 1.5 and found.max_prefix == 3
+    assert found.first_window == pytest.approx((3 / 4 + 0) / 2)
+    assert found.expected_tokens == pytest.approx(1 + 4 * 3 / 8)
+    assert found.first_windows[5] == pytest.approx((3 / 5 + 0) / 2)
+
+
+def test_ceiling_and_speedup_by_hand() -> None:
+    times = {"draft_ms": 40.0, "target_ms": 80.0}  # 10 and 20 ms per token
+    found = analyse([pair("abcd", "abcd", "1", **times)] * 2, "d", "t", gamma=4)
+    assert found.cost_ratio == pytest.approx(0.5)
+    assert found.ceiling == pytest.approx(5 / 3)
+    assert found.speedup and found.speedup.value == pytest.approx(found.ceiling)
+    nothing = analyse([pair("xxxx", "abcd", "1", **times)], "d", "t", gamma=4)
+    assert nothing.speedup and nothing.speedup.value == pytest.approx(1 / 3)
+
+
+def test_counts_may_differ_from_the_ids_that_are_left() -> None:
+    found = analyse(
+        [pair("ab", "abcd", draft_ms=620.0, target_ms=80.0, draft_tokens=62.0)], "d", "t"
+    )
+    assert found.per_token == (10.0, 20.0)
+
+
+def test_without_all_times_there_is_no_speedup() -> None:
+    found = analyse([pair("a", "a", "1", draft_ms=1.0, target_ms=1.0), pair("a", "a", "2")],
+                    "d", "t")  # fmt: skip
+    assert found.per_token is None and found.ceiling is None and found.speedup is None
+
+
+def test_the_shuffled_baseline_knows_phrases_from_images() -> None:
+    """Answers that begin alike match shuffled too; answers of their own do not."""
+    alike = [pair(f"the road {c}", f"the road {c}", str(i)) for i, c in enumerate("abcdef")]
+    own = [pair(c * 9, c * 9, str(i)) for i, c in enumerate("abcdef")]
+    phrases, images = analyse(alike, "d", "t"), analyse(own, "d", "t")
+    assert phrases.rate and phrases.shuffled and images.shuffled
+    assert phrases.shuffled.value == pytest.approx(9 / 10)
+    assert images.shuffled.value == 0.0 and images.says_something
+    same = analyse([pair("the road", "the road", str(i)) for i in range(4)], "d", "t")
+    assert same.says_something is False
+
+
+def test_shuffles_stay_within_a_question() -> None:
+    pairs = [
+        pair(f"{q}{q}{q}", f"{q}{q}{q}", str(sample), question=q) for sample in (1, 2) for q in "ab"
+    ]
+    found = shuffled(pairs)
+    assert found and found.value == 1.0
+    assert shuffled([pair("a", "a", "1", question=q) for q in "ab"]) is None
+
+
+def test_a_sample_never_meets_itself() -> None:
+    """One sample asked twice is no other image."""
+    twice = [pair("aa", "aa", "1"), pair("aa", "aa", "1"), pair("bb", "bb", "2")]
+    found = shuffled(twice)
+    assert found and found.value == 0.0
+    assert shuffled([pair("aa", "aa", "1")]) is None
+
+
+def test_the_shuffled_value_is_the_ratio_over_every_mismatched_pair() -> None:
+    """Sum of matches / sum compared, by brute force, over questions, clips and lengths."""
+    generator = np.random.default_rng(3)
+
+    def answer() -> tuple[int, ...]:
+        return tuple(generator.integers(0, 3, generator.integers(1, 12)).tolist())
+
+    pairs = [
+        Pair(f"{clip}-{question}", answer(), answer(), question, clip=clip)
+        for clip in ("a", "a", "b", "c", "d")
+        for question in ("x", "y")
+    ]
+    crossed = [
+        (sum(m == n for m, n in zip(one.draft, two.target, strict=False)),
+         min(len(one.draft), len(two.target)))
+        for one in pairs for two in pairs
+        if one.question == two.question and one.clip != two.clip
+    ]  # fmt: skip
+    found = shuffled(pairs)
+    expected = sum(matched for matched, _ in crossed) / sum(many for _, many in crossed)
+    assert found and found.value == pytest.approx(expected, rel=1e-12)
+    assert found.interval and found.interval[0] <= found.value <= found.interval[1]
+    assert found.value != pytest.approx(np.mean([m / n for m, n in crossed]), rel=1e-3)
+
+
+def test_the_shuffled_value_is_no_median_of_draws() -> None:
+    """One target matches all drafts, and one draft in three is long: 12 of 39, not 1 of 13."""
+    drafts = ("a", "a" * 10, "a", "a")
+    pairs = [pair(draft, ("b" if i else "a") * 10, str(i)) for i, draft in enumerate(drafts)]
+    found = shuffled(pairs)
+    assert found and found.value == pytest.approx(12 / 39)
+    assert found.interval == pytest.approx((1 / 13, 10 / 13))
+
+
+def questions(clips: int, asked: int = 10) -> list[Pair]:
+    """Each clip's answers all match or none does: its questions tell one thing, not ten."""
+    return [
+        pair("aaaa", "aaaa" if clip % 2 else "bbbb", str(clip), question=str(question),
+             draft_ms=4.0, target_ms=8.0)
+        for clip in range(clips) for question in range(asked)
+    ]  # fmt: skip
+
+
+def test_questions_about_one_clip_are_drawn_together() -> None:
+    """100 records of 10 clips have the interval of 10 clips; as 100 clips it is far narrower."""
+    found = analyse(questions(10), "d", "t")
+    alone = analyse([replace(one, sample=f"{one.sample}{one.question}") for one in questions(10)],
+                    "d", "t")  # fmt: skip
+    few = analyse(questions(10, 1), "d", "t")
+    assert found.amount == "100 records of 10 clips" and alone.amount == "100"
+    for name in ("rate", "speedup"):
+        wide, narrow, same = (width(getattr(one, name)) for one in (found, alone, few))
+        assert wide == pytest.approx(same, rel=0.05) and wide > 2.5 * narrow
+
+
+def width(found: Range | None) -> float:
+    assert found is not None and found.interval is not None
+    return found.interval[1] - found.interval[0]
+
+
+def test_one_clip_gives_a_value_and_no_interval() -> None:
+    found = analyse(questions(1), "d", "t")
+    assert found.amount == "10 records of 1 clip" and found.shuffled is None
+    assert found.rate and found.rate.interval is None and found.rate.value == 0.0
+    assert found.speedup and found.speedup.interval is None and found.says_something is None
+
+
+def test_a_clip_may_have_samples_of_several_names() -> None:
+    pairs = [Pair(f"id-{n}", (1,), (1,), clip=f"clip-{n % 2}") for n in range(6)]
+    found = analyse(pairs, "d", "t")
+    assert (found.pairs, found.clips) == (6, 2)
+
+
+def test_shuffles_keep_the_questions_of_a_clip_together() -> None:
+    """Two kinds of clips: shuffled one by one, the questions' chance would even out."""
+    together = shuffled(questions(6))
+    alone = [width(shuffled([replace(one, question="") for one in questions(6, 1)]))]
+    assert width(together) == pytest.approx(alone[0], abs=0.05)
+
+
+@pytest.mark.slow
+def test_the_interval_covers_the_truth() -> None:
+    generator = np.random.default_rng(1)
+    inside = 0
+    for _ in range(40):
+        hits = generator.random((60, 10)) < 0.3
+        pairs = [Pair(str(i), tuple(range(10)), tuple(np.where(row, np.arange(10), -1).tolist()))
+                 for i, row in enumerate(hits)]  # fmt: skip
+        rate = analyse(pairs, "d", "t").rate
+        assert rate is not None and rate.interval is not None
+        low, high = rate.interval
+        assert low <= rate.value <= high
+        inside += low <= 0.3 <= high
+    assert inside >= 34
+
+
+def test_equal_seeds_give_equal_figures() -> None:
+    pairs = [pair(a, b, a) for a, b in (("abc", "abd"), ("bcd", "bbb"), ("xyz", "xyz"))]
+    assert analyse(pairs, "d", "t") == analyse(pairs, "d", "t")
+
+
+def test_empty_answers_are_no_division_by_zero() -> None:
+    found = analyse([pair("", "abc", "1"), pair("", "", "2")], "d", "t")
+    assert found.rate is None and found.compared == 0 and found.shuffled is None
+
+
+@pytest.mark.parametrize("gamma", [0, 65, -1])
+def test_an_impossible_draft_length_is_refused(gamma: int) -> None:
+    with pytest.raises(ValueError, match="choose 1 to 64"):
+        analyse([pair("a", "a")], "d", "t", gamma)
+    with pytest.raises(ValueError, match="at least one pair"):
+        analyse([], "d", "t")
+
+
+def test_painting_ids() -> None:
+    states = [one.state for one in paint(pair("abxdef", "abcd"))]
+    assert states == ["accepted", "accepted", "rejected", "matched", "beyond", "beyond"]
+    assert paint(pair("abx", "abc"))[2].target == ord("c")
+
+
+def test_few_clips_are_no_evidence_that_drafts_see_the_image() -> None:
+    """Two clips have one shuffle: by chance the true pairs match better in one of two cases."""
+    own = [pair(c * 9, c * 9, str(i)) for i, c in enumerate("abcdef")]
+    assert analyse(own[:2], "d", "t").says_something is None
+    assert analyse(own[:5], "d", "t").says_something is None
+    assert analyse(own, "d", "t").says_something is True  # control
+
+
+def test_no_match_at_all_has_an_interval_above_zero() -> None:
+    found = analyse([pair("xxxx", "abcd", str(i)) for i in range(8)], "d", "t").rate
+    assert found and found.value == found.low == 0.0 and found.high and found.high > 0.0

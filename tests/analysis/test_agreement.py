@@ -1,0 +1,88 @@
+"""Accuracy for demo scenes alone; an overlap of words for every other reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.analysis import agreement
+from engine.analysis.model_summary import counts
+from engine.analysis.results_table import frame
+from tests import fabricate
+
+TRUTH = {"curve": "left", "pedestrian": "none"}
+RIGHT = "The road bends to the left. There is no pedestrian."
+
+
+def table(tmp_path: Path, rows: list[dict[str, Any]]) -> Any:
+    return frame([fabricate.run(tmp_path / "r", rows)])
+
+
+def scene(sample: str, text: str, **more: Any) -> dict[str, Any]:
+    return fabricate.row(sample=sample, text=text, truth=TRUTH, reference="The road ...", **more)
+
+
+def test_accuracy_by_hand(tmp_path: Path) -> None:
+    rows = [scene("s0", RIGHT), scene("s1", "The road bends to the right."), scene("s2", "Trees.")]
+    found = {one.attribute: one for one in agreement.attributes(table(tmp_path, rows))}
+    assert set(found) == {"curve", "pedestrian"}
+    assert found["curve"].accuracy == pytest.approx(1 / 3)
+    assert found["curve"].claimed == pytest.approx(2 / 3) and found["curve"].n == 3
+    assert found["pedestrian"].majority == 1.0
+    assert agreement.overlaps(table(tmp_path / "again", rows)) == ()
+
+
+def test_what_is_never_stated_is_not_wrong(tmp_path: Path) -> None:
+    found = agreement.attributes(table(tmp_path, [scene("s0", "Trees.")]))
+    assert [(one.accuracy, one.claimed) for one in found] == [(None, 0.0), (None, 0.0)]
+
+
+def test_a_sample_counts_once_and_warm_up_does_not(tmp_path: Path) -> None:
+    rows = [
+        scene("s0", "Nothing.", phase="warmup"),
+        scene("s0", RIGHT, cold=True),
+        scene("s0", "Nothing.", repeat=1),
+        fabricate.failed(sample="s1", truth=TRUTH),
+    ]
+    found = agreement.attributes(table(tmp_path, rows))
+    assert [(one.n, one.accuracy) for one in found] == [(1, 1.0), (1, 1.0)]
+
+
+def test_other_references_have_an_overlap_and_no_accuracy(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(sample="s0", text="a car", reference="a car"),
+        fabricate.row(sample="s1", text="a car", reference="a road"),
+        fabricate.row(sample="s2", text="a car"),
+        fabricate.row(sample="s3", text="x", reference="x", truth={"weather": "rain"}),
+    ]
+    lines = table(tmp_path, rows)
+    assert agreement.attributes(lines) == ()
+    (found,) = agreement.overlaps(lines)
+    assert (found.n, found.median) == (3, 1.0)
+
+
+@pytest.mark.parametrize("truth", [{}, None, "curve", {"curve": "left", "weather": "rain"}])
+def test_what_is_no_scene(truth: object) -> None:
+    assert not agreement.is_scene(truth)
+
+
+def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:
+    rows = [
+        scene("s0", RIGHT, off_script=False),
+        scene("s1", "The road bends to the right.", off_script=True),
+        fabricate.row(sample="s2", text="a car", reference="a car", off_script=True),
+    ]
+    lines = table(tmp_path, rows)
+    assert {(one.n, one.accuracy) for one in agreement.attributes(lines)} == {(1, 1.0)}
+    assert agreement.overlaps(lines) == ()
+    (count,) = counts(lines)
+    assert (count.answered, count.off_script) == (3, 2)
+
+
+@pytest.mark.parametrize("said", [False, None])
+def test_control_other_answers_count(tmp_path: Path, said: bool | None) -> None:
+    lines = table(tmp_path, [scene("s0", RIGHT, off_script=said), scene("s1", RIGHT)])
+    assert {one.n for one in agreement.attributes(lines)} == {2}
+    assert counts(lines)[0].off_script == 0

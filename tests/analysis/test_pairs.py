@@ -1,0 +1,149 @@
+"""Paired comparisons: who is compared with whom, and when there is a conclusion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.analysis import pairs, statistics
+from engine.analysis.results_table import frame
+from tests import fabricate
+
+
+def table(tmp_path: Path, rows: list[dict[str, Any]]) -> Any:
+    return frame([fabricate.run(tmp_path / "r", rows)])
+
+
+def test_a_clear_difference_is_decided(tmp_path: Path) -> None:
+    found = pairs.compare(table(tmp_path, fabricate.pair(12)), "ev", "vl", "total")
+    assert found.verdict == "less" and (found.n, found.sequences) == (12, 12)
+    assert found.ratio is not None and 0.4 < found.ratio.low <= found.ratio.high < 0.6
+    assert found.difference is not None and found.difference.high < 0
+    assert found.more_samples is None
+    turned = pairs.compare(table(tmp_path / "2", fabricate.pair(12)), "vl", "ev", "total")
+    assert turned.verdict == "more"
+
+
+def test_no_difference_is_undecided_or_equal_and_never_a_conclusion(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    rows = []
+    for index in range(30):
+        for model in ("ev", "vl"):
+            rows.append(fabricate.row(model, f"s{index}", prefill=float(generator.normal(20, 3))))
+    lines = table(tmp_path, rows)
+    found = pairs.compare(lines, "ev", "vl", "prefill")
+    assert found.verdict == "undecided"
+    assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"
+
+
+def uneven(higher: int, lower: int) -> list[dict[str, Any]]:
+    """ev takes twice vl's prefill in some sequences, half of it in the others."""
+    rows = []
+    for index in range(higher + lower):
+        own = 40.0 if index < higher else 10.0
+        rows.append(fabricate.row("ev", f"s{index}", prefill=own))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
+    return rows
+
+
+def test_how_many_more_samples_decide(tmp_path: Path) -> None:
+    """Ten of twelve: at most two may lie on the other side, and two of twelve do: decided.
+    Nine of twelve need so many more that a quarter of all may lie there."""
+    decided = pairs.compare(table(tmp_path / "a", uneven(10, 2)), "ev", "vl", "prefill")
+    assert decided.verdict == "more" and decided.more_samples is None
+    found = pairs.compare(table(tmp_path / "b", uneven(9, 3)), "ev", "vl", "prefill")
+    assert found.verdict == "undecided" and found.more_samples == 8
+    then = pairs.compare(table(tmp_path / "c", uneven(15, 5)), "ev", "vl", "prefill")
+    assert then.verdict == "more"
+    even = pairs.compare(table(tmp_path / "d", uneven(6, 6)), "ev", "vl", "prefill")
+    assert even.verdict == "undecided" and even.more_samples is None
+
+
+@pytest.mark.parametrize(("prefill", "verdict"), [(20.08, "undecided"), (20.2, "more")])
+def test_an_end_printed_as_one_does_not_exclude_equality(
+    tmp_path: Path, prefill: float, verdict: str
+) -> None:
+    """20.08 / 20 is 1.004, which a report prints as 1; 1.01 is printed as 1.01."""
+    rows = []
+    for index in range(8):
+        rows.append(fabricate.row("ev", f"s{index}", prefill=prefill))
+        rows.append(fabricate.row("vl", f"s{index}", prefill=20.0))
+    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "prefill")
+    assert found.ratio is not None and found.ratio.low > 1
+    assert found.verdict == verdict and found.more_samples is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sequences", [6, 7, 8])
+def test_alike_models_are_seldom_called_different(sequences: int) -> None:
+    """Ratios of alike models, 1 to 3 clips per sequence, judged as compare() judges them."""
+    generator = np.random.default_rng(sequences)
+    groups = [q for q in range(sequences) for _ in range(1 + q % 3)]
+    decided = 0
+    for _ in range(1_000):
+        spread = generator.lognormal(0, 0.3, sequences)[groups]
+        ratios = spread * generator.lognormal(0, 0.1, len(groups))
+        found = statistics.median_interval(list(ratios), groups, ratios=True)
+        decided += pairs._verdict(found, 1.0) in ("less", "more")
+    assert decided <= 50 + 3 * (50 * 0.95) ** 0.5
+
+
+def test_samples_of_few_sequences_carry_no_interval(tmp_path: Path) -> None:
+    rows = [row | {"sequence": f"q{i % 5}"} for i, row in enumerate(fabricate.pair(20))]
+    for index, row in enumerate(rows):
+        row["sequence"] = f"q{(index // 2) % 5}"
+    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "total")
+    assert found.verdict == "unknown" and found.ratio is None and "5 sequences" in found.reason
+    assert found.median_a is not None and found.n == 20
+
+
+def test_dependent_clips_widen_the_interval(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    rows = []
+    for sequence in range(8):
+        centre = float(generator.normal(20, 4))
+        for clip in range(10):
+            name = f"s{sequence}-{clip}"
+            same = {"sequence": f"q{sequence}"}
+            rows.append(fabricate.row("ev", name, prefill=centre + 0.01 * clip) | same)
+            rows.append(fabricate.row("vl", name, prefill=20.0) | same)
+    together = pairs.compare(table(tmp_path / "a", rows), "ev", "vl", "prefill")
+    alone = [row | {"sequence": row["sample"]} for row in rows]
+    apart = pairs.compare(table(tmp_path / "b", alone), "ev", "vl", "prefill")
+    assert together.ratio and apart.ratio and together.ratio.width > 1.5 * apart.ratio.width
+    assert together.difference and apart.difference
+    assert together.difference.width > 1.5 * apart.difference.width
+
+
+def test_only_samples_of_both_and_the_median_of_repeats(tmp_path: Path) -> None:
+    rows = [
+        *(fabricate.row("ev", "s0", repeat=i, prefill=p) for i, p in enumerate((1.0, 50.0, 3.0))),
+        fabricate.row("vl", "s0", prefill=6.0),
+        fabricate.row("ev", "s1"),
+        fabricate.failed("vl", "s1"),
+        fabricate.row("vl", "s2"),
+        fabricate.row("vl", "s0", repeat=9, phase="warmup", prefill=99.0),
+    ]
+    from engine.analysis.metrics import BY_NAME
+
+    both = pairs.paired(table(tmp_path, rows), "ev", "vl", BY_NAME["prefill"])
+    assert both[["sample", "sequence", "a", "b"]].values.tolist() == [["s0", "q-s0", 3.0, 6.0]]
+
+
+def test_cached_totals_are_compared_with_nothing(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(model, f"s{i}", cached_ms=10.0) for model in ("ev", "vl") for i in range(8)
+    ]
+    lines = table(tmp_path, rows)
+    assert pairs.compare(lines, "ev", "vl", "total").n == 0
+    assert "no sample" in pairs.compare(lines, "ev", "vl", "vision").reason
+    assert pairs.compare(lines, "ev", "vl", "tpot").n == 8
+
+
+@pytest.mark.parametrize("a", ["ev", "nobody"])
+def test_a_model_without_results(tmp_path: Path, a: str) -> None:
+    found = pairs.compare(table(tmp_path, [fabricate.row("ev")]), a, "gone", "total")
+    assert found.verdict == "unknown" and found.median_a is None and found.n == 0

@@ -1,0 +1,213 @@
+"""Rows to a table: groups, labels, and what a damaged row costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.analysis.results_table import devices, frame, labels, measured
+from tests import fabricate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_each_result_is_where_it_belongs(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(phase="warmup", cold=True),
+        fabricate.row(sample="s1", cold=True),
+        fabricate.row(sample="s2", paused_ms=40.0),
+        fabricate.row(sample="s3"),
+        *fabricate.batch(["s5", "s6"]),
+        fabricate.failed(sample="s4"),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["group"]) == [
+        "warm-up", "cold", "after a pause", "measured", "in a batch", "in a batch", "measured",
+    ]  # fmt: skip
+    assert list(table["batch"]) == [1, 1, 1, 1, 2, 2, 1]
+    assert list(measured(table)["sample"]) == ["s3"]
+    last = table.iloc[-1]
+    assert (
+        last["error"] == "It broke." and np.isnan(last["total_ms"]) and len(last["token_ms"]) == 0
+    )
+    assert table.iloc[3]["total_ms"] == 30.0 and table.iloc[3]["decode_ms"] == 14.0
+    assert table.iloc[3]["prefill_ms"] == 8.0 and table.iloc[3]["steps_ms"] == 6.0
+
+
+def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
+    first = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
+    second = fabricate.run(tmp_path / "b", [fabricate.row("ev")])
+    assert labels(frame([first])) == ["ev", "vl"]
+    both = labels(frame([first, second]))
+    assert both == [f"ev · {first.id}", f"vl · {first.id}", f"ev · {second.id}"]
+    twice = labels(frame([first, first]))
+    assert len(twice) == 4 and all("(" in label for label in twice)
+
+
+EPYC = {"device": "cpu", "processor": "EPYC", "threads": "1"}
+H200 = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "1"}
+
+
+def test_types_of_devices_never_share_a_label(tmp_path: Path) -> None:
+    where = {"node": "n1", "actor": "x", "type": "H200", "shares": []}
+    rows = [
+        fabricate.row(environment=EPYC),
+        fabricate.row(sample="s1", environment=H200, where=where),
+        fabricate.row(sample="s2", environment=H200, where=where | {"shares": ["device"]}),
+        fabricate.failed(sample="s3") | {"where": where},
+        fabricate.failed(sample="s4"),
+        fabricate.row("other", environment=EPYC),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    names = ["EPYC, 1 thread", "H200", "H200, shared device", "H200", "no device"]
+    assert list(table["label"]) == [*(f"ev · {name}" for name in names), "other · EPYC, 1 thread"]
+    assert table["node"].tolist() == ["", "n1", "n1", "n1", "", ""]
+    assert set(measured(table)["label"].value_counts()) == {1}
+    told = [*dict.fromkeys(names[:-1]), "", "EPYC, 1 thread"]
+    assert devices(table) == dict(zip(labels(table), told, strict=True))
+
+
+def test_models_and_runs_on_different_devices_are_named_with_them(tmp_path: Path) -> None:
+    """Where each has one type of device, times of two would stand side by side without a word."""
+    slow = [fabricate.row("ev", environment=EPYC), fabricate.failed("ev", "s1")]
+    fast = [fabricate.row("vl", environment=H200), fabricate.row("im", environment=None)]
+    one = fabricate.run(tmp_path / "a", slow + fast)
+    assert labels(frame([one])) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
+    two = [fabricate.run(tmp_path / n, rows) for n, rows in (("b", slow), ("c", fast))]
+    assert labels(frame(two)) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
+    assert labels(frame(two[:1])) == ["ev"] and labels(frame(two[1:])) == ["vl", "im"]
+
+
+def test_a_device_that_was_always_shared_is_said_to_be(tmp_path: Path) -> None:
+    shared = {"node": "n1", "actor": "x", "shares": ["device", "cores"]}
+    rows = [fabricate.row(environment=EPYC, where=shared), fabricate.failed("ev", "s1")]
+    table = frame([fabricate.run(tmp_path / "a", rows)])
+    assert labels(table) == ["ev · shared device and cores"]
+    assert devices(table) == {labels(table)[0]: "EPYC, 1 thread, shared device and cores"}
+    alone = [fabricate.row("vl", environment=EPYC, where=shared | {"shares": []})]
+    assert labels(frame([fabricate.run(tmp_path / "b", alone)])) == ["vl"]
+    both = frame([fabricate.run(tmp_path / "c", rows + alone)])
+    name = "EPYC, 1 thread"
+    assert labels(both) == [f"ev · {name}, shared device and cores", f"vl · {name}"]
+
+
+def test_warm_up_alone_is_no_label_beside_results(tmp_path: Path) -> None:
+    """As after a resume, where a worker of another type warms up and has nothing left to answer."""
+    warm = [fabricate.row(environment=H200, phase="warmup")]
+    rows = [*warm, fabricate.row(environment=EPYC), fabricate.row("vl", environment=EPYC)]
+    table = frame([fabricate.run(tmp_path / "a", rows)])
+    assert next(iter(table["label"])) == "ev · H200"  # its times stay apart
+    assert labels(table) == ["ev · EPYC, 1 thread", "vl · EPYC, 1 thread"]
+    assert list(devices(table)) == labels(table)
+    only = fabricate.run(tmp_path / "b", warm)
+    assert labels(frame([only])) == ["ev"]
+    beside = frame([only, fabricate.run(tmp_path / "c", rows[1:])])
+    assert labels(beside)[0] == f"ev · {only.id} · H200"  # a run of its own
+
+
+def test_one_type_of_device_needs_no_name_and_odd_places_cost_nothing(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row(environment=EPYC, where=7),
+        fabricate.row(sample="s1", environment=EPYC, where={"node": ["a"], "shares": "x"}),
+        fabricate.row(sample="s2", environment=None),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert labels(table) == [fabricate.row()["model"]]
+
+
+def test_fast_pixels_are_never_taken_for_exact_ones(tmp_path: Path) -> None:
+    """One model in two settings has two labels, in one run or several."""
+    exact = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
+    rows = [fabricate.row("ll") | {"pixels": "fast"}, fabricate.failed("ll") | {"pixels": "fast"}]
+    fast = fabricate.run(tmp_path / "b", rows)
+    assert labels(frame([exact, fast])) == ["ev", "vl", "ll · fast pixels"]
+    again = fabricate.run(tmp_path / "c", [fabricate.row("ev") | {"pixels": "fast"}])
+    assert labels(frame([exact, again]))[-1] == f"ev · fast pixels · {again.id}"
+
+
+def backend(ran: str | None, asked: str = "compiled") -> dict[str, dict[str, str | None]]:
+    return {"backend": {"asked": asked, "ran": ran}}
+
+
+def test_results_of_two_backends_never_share_a_label(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row() | backend("compiled"),
+        fabricate.row(sample="s1", prefill=900.0) | backend("eager"),
+        *(one | backend("eager") for one in fabricate.batch(["s2", "s3"])),
+        fabricate.failed(sample="s4"),
+    ]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["label"]) == ["ev · compiled", "ev", "ev", "ev", "ev · no answer"]
+    assert list(table["backend"]) == ["compiled", "eager", "eager", "eager", ""]
+    assert set(table["backend_asked"]) == {"compiled", ""}
+    assert measured(table).groupby("label")["total_ms"].median().to_dict() == {
+        "ev": 922.0, "ev · compiled": 30.0,
+    }  # fmt: skip
+
+
+def test_a_failure_goes_with_the_one_backend_that_ran(tmp_path: Path) -> None:
+    """The control: with one backend nothing is taken apart, and generate() needs no name."""
+    failed = fabricate.failed(sample="s4")
+    for ran, label in (("compiled", "ev · compiled"), ("eager", "ev"), ("generate", "ev")):
+        rows = [fabricate.row() | backend(ran), failed]
+        assert labels(frame([fabricate.run(tmp_path / ran, rows)])) == [label]
+
+
+def test_a_doubled_row_counts_once_and_an_odd_one_not_at_all(tmp_path: Path) -> None:
+    rows = [fabricate.row(), fabricate.row(text="again"), fabricate.row(sample="s1") | {"phase": 7}]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert list(table["text"]) == ["A road."]
+
+
+DAMAGES = {"total_ms": "fast", "stages": 7, "prefill": [], "token_ms": [[1, 2]], "truth": "x",
+           "backend": 7, "repeat": 1.5, "cold": 0, "batch": 0}  # fmt: skip
+
+
+def test_a_row_with_a_damaged_value_is_left_out_and_told(tmp_path: Path) -> None:
+    odd = [fabricate.row(sample=name) | {name: value} for name, value in DAMAGES.items()]
+    run = fabricate.run(tmp_path / "r", [*odd, fabricate.row(sample="good")])
+    assert list(frame([run])["sample"]) == ["good"]
+    assert run.problems[0].startswith("9 of 10 lines of results.jsonl cannot be read (line 1: ")
+    assert "total_ms" in run.problems[0] and run.problems[0].endswith("left out.")
+
+
+def test_what_a_row_does_not_know_is_none(tmp_path: Path) -> None:
+    """Rows of earlier versions, and keys of later ones."""
+    row = fabricate.row(verified=None, decode_config=None) | {"later": {"x": [1, "y"]}}
+    del row["token_ms"], row["tpot_ms"]
+    run = fabricate.run(tmp_path / "r", [row])
+    table = frame([run])
+    assert np.isnan(table["tpot_ms"][0]) and len(table["token_ms"][0]) == 0
+    assert run.problems == () and next(run.results())[1] == row
+
+
+def test_without_answers_there_are_no_texts_and_no_times(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", [fabricate.row()])], answers=False)
+    assert "text" not in table and "token_ms" not in table and table["total_ms"][0] == 30.0
+
+
+def test_a_run_without_results_is_an_empty_table(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", [])])
+    assert table.empty and labels(table) == [] and measured(table).empty
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "engine.analysis.results_table",
+        "engine.analysis.statistics",
+        "engine.analysis.pairs",
+        "engine.storage.run_store",
+        "engine.jobs.queue",
+    ],
+)
+def test_importing_does_not_load_pandas(module: str) -> None:
+    code = f"import sys, {module}; print('pandas' in sys.modules, 'torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]

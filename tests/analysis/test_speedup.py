@@ -1,0 +1,209 @@
+"""The split of a speed-up: exact by hand, exact by chance, and no order in it."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.analysis import pairs, speedup
+from engine.analysis.results_table import frame
+from engine.analysis.speedup import FACTORS, PER_TOKEN, TOKENS, split_of
+from engine.palette import UNACCOUNTED
+from tests import fabricate
+
+
+def parts(found: speedup.Split) -> dict[str, speedup.Part]:
+    return {part.name: part for part in found.parts}
+
+
+def test_one_factor_that_differs_is_the_whole() -> None:
+    same = (1.0, 2.0, 3.0, 4.0, 10.0, 1.0, 0.0, 0.5)
+    slow = (*same[:5], 3.0, 0.0, 0.5)
+    found = split_of("a", "b", 1, same, slow)
+    assert found.ratio == pytest.approx(40.5 / 20.5)
+    by_name = parts(found)
+    assert by_name[PER_TOKEN].factor == pytest.approx(found.ratio)
+    assert by_name[PER_TOKEN].ms == pytest.approx(20.0) and by_name[PER_TOKEN].ratio == 3.0
+    others = [part for part in found.parts if part.name != PER_TOKEN]
+    assert all(part.factor == 1.0 and part.ms == 0.0 for part in others)
+
+
+def test_two_factors_by_hand() -> None:
+    """Tokens 10 -> 20 and 1 -> 3 ms each, nothing else: in ms (10 + 30)/2 and (20 + 40)/2."""
+    found = split_of("a", "b", 1, (0, 0, 0, 0, 10, 1, 0, 0), (0, 0, 0, 0, 20, 3, 0, 0))
+    by_name = parts(found)
+    assert found.ratio == 6.0
+    assert (by_name[TOKENS].ms, by_name[PER_TOKEN].ms) == pytest.approx((20.0, 30.0))
+    assert (by_name[TOKENS].factor, by_name[PER_TOKEN].factor) == pytest.approx((2.0, 3.0))
+
+
+def test_sums_are_split_by_their_differences() -> None:
+    found = split_of("a", "b", 1, (1, 1, 1, 1, 0, 0, 0, 0), (5, 3, 1, 0.5, 0, 0, 0, 0))
+    assert [part.ms for part in found.parts] == pytest.approx([4, 2, 0, -0.5, 0, 0, 0, 0])
+
+
+def test_any_split_adds_and_multiplies_up_exactly() -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(50):
+        first, second = generator.uniform(0.01, 50, (2, 8)).tolist()
+        found = split_of("a", "b", 1, first, second)
+        assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
+        assert sum(part.ms for part in found.parts) == pytest.approx(found.b_ms - found.a_ms)
+        turned = split_of("b", "a", 1, second, first)
+        assert [1 / p.factor for p in turned.parts] == pytest.approx(
+            [p.factor for p in found.parts]
+        )
+
+
+def test_it_is_the_mean_over_all_orders() -> None:
+    first, second = [2.0, 3.0, 5.0], [7.0, 1.0, 4.0]
+
+    def value(x: list[float]) -> float:
+        return x[0] * x[1] + x[2]
+
+    wanted = [0.0] * 3
+    for order in permutations(range(3)):
+        now = list(first)
+        for player in order:
+            before = value(now)
+            now[player] = second[player]
+            wanted[player] += (value(now) - before) / 6
+    assert speedup.shapley(first, second, value) == pytest.approx(wanted)
+
+
+def test_recorded_means_give_the_known_story() -> None:
+    """Means published for 200 samples: total 3.2x, load 30.6x, tokens 2.13x, per token 1.17x."""
+    ours = (26.1, 19.6, 0.0, 0.0, 48.19, 1013.7 / 48.19, 0.0, 0.5)
+    theirs = (798.6, 69.7, 0.0, 0.0, 102.57, 2528.0 / 102.57, 0.0, 2.4)
+    found = split_of("EventGPT", "Video-LLaVA", 200, ours, theirs)
+    by_name = parts(found)
+    assert found.ratio == pytest.approx(3.21, abs=0.01)
+    assert by_name["loading"].ratio == pytest.approx(30.6, abs=0.1)
+    assert by_name[TOKENS].ratio == pytest.approx(2.13, abs=0.01)
+    assert by_name[PER_TOKEN].ratio == pytest.approx(1.17, abs=0.01)
+    told = speedup.sentence(found, True)
+    assert "EventGPT is 3.21x as fast as Video-LLaVA" in told and "loading 30.60x faster" in told
+    assert "time per token 1.17x faster" in told and "less" in told
+    turned = speedup.sentence(split_of("Video-LLaVA", "EventGPT", 200, theirs, ours), True)
+    assert (
+        "EventGPT is 3.21x as fast as Video-LLaVA" in turned and "loading 30.60x faster" in turned
+    )
+
+
+LESS, MORE = (1.0, 1.0, 1.0, 1.0, 4, 1.5, 0, 0), (1.0, 1.0, 1.0, 1.0, 4, 2.0, 0, 0)  # 10, 12 ms
+
+
+def test_what_was_not_decided_is_said_first() -> None:
+    whole = (
+        "No conclusion about mean total time: in these 3 samples alone, a took 10.0 ms and b "
+        "12.0 ms, 1.20x as long: time per token 1.33x faster (x1.20). The factors in brackets "
+        "multiply up to the whole."
+    )
+    assert speedup.sentence(split_of("a", "b", 3, LESS, MORE), False) == whole
+    assert speedup.sentence(split_of("b", "a", 3, MORE, LESS), False) == whole
+    one = speedup.sentence(split_of("a", "b", 1, LESS, MORE), False)
+    assert "in this one sample alone, a took" in one
+    decided = speedup.sentence(split_of("a", "b", 3, LESS, MORE), True)
+    assert decided.startswith("a is 1.20x as fast as b in the mean of 3 samples: time per token")
+    assert "onclusion" not in decided
+
+
+def test_equal_means_have_no_factors_to_name() -> None:
+    same = split_of("a", "b", 3, LESS, LESS)
+    assert speedup.sentence(same, True) == "a is 1.00x as fast as b in the mean of 3 samples."
+    assert speedup.sentence(same, False).endswith("10.0 ms, 1.00x as long.")
+
+
+def times(ev: list[float], vl: list[float]) -> list[dict[str, Any]]:
+    """A sample per pair of prefill times, each of a sequence of its own."""
+    both = (("ev", ev), ("vl", vl))
+    return [fabricate.row(m, f"s{i}", prefill=ms) for m, some in both for i, ms in enumerate(some)]
+
+
+@pytest.mark.parametrize(
+    ("ev", "vl", "verdict", "borne"),
+    [
+        ([8.0] * 12, [16.0 + i for i in range(12)], "less", True),
+        ([16.0 + i for i in range(12)], [8.0] * 12, "more", True),
+        ([8.0] * 12, [8.0] * 12, "equal", True),
+        ([8.0] * 3, [16.0] * 3, "unknown", False),
+        ([8.0 + i % 4 for i in range(12)], [8.0 + (i + 2) % 5 for i in range(12)], "undecided",
+         False),
+        # ev is faster on nearly all, and one outlier turns the mean round.
+        ([8.0] * 11 + [900.0], [16.0] * 12, "less", False),
+        ([8.0] * 12, [8.0] * 11 + [900.0], "equal", False),
+    ],
+)  # fmt: skip
+def test_means_are_a_conclusion_only_where_the_pairs_bear_them_out(
+    tmp_path: Path, ev: list[float], vl: list[float], verdict: str, borne: bool
+) -> None:
+    table = frame([fabricate.run(tmp_path / "r", times(ev, vl))])
+    for a, b in (("ev", "vl"), ("vl", "ev")):
+        found, total = speedup.split(table, a, b), pairs.compare(table, a, b, "total")
+        assert found is not None and speedup.borne_out(found, total) is borne
+        if a == "ev":
+            assert total.verdict == verdict
+
+
+def test_a_table_is_split_to_its_own_means(tmp_path: Path) -> None:
+    table = frame([fabricate.run(tmp_path / "r", fabricate.pair(10))])
+    found = speedup.split(table, "ev", "vl")
+    assert found is not None and found.n == 10
+    totals = table.groupby("label")["total_ms"].mean()
+    assert found.a_ms == pytest.approx(totals["ev"]) and found.b_ms == pytest.approx(totals["vl"])
+    assert math.prod(part.factor for part in found.parts) == pytest.approx(found.ratio)
+    assert [part.name for part in found.parts] == list(FACTORS)
+    assert parts(found)[TOKENS].a == parts(found)[TOKENS].b == 6.0
+
+
+def test_different_lengths_are_the_tokens_part(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", f"s{i}", gaps=[2.0] * (4 + i)) for i in range(3)]
+    rows += [fabricate.row("vl", f"s{i}", gaps=[2.0] * (14 + i)) for i in range(3)]
+    found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert found is not None
+    assert parts(found)[TOKENS].ms == pytest.approx(20.0)
+    assert parts(found)[TOKENS].factor == pytest.approx(found.ratio)
+
+
+def test_cached_results_have_no_split(tmp_path: Path) -> None:
+    rows = [fabricate.row(model, cached_ms=10.0) for model in ("ev", "vl")]
+    assert speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl") is None
+    with pytest.raises(ValueError, match="positive"):
+        split_of("a", "b", 1, (0,) * 8, (1,) * 8)
+
+
+def test_single_tokens_have_no_time_per_token(tmp_path: Path) -> None:
+    rows = [fabricate.row(model, gaps=[]) for model in ("ev", "vl")]
+    found = speedup.split(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert found is not None and parts(found)[PER_TOKEN].ratio is None and found.ratio == 1.0
+
+
+def uneven_edges(model: str, edge: float, idle: float) -> dict[str, Any]:
+    """A row whose decode stage is `edge` ms longer than its prefill and steps, and whose run is
+    `idle` ms longer than its four stages."""
+    row = fabricate.row(model)
+    row["stages"]["decode"]["ms"] += edge
+    row["total_ms"] += edge + idle
+    row["uncached_total_ms"] += edge + idle
+    return row | {"unaccounted_ms": idle}
+
+
+def test_unaccounted_is_the_total_less_the_four_stages(tmp_path: Path) -> None:
+    """What lies between decode's edges and its steps has a part of its own."""
+    rows = [uneven_edges("ev", 4.0, 1.0), uneven_edges("vl", 9.0, 3.0)]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    found = speedup.split(table, "ev", "vl")
+    assert found is not None
+    around, unaccounted = parts(found)[speedup.AROUND], parts(found)[UNACCOUNTED]
+    assert (around.a, around.b) == pytest.approx((4.0, 9.0))
+    means = table.groupby("label")["unaccounted_ms"].mean()
+    assert (unaccounted.a, unaccounted.b) == pytest.approx((means["ev"], means["vl"]))
+    assert (unaccounted.a, unaccounted.b) == pytest.approx((1.0, 3.0))
+    assert found.a_ms == pytest.approx(table.groupby("label")["total_ms"].mean()["ev"])
+    told = speedup.sentence(found, True)
+    assert "decode outside its steps" in told and "unaccounted" in told

@@ -1,0 +1,114 @@
+"""Medians, spreads and intervals against values worked out by hand, scipy and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from benchmarks import intervals
+from engine.analysis import statistics
+
+COUNTS = (*range(6, 41), 99, 100, 200, 1_000, 5_000)
+
+
+def test_spread_by_hand() -> None:
+    found = statistics.spread([5.0, 1.0, 2.0, 100.0, 3.0])
+    assert (found.median, found.mad, found.low, found.high, found.n) == (3.0, 2.0, 1.0, 100.0, 5)
+
+
+def test_nothing_has_no_spread_and_no_interval() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        statistics.spread([])
+    with pytest.raises(ValueError, match="at least one"):
+        statistics.median_interval([])
+
+
+def test_the_interval_by_hand() -> None:
+    """Six values: 2 / 2^6 outside the whole range. Nine: 2 (1 + 9) / 2^9 outside the second."""
+    found = statistics.median_interval([3.0, 1.0, 9.0, 4.0, 7.0, 2.0])
+    assert found == statistics.Interval(3.5, 1.0, 9.0, 6, 6)
+    found = statistics.median_interval([float(n) for n in range(9)])
+    assert (found.low, found.median, found.high) == (1.0, 4.0, 7.0)
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_an_end_excludes_a_value_where_the_exact_sign_test_does(count: int) -> None:
+    """The interval's rank is the greatest at which binomtest rejects; one more would not."""
+    rank = statistics.interval_rank(count)
+    assert scipy_stats.binomtest(rank - 1, count).pvalue <= 0.05
+    assert scipy_stats.binomtest(rank, count).pvalue > 0.05
+
+
+def test_five_values_carry_no_interval_of_95_percent() -> None:
+    assert [statistics.interval_rank(count) for count in range(1, 6)] == [0] * 5
+    found = statistics.median_interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert (found.low, found.high, found.clusters) == (1.0, 5.0, 5)
+
+
+def test_equal_values_leave_no_doubt_and_widen_no_conclusion() -> None:
+    assert statistics.median_interval([2.0] * 9).width == 0
+    ties = statistics.median_interval([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    assert ties.low == 0.0  # two of nine at the tested value: not excluded
+
+
+def test_a_group_counts_once_by_its_median() -> None:
+    values = [1.0, 2.0, 3.0, 50.0, 60.0, *range(4, 9)]
+    groups = ["a", "a", "a", "b", "b", *range(5)]
+    found = statistics.median_interval(values, groups)
+    assert found == statistics.median_interval([2.0, 55.0, 4.0, 5.0, 6.0, 7.0, 8.0]).__class__(
+        6.0, 2.0, 55.0, 10, 7
+    )
+
+
+def test_a_ratio_and_its_inverse_have_inverse_intervals() -> None:
+    values = [0.5, 2.0, 3.0, 0.25, 8.0, 1.5, 4.0, 0.8]
+    groups = [0, 0, 1, 1, 2, 3, 4, 5]
+    one = statistics.median_interval(values, groups, ratios=True)
+    other = statistics.median_interval([1 / value for value in values], groups, ratios=True)
+    assert one.median == pytest.approx(1 / other.median)
+    assert (one.low, one.high) == (pytest.approx(1 / other.high), pytest.approx(1 / other.low))
+
+
+@pytest.mark.parametrize(("side", "count"), [(5, 6), (6, 7), (12, 20), (60, 100)])
+def test_so_many_more_clusters_decide_and_one_fewer_does_not(side: int, count: int) -> None:
+    medians = np.array([2.0] * side + [0.5] * (count - side))
+    assert statistics.median_interval(list(medians)).low < 1
+    more = statistics.more_clusters(medians, 1.0)
+    assert more is not None
+
+    def decided(more: int) -> bool:
+        beyond = side * (count + more) // count
+        values = [2.0] * beyond + [0.5] * (count + more - beyond)
+        return statistics.median_interval(values).low > 1
+
+    assert decided(more) and not any(decided(fewer) for fewer in range(1, more))
+
+
+def test_what_no_number_of_clusters_decides() -> None:
+    assert statistics.more_clusters(np.array([0.5, 0.5, 2.0, 2.0]), 1.0) is None
+    assert statistics.more_clusters(np.array([1.0001] * 9), 1.0) is None  # printed as 1
+    close = np.array([2.0] * 500_001 + [0.5] * 499_999)
+    assert statistics.more_clusters(close, 1.0) is None
+    some = statistics.more_clusters(np.array([2.0] * 505 + [0.5] * 495), 1.0)
+    assert some is not None and 30_000 < some < 45_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", intervals.KINDS)
+@pytest.mark.parametrize("count", [6, 7, 8, 9, 14])
+def test_at_most_five_percent_of_no_effects_are_decided(kind: str, count: int) -> None:
+    """Three standard errors of the simulation are allowed: 5 % of 1,000 is up to 7.1 %."""
+    share = intervals.false_verdicts(intervals.exact, kind, count, trials=1_000, seed=3)
+    assert share <= 0.05 + 3 * (0.05 * 0.95 / 1_000) ** 0.5
+
+
+@pytest.mark.slow
+def test_control_the_percentile_bootstrap_decides_more() -> None:
+    share = intervals.false_verdicts(intervals.percentile, "normal", 7, trials=1_000, seed=3)
+    assert share > 0.05 + 3 * (0.05 * 0.95 / 1_000) ** 0.5
+
+
+def test_many_values_are_no_burden() -> None:
+    found = statistics.median_interval(list(np.random.default_rng(4).normal(size=100_000)))
+    assert found.low < found.median < found.high and found.width < 0.02

@@ -1,0 +1,62 @@
+"""What a user may say of a cluster, and what is refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.benchmark.cluster.cluster_options import ClusterOptions, host_and_port, per_worker
+from engine.errors import BadInput
+from engine.storage.plan import Plan
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": -(10**9)}, "workers is -1,000,000,000"),
+        ({"cpus": 0}, "cpus is 0"),
+        ({"gpus": 1.5}, "gpus is 1.5"),
+        ({"gpus": -1.0}, "gpus is -1"),
+        ({"gpus": 1e-08}, "gpus is 1e-08: .* no less than 0.01"),
+        ({"gpus": float("nan")}, "gpus is nan"),
+        ({"address": "6379"}, "write HOST:PORT"),
+        ({"address": "ray://head:10001"}, "write HOST:PORT"),
+        ({"address": "head:99999"}, "write HOST:PORT"),
+        ({"address": ""}, "write HOST:PORT"),
+    ],
+)
+def test_what_cannot_be_used_is_one_sentence(more: dict[str, object], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        ClusterOptions(**more)  # type: ignore[arg-type]
+
+
+def test_addresses() -> None:
+    assert host_and_port("192.168.0.5:6379") == ("192.168.0.5", 6379)
+    assert host_and_port("[fd00::5]:6379") == ("fd00::5", 6379)
+    assert ClusterOptions("auto").address == "auto" and ClusterOptions().address == "local"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("cpus=4", (4, None)), ("cpus=8, gpus=1", (8, 1.0)), ("gpus=0.5", (1, 0.5))],
+)
+def test_per_worker(text: str, found: tuple[int, float | None]) -> None:
+    assert per_worker(text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "cpus=1,cpus=2", "gpus=1,", "cpu=1", "cpus=", "cpus=two", "4", "cpus=1.5", "cpus=inf"],
+)
+def test_per_worker_that_cannot_be_used(text: str) -> None:
+    with pytest.raises(BadInput, match="--per-worker is"):
+        per_worker(text)
+
+
+def test_turns_and_batches_are_refused() -> None:
+    with pytest.raises(BadInput, match="Models cannot take turns on a cluster"):
+        ClusterOptions().check(Plan(("a", "b"), ("s",), order="interleaved"))
+    with pytest.raises(BadInput, match="batch is 4"):
+        ClusterOptions().check(Plan(("a", "b"), ("s",), batch=4))
+    ClusterOptions().check(Plan(("a", "b"), ("s",)))
+    ClusterOptions().check(Plan(("a", "b"), ("s",), order="interleaved", order_why="auto: room"))

@@ -1,0 +1,86 @@
+"""The smaller parts: parcels, the worker in an actor."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.benchmark.cluster import serialization
+from engine.benchmark.cluster.worker import Worker, versions
+from engine.media import dataset
+from engine.models import registry
+from engine.storage import provenance
+from engine.storage.plan import Plan
+from engine.types import DecodeConfig
+from tests import recordings
+from tests.benchmark.cluster.pools import one_thread
+
+__all__ = ["one_thread"]
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_models: Path, one_thread: None) -> Path:
+    return recordings.root(tmp_path / "root")
+
+
+def plan(**more: Any) -> Plan:
+    models = ("tiny-llava", "tiny-eventgpt")
+    return Plan(models, ("id-0", "id-1"), decode=DecodeConfig(max_new_tokens=3), **more)
+
+
+def test_a_parcel_holds_plan_and_samples_as_they_are(root: Path) -> None:
+    samples = list(dataset.read(root).samples)
+    samples[1] = replace(
+        samples[1], mp4=root / "a.mp4", truth={"curve": "left"}, missing={"events": "none"},
+        problems=("odd",),
+    )  # fmt: skip
+    text = json.dumps(serialization.pack(plan(prompt="Why?"), root, samples))
+    assert serialization.unpack(json.loads(text)) == (plan(prompt="Why?"), root, samples)
+
+
+def worker(root: Path) -> Worker:
+    found = Worker({"STAGESCOPE_THREADS": "1"})
+    samples = list(dataset.read(root).samples[:2])
+    about = found.begin(serialization.pack(plan(), root, samples), True)
+    holds = about["holds"]
+    assert holds["code"] == provenance.describe_code() and holds["versions"] == versions()
+    assert holds["root"] and len(set(holds["samples"])) == 2
+    assert {len(model["digest"]) for model in holds["models"].values()} == {32}
+    assert set(found.begin(serialization.pack(plan(), root, samples), False)) == {"device"}
+    return found
+
+
+def test_a_worker_holds_one_model_at_a_time(root: Path) -> None:
+    found = worker(root)
+    for name in plan().models:
+        assert found.load(name) == {"error": None}
+        assert [entry.name for entry in registry.resident()] == [name]
+        row = found.ask(name, "id-0", 0, "measured")["row"]
+        assert row["model"] == name and row["new_tokens"] == 3 and row["error"] is None
+    assert "did you mean" in str(found.load("tiny-lava")["error"])
+
+
+def test_a_worker_tells_a_lost_file_from_a_broken_one(root: Path) -> None:
+    found = worker(root)
+    found.load("tiny-eventgpt")
+    pictures = sorted((root / "event_image" / "q1").iterdir())
+    pictures[0].write_bytes(b"odd")
+    assert "row" in found.ask("tiny-eventgpt", "id-1", 0, "measured")
+    pictures[0].unlink()
+    absent = found.ask("tiny-eventgpt", "id-1", 0, "measured")
+    assert absent == {"absent": "files of sample id-1 are not on this node"}
+
+
+def test_digests_of_samples(root: Path) -> None:
+    samples = dataset.read(root).samples
+    before = provenance.describe_samples(root, samples)
+    sorted((root / "event_image" / "q1").iterdir())[0].unlink()
+    with sorted((root / "event_image" / "q2").iterdir())[0].open("ab") as stream:
+        stream.write(b"more")
+    after = provenance.describe_samples(root, samples)
+    assert [a == b for a, b in zip(before, after, strict=True)] == [True, False, False, True]
+    assert after[1] is None and after[2] is not None

@@ -1,0 +1,55 @@
+"""The way to a Ray: a head that is lost and comes back, and what is said of Ray's own words."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from engine.benchmark.cluster import ray_connection
+
+
+def test_a_head_that_is_lost_is_said_and_taken_back_when_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock is the guard's own sleeping; the port is a real one."""
+    server = socket.create_server(("127.0.0.1", 0))
+    port = server.getsockname()[1]
+    head, said, slept = f"127.0.0.1:{port}", list[tuple[str, dict[str, Any]]](), [0]
+    servers = [server]
+
+    def sleep(seconds: float) -> None:
+        slept[0] += 1
+        if slept[0] in (3, 7):
+            servers.pop().close()
+        if slept[0] == 5:
+            servers.append(socket.create_server(("127.0.0.1", port)))
+
+    monkeypatch.setattr(ray_connection.time, "sleep", sleep)
+    monkeypatch.setattr(ray_connection.time, "monotonic", lambda: float(slept[0]))
+    ray_connection.guard(head, lambda event, **more: said.append((event, more)))
+    trouble = {"trouble": f"the head node {head} does not answer"}
+    assert said == [
+        ("head", trouble),
+        ("head", {"trouble": ""}),
+        ("head", trouble),
+        ("closed", {"reason": f"The head node {head} of the Ray cluster has been lost."}),
+    ]
+    assert slept[0] == 7 + ray_connection.LOST_S
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "[2026-11-21 15:20:11,123 C 1234 1260] (pid=7) gcs_client.cc:111: Failed to connect. "
+            "Is it there?",
+            "Failed to connect",
+        ),
+        ("Version mismatch: Ray 2.60.0 and 2.59.1", "Version mismatch: Ray 2.60.0 and 2.59.1"),
+        ("No token was found. To make one, call `ray`.", "No token was found"),
+    ],
+)
+def test_a_line_of_ray_is_one_sentence(line: str, said: str) -> None:
+    assert ray_connection.unlogged(line) == said

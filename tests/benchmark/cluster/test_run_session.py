@@ -1,0 +1,486 @@
+"""Runs on workers of this process: equal answers, and what becomes of every kind of failure."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.analysis import model_summary, results_table
+from engine.benchmark import execute
+from engine.benchmark.cluster import run_session as executors
+from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.dispatch import MOST_DEATHS
+from engine.benchmark.cluster.run_session import ClusterExecutor
+from engine.errors import BadInput, ClusterError, StoreError
+from engine.media import dataset
+from engine.models import registry
+from engine.storage import run_store
+from engine.storage.plan import Plan
+from engine.storage.run_store import Run, task_of
+from engine.types import DecodeConfig
+from tests import recordings
+from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
+
+__all__ = ["one_thread"]
+MODELS = ("tiny-llava", "tiny-eventgpt")
+TWO = {"x": "n1", "y": "n2"}
+
+
+@pytest.fixture
+def root(
+    tmp_path: Path, tiny_models: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    monkeypatch.setattr(executors, "TICK_S", 0.0)
+    monkeypatch.setattr(executors, "PATIENCE_S", 0.05)
+    yield recordings.root(tmp_path / "root")
+    registry.unload_all()
+
+
+def plan(root: Path, **more: Any) -> Plan:
+    samples = tuple(sample.id for sample in dataset.read(root).samples)
+    short = DecodeConfig(max_new_tokens=4)
+    return Plan(**({"models": MODELS[:1], "samples": samples, "decode": short} | more))
+
+
+def go(root: Path, folder: Path, pool: HerePool | None = None, **more: Any) -> Run:
+    elsewhere = pool is not None
+    ready = execute.prepare(plan(root, **more), dataset.read(root), folder, elsewhere)
+    return finish(ready, folder, pool)
+
+
+def finish(ready: execute.Ready, folder: Path, pool: HerePool | None) -> Run:
+    with ready.writer:
+        if pool is None:
+            execute.run(ready)
+        else:
+            with ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+                execute.run(ready, None, executor)
+            assert pool.closed
+    return run_store.read(folder)
+
+
+def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
+    return [row for _, row in run.results() if row["phase"] == phase]
+
+
+def whole(run: Run, count: int) -> list[dict[str, Any]]:
+    """The measured rows: none lost, none doubled."""
+    found = rows(run)
+    assert len({task_of(row) for row in found}) == len(found) == count
+    return found
+
+
+def notes(run: Run) -> str:
+    return "\n".join(str(entry["text"]) for entry in run.journal)
+
+
+def tokens(run: Run) -> dict[Any, list[int]]:
+    return {task_of(row): row["token_ids"] for row in rows(run)}
+
+
+def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: Path) -> None:
+    here = go(root, tmp_path / "here", models=MODELS, repeat=2)
+    there = go(root, tmp_path / "there", HerePool(TWO), models=MODELS, repeat=2)
+    assert tokens(here) == tokens(there) and there.state == "finished"
+    found = whole(there, 16)
+    assert {row["where"]["actor"] for row in found} == {"x", "y"}
+    assert {row["where"]["node"] for row in found} == {"n1", "n2"}
+    assert all(set(mine) <= set(row) for mine, row in zip(rows(here), found, strict=True))
+
+
+@pytest.mark.slow
+def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
+    def other(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] == "id-2":
+            value["row"]["token_ids"][-1] += 1
+        return value
+
+    here = go(root, tmp_path / "here")
+    assert tokens(here) != tokens(go(root, tmp_path / "there", HerePool(TWO, other)))
+
+
+@pytest.mark.slow
+def test_each_worker_warms_up_for_itself(root: Path, tmp_path: Path) -> None:
+    run = go(root, tmp_path / "run", HerePool(TWO), models=MODELS, warmup=2)
+    warm = Counter((row["where"]["actor"], row["model"]) for row in rows(run, "warmup"))
+    assert warm == {(actor, model): 2 for actor in "xy" for model in MODELS}
+    numbers = [task_of(row) for row in rows(run, "warmup")]
+    assert len(set(numbers)) == len(numbers)
+
+
+@pytest.mark.slow
+def test_workers_that_share_say_so_and_are_summed_up_apart(root: Path, tmp_path: Path) -> None:
+    def faster(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "begin" and worker == "y":
+            value["device"] |= {"type": "Other", "machine": "m2", "unit": "GPU-1"}
+        if method == "ask" and worker == "y":
+            value["row"]["environment"] = {"device": "cuda:0", "hardware": "Other"}
+        return value
+
+    shared = go(root, tmp_path / "shared", HerePool(TWO))
+    assert {tuple(row["where"]["shares"]) for row in rows(shared)} <= {
+        ("device",),
+        ("device", "cores"),
+    }
+    run = go(root, tmp_path / "run", HerePool(TWO, faster))
+    assert {tuple(row["where"]["shares"]) for row in rows(run)} == {()}
+    table = results_table.frame([run])
+    labels = set(table["label"])
+    assert len(labels) == 2 and "tiny-llava · Other" in labels
+    assert len(results_table.labels(table)) == 2
+    figures = [
+        f for f in model_summary.figures(table) if f.metric == "total" and f.group == "measured"
+    ]
+    assert {f.label for f in figures} == labels and sum(f.n for f in figures) == 4
+    (label,) = results_table.labels(results_table.frame([shared]))
+    assert label.startswith("tiny-llava · shared device")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path: Path) -> None:
+    asked = []
+
+    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        asked.extend([1] if worker == "x" and method == "ask" else [])
+        if worker == "x" and len(asked) == 2:
+            raise Killed("its process has ended (SIGKILL)")
+        return value
+
+    run = go(root, tmp_path / "run", HerePool(TWO | {"y": "n1"}, kill), warmup=0, repeat=3)
+    assert not any(row["error"] for row in whole(run, 12))
+    assert "Worker x has ended: its process has ended (SIGKILL)" in notes(run)
+    assert "of its tasks run elsewhere" in notes(run) and run.state == "finished"
+
+
+@pytest.mark.slow
+def test_a_sample_that_kills_every_worker_costs_its_own_row(root: Path, tmp_path: Path) -> None:
+    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] == "id-2":
+            raise Killed("out of memory")
+        return value
+
+    found = whole(go(root, tmp_path / "run", HerePool({"x": "n"}, kill, 9), warmup=0), 4)
+    failed = [row for row in found if row["error"]]
+    assert [row["sample"] for row in failed] == ["id-2"]
+    assert f"{MOST_DEATHS} workers have ended on this sample" in failed[0]["error"]
+    assert "out of memory" in failed[0]["error"] and "total_ms" not in failed[0]
+
+
+@pytest.mark.slow
+def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_path: Path) -> None:
+    def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] == "id-2":
+            raise Killed("node n has left the cluster")
+        return value
+
+    folder = tmp_path / "run"
+    with pytest.raises(ClusterError, match=r"No worker is left: node n has left.*--resume"):
+        go(root, folder, HerePool({"x": "n"}, kill))
+    assert run_store.read(folder).state == "stopped" and len(rows(run_store.read(folder))) == 2
+    run = finish(execute.resume(folder), folder, None)
+    assert run.state == "finished" and not any(row["error"] for row in whole(run, 4))
+
+
+@pytest.mark.slow
+def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
+    class Stop(execute.Alone):
+        looks = 0
+
+        def give_way(self) -> float:
+            self.looks += 1
+            return 0.0
+
+        def cancelled(self) -> bool:
+            return self.looks > 4  # load, warm-up, two samples, and the third is cut
+
+    folder = tmp_path / "run"
+    ready = execute.prepare(plan(root), dataset.read(root), folder)
+    with ready.writer:
+        assert execute.run(ready, Stop()) == "cancelled"
+    moved = root.rename(tmp_path / "moved")
+    run = finish(execute.resume(folder, moved), folder, HerePool(TWO))
+    assert [("where" in row) for row in whole(run, 4)] == [False, False, True, True]
+    again = finish(execute.resume(folder, moved), folder, HerePool(TWO))
+    assert len(rows(again)) == 4
+
+
+@pytest.mark.slow
+def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path: Path) -> None:
+    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker == "x" and method == "load" and arguments == ["tiny-eventgpt"]:
+            return {"error": "tiny-eventgpt does not fit."}
+        return value
+
+    run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
+    found = whole(run, 8)
+    assert {row["where"]["actor"] for row in found if row["model"] == "tiny-eventgpt"} == {"y"}
+    assert "tiny-eventgpt runs elsewhere. Node n1: tiny-eventgpt does not fit." in notes(run)
+    assert run.state == "finished" and "given up" not in notes(run)
+
+
+@pytest.mark.slow
+def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path) -> None:
+    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        return {"error": "no memory."} if worker == "x" and method == "load" else value
+
+    run = go(root, tmp_path / "run", HerePool(TWO, refuse), repeat=3)
+    last = whole(run, 12)[-1]
+    assert last["where"]["actor"] == "y" and last["where"]["shares"] == []
+
+
+def test_repeats_are_passes_over_the_samples(root: Path, tmp_path: Path) -> None:
+    order = [(row["repeat"], row["sample"]) for row in rows(go(root, tmp_path / "here", repeat=3))]
+    there = rows(go(root, tmp_path / "run", HerePool({"x": "n1"}), repeat=3))
+    assert [(row["repeat"], row["sample"]) for row in there] == order == sorted(order)
+
+
+def test_a_model_that_no_node_can_load_is_given_up(root: Path, tmp_path: Path) -> None:
+    def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "load" and arguments == ["tiny-llava"]:
+            return {"error": "tiny-llava does not fit."}
+        return value
+
+    run = go(root, tmp_path / "run", HerePool(TWO, refuse), models=MODELS)
+    assert {row["model"] for row in whole(run, 4)} == {"tiny-eventgpt"}
+    assert "tiny-llava was given up: Node n" in notes(run) and "does not fit" in notes(run)
+
+
+def test_failures_in_a_row_give_a_model_up_here_too(tmp_path: Path, root: Path) -> None:
+    broken = recordings.root(tmp_path / "broken", 8, broken=range(8))
+    run = go(broken, tmp_path / "run", HerePool(TWO), stop_after=2, warmup=0)
+    assert 2 <= len(rows(run)) < 8 and "2 failures in a row" in notes(run)
+
+
+def test_records_that_lack_what_a_model_needs_ask_no_worker(root: Path, tmp_path: Path) -> None:
+    for frame_ in (root / "video" / "q2" / "000000").iterdir():
+        frame_.unlink()
+    pool = HerePool(TWO)
+    found = whole(go(root, tmp_path / "run", pool), 4)
+    assert [row["sample"] for row in found if row["error"]] == ["id-2"]
+    assert all(arguments[1:2] != ["id-2"] for _, _, arguments in pool.asked)
+
+
+def lacking(*samples: int) -> Any:
+    """A node n1 on which some samples are not there."""
+
+    def spoil(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker == "x" and method == "begin":
+            value["holds"]["samples"] = [
+                None if index in samples else digest
+                for index, digest in enumerate(value["holds"]["samples"])
+            ]
+        return value
+
+    return spoil
+
+
+@pytest.mark.slow
+def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> None:
+    run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 3)), repeat=2)
+    found = whole(run, 8)
+    assert {r["where"]["actor"] for r in found if r["sample"] in ("id-0", "id-3")} == {"y"}
+    assert "lacks files of 2 samples, which run elsewhere" in notes(run)
+    assert not any(row["error"] for row in found)
+
+
+@pytest.mark.slow
+def test_a_file_that_goes_while_the_run_goes_on(root: Path, tmp_path: Path) -> None:
+    def gone(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker == "x" and method == "ask" and arguments[1] in ("id-0", "id-1"):
+            return {"absent": "files are not on this node"}
+        return value
+
+    run = go(root, tmp_path / "run", HerePool(TWO, gone), warmup=0)
+    assert not any(row["error"] for row in whole(run, 4))
+    assert "Node n1: files are not on this node; it runs elsewhere." in notes(run)
+
+
+@pytest.mark.slow
+def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
+    root: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(ClusterError, match="1 results of tiny-llava cannot be had from any worker"):
+        go(root, folder, HerePool({"x": "n1"}, lacking(3)))
+    assert len(rows(run_store.read(folder))) == 3
+    assert len(whole(finish(execute.resume(folder), folder, None), 4)) == 4
+
+
+def without_root(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+    if worker == "x" and method == "begin":
+        value["holds"] |= {"root": False, "samples": [None] * 4}
+    return value
+
+
+def test_a_node_without_the_dataset_is_left_out_with_the_reason(root: Path, tmp_path: Path) -> None:
+    run = go(root, tmp_path / "run", HerePool(TWO, without_root))
+    assert {row["where"]["actor"] for row in whole(run, 4)} == {"y"}
+    assert f"Worker x has ended: the dataset {root} is not on Node n1" in notes(run)
+
+
+def test_a_cluster_without_the_dataset_is_refused(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"No worker is left: the dataset .* is not on Node"):
+        go(root, tmp_path / "run", HerePool({"x": "n1"}, without_root))
+
+
+@pytest.mark.parametrize("what", ["code", "library", "checkpoint", "dtype", "sample"])
+def test_nodes_that_differ_are_refused_by_digest(root: Path, tmp_path: Path, what: str) -> None:
+    def differ(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if worker == "y" and method == "begin":
+            holds = value["holds"]
+            if what in ("code", "library"):
+                holds["code"] = "0" * 32
+            if what == "library":
+                holds["versions"]["torch"] = "0.1"
+            if what in ("checkpoint", "dtype"):
+                holds["models"]["tiny-llava"]["digest" if what == "checkpoint" else "dtype"] = (
+                    "other"
+                )
+            if what == "sample":
+                holds["samples"][1] = "0" * 16
+        return value
+
+    words = {
+        "code": "another digest of the engine's code",
+        "library": r"its libraries \(torch 0.1 not ",
+        "checkpoint": "another checkpoint or dtype of tiny-llava",
+        "dtype": "another checkpoint or dtype of tiny-llava",
+        "sample": "other samples in .*, 1 of 4, the first is 'id-1'",
+    }
+    with pytest.raises(ClusterError, match=f"Node n2 .*{words[what]}") as caught:
+        go(root, tmp_path / "run", HerePool(TWO, differ))
+    assert str(caught.value).count(". ") == 0 and not rows(run_store.read(tmp_path / "run"))
+
+
+@pytest.mark.slow
+def test_a_full_disk_at_the_driver_keeps_what_there_is(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, append, kept = tmp_path / "run", run_store.Appender.append, []
+
+    def full(self: Any, value: dict[str, Any]) -> None:
+        if "model" in value and len(kept) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(self, value)
+        kept.extend([1] if value.get("phase") == "measured" else [])
+
+    pool = HerePool(TWO)
+    with monkeypatch.context() as patch:
+        patch.setattr(run_store.Appender, "append", full)
+        with pytest.raises(StoreError, match=r"No space left.*--resume"):
+            go(root, folder, pool)
+    assert pool.closed and len(rows(run_store.read(folder))) == 2
+    assert len(whole(finish(execute.resume(folder), folder, HerePool(TWO)), 4)) == 4
+
+
+@pytest.mark.slow
+def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
+    root: Path, tmp_path: Path
+) -> None:
+    class Lender(execute.Alone):
+        looks = 0
+
+        def give_way(self) -> float:
+            self.looks += 1
+            return 25.0 if self.looks == 12 else 0.0
+
+        def cancelled(self) -> bool:
+            return self.looks > 16
+
+    folder = tmp_path / "run"
+    ready = execute.prepare(plan(root, repeat=9), dataset.read(root), folder)
+    pool = HerePool({"x": "n"})
+    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+        assert execute.run(ready, Lender(), executor) == "cancelled"
+    found = rows(run_store.read(folder))
+    assert 1 <= sum(row["paused_ms"] == 25.0 for row in found) <= 2 < len(found) < 36
+
+
+def test_the_workers_are_in_view(root: Path, tmp_path: Path) -> None:
+    ready = execute.prepare(plan(root), dataset.read(root), tmp_path / "run")
+    finish(ready, tmp_path / "run", HerePool(TWO, without_root))
+    gone, here = ready.tracker.view().workers
+    assert gone.id == "x" and gone.ended and "the dataset" in gone.state and gone.per_s is None
+    assert here.done == 4 and here.state == "released" and here.ended
+    assert here.device == "cpu" and "n2" in here.node
+
+
+def test_models_by_turns_are_refused(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="cannot take turns on a cluster"):
+        go(root, tmp_path / "run", HerePool(TWO), models=MODELS, order="interleaved")
+
+
+def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
+    class Lost(HerePool):
+        def events(self, timeout_s: float) -> list[Any]:
+            return super().events(timeout_s) or [{"event": "closed", "reason": "Ray has gone."}]
+
+    def hang(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "load":
+            pool.queue.append({"event": "closed", "reason": "Ray has gone."})
+        return value
+
+    pool = Lost(TWO, hang)
+    with pytest.raises(ClusterError, match=r"Ray has gone\. What is answered is kept"):
+        go(root, tmp_path / "run", pool)
+
+
+def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node's device is free only when the other node has answered everything."""
+    monkeypatch.setattr(executors, "WAITED_S", 0.0)
+    said: list[str] = []
+
+    class Busy(HerePool):
+        def start(self, name: str) -> None:
+            if name == "y" and not said:
+                begun = {"event": "starting", "worker": "y", "node": "n2", "address": "::1"}
+                self.queue.append(begun)
+            else:
+                super().start(name)
+
+    class Look(execute.Alone):
+        def give_way(self) -> float:
+            said.append(ready.tracker.view().current)
+            return 0.0
+
+    monkeypatch.setattr(executors, "SHOWN_S", 0.0)
+    ready = execute.prepare(plan(root), dataset.read(root), tmp_path / "run")
+    pool = Busy(TWO)
+    with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+        execute.run(ready, Look(), executor)
+    run = run_store.read(tmp_path / "run")
+    assert {row["where"]["actor"] for row in whole(run, 4)} == {"x"}
+    assert notes(run).count("has waited 0 s for a device of node n2 (::1): other work may") == 1
+    assert "1 worker at work, 1 worker waiting for a device" in said
+
+
+def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    def lose(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
+        if method == "ask" and arguments[1] in ("id-0", "id-1"):
+            lost = arguments[1] == "id-0"
+            pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
+        return value
+
+    class Look(execute.Alone):
+        def give_way(self) -> float:
+            said.append(ready.tracker.view().current)
+            return 0.0
+
+    pool = HerePool({"x": "n1"}, lose)
+    ready = execute.prepare(plan(root, warmup=0), dataset.read(root), tmp_path / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executors, "SHOWN_S", 0.0)
+        with ready.writer, ClusterExecutor(ClusterOptions(), lambda *_: pool) as executor:
+            execute.run(ready, Look(), executor)
+    assert "1 worker at work; the head is gone" in said
+    assert said[-1] == "1 worker at work"

@@ -1,0 +1,87 @@
+"""Workers as people and rows see them: who shares what and when, who waits, how many there are."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from engine.benchmark.cluster.worker import device_here
+from engine.benchmark.cluster.workers import Crew
+from tests.benchmark.cluster.pools import one_thread
+
+__all__ = ["one_thread"]
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def crew(*devices: dict[str, Any]) -> Crew:
+    """Workers that have told what they are, but for those without a unit, which are starting."""
+    found = Crew()
+    for number, device in enumerate(devices):
+        name = str(number)
+        found.add(name, "n", "::1")
+        found.place(name, device.pop("machine", "m"), "host")
+        if device.get("unit") != "":
+            found[name].device = device_here() | {"cores": 4} | device
+    return found
+
+
+def shares(found: Crew, worker: str = "0", ago_s: float = 0.0) -> list[str]:
+    return list(found.where(worker, time.monotonic() - ago_s)["shares"])
+
+
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ([{"unit": "GPU-a"}], []),
+        ([{"unit": "GPU-a"}, {"unit": "GPU-b"}], []),
+        ([{"unit": "GPU-a"}, {"unit": "GPU-a"}], ["device"]),
+        ([{"unit": "GPU-a"}, {"unit": "GPU-a", "machine": "other"}], []),
+        ([{"unit": "GPU-a", "threads": 3}, {"unit": "GPU-b", "threads": 2}], ["cores"]),
+        ([{"threads": 3}, {"threads": 2}], ["device", "cores"]),
+        ([{"threads": 1}, {"unit": ""}], ["device"]),  # torch is being imported there
+        ([{"threads": 3}, {"unit": ""}], ["device", "cores"]),
+        ([{"unit": "GPU-a", "threads": 1}, {"unit": ""}], []),
+    ],
+)
+def test_who_shares_what(devices: list[dict[str, Any]], expected: list[str]) -> None:
+    assert shares(crew(*devices)) == expected
+
+
+def test_one_that_ended_while_a_sample_ran_counts_for_it_and_not_for_the_next() -> None:
+    found = crew({}, {})
+    found.end("1", "killed")
+    assert shares(found, ago_s=60.0) == ["device"]
+    assert shares(found, ago_s=-0.001) == []
+
+
+def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
+    found = crew({})
+    found.add("late", "n", "::1")
+    assert shares(found) == []
+    assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
+    assert found.words() == "1 worker at work, 1 worker waiting for a device"
+    found.place("late", "m", "host")
+    assert found.waiting() == [] and shares(found) == ["device"]
+    assert found.words() == "1 worker at work, 1 worker starting"
+
+
+def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
+    found = crew({}, {})
+    found.set_aside("1")
+    assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
+    assert found.words() == "1 worker at work, 1 worker idle"
+    assert found.views()[1].state == "can load no model" and not found.views()[1].ended
+
+
+def test_after_a_sitting_nobody_is_at_work() -> None:
+    found = crew({}, {})
+    for _ in range(3):
+        found.count("1")
+    assert found.views()[1].per_s is not None
+    found.end("0", "killed")
+    found.release()
+    assert [one.state for one in found.views()] == ["ended: killed", "released"]
+    assert all(one.ended and one.per_s is None for one in found.views())
+    assert found.words() == "no worker left" and Crew().words() == "looking for devices"

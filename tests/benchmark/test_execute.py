@@ -1,0 +1,419 @@
+"""Dataset runs on tiny models: what is kept, in what order, and what costs what."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+import weakref
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.benchmark import execute
+from engine.errors import BadInput, DatasetError, ModelUnavailable, StoreError
+from engine.media import dataset
+from engine.models import registry
+from engine.storage import run_store
+from engine.storage.plan import Plan
+from engine.storage.run_store import Run, task_of
+from engine.types import DecodeConfig
+from tests import recordings
+
+ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
+SHORT = DecodeConfig(max_new_tokens=4)
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_models: Path) -> Path:
+    return recordings.root(tmp_path / "root")
+
+
+def plan(root: Path, **more: Any) -> Plan:
+    samples = tuple(sample.id for sample in dataset.read(root).samples)
+    return Plan(**({"models": ("tiny-llava",), "samples": samples, "decode": SHORT} | more))
+
+
+def go(root: Path, folder: Path, watcher: Any = None, **more: Any) -> Run:
+    ready = execute.prepare(plan(root, **more), dataset.read(root), folder)
+    with ready.writer:
+        execute.run(ready, watcher)
+    return run_store.read(folder)
+
+
+def go_on(folder: Path, **more: Any) -> Run:
+    ready = execute.resume(folder, **more)
+    with ready.writer:
+        execute.run(ready)
+    return run_store.read(folder)
+
+
+def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
+    return [row for _, row in run.results() if row["phase"] == phase]
+
+
+class StopAfter(execute.Alone):
+    """Cancels after so many looks between two samples; it lends the device on the second."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def cancelled(self) -> bool:
+        return self.looks <= 0
+
+    def give_way(self) -> float:
+        self.looks -= 1
+        return 0.0
+
+
+def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: Path) -> None:
+    run = go(root, tmp_path / "run", models=ALL, repeat=2, warmup=1, order="sequential")
+    found = rows(run)
+    assert run.state == "finished" and len(found) == 3 * 4 * 2
+    assert len({task_of(row) for row in found}) == len(found)
+    assert [row["model"] for row in found] == [name for name in ALL for _ in range(8)]
+    for row in found:
+        assert row["new_tokens"] == len(row["token_ids"]) == len(row["token_ms"]) == 4
+        assert row["prompt"] == "What is it?" and row["reference"] == "A road."
+        assert row["stages"]["vision"]["source"] == "measured" and not row["cold"]
+        assert {"start_ms", "ms"} <= set(row["stages"]["decode"]) and row["tensors"]
+    warm = rows(run, "warmup")
+    assert [row["model"] for row in warm] == list(ALL)
+    summary = (tmp_path / "run" / run_store.SUMMARY).read_text()
+    assert '"results": 24' in summary and '"median"' in summary
+
+
+def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path) -> None:
+    only = (plan(root).samples[0],)
+    for name, repeat, watcher in (("whole", 1, None), ("cancelled", 5, StopAfter(4))):
+        wanted = plan(root, samples=only, repeat=repeat)
+        ready = execute.prepare(wanted, dataset.read(root), tmp_path / name)
+        with ready.writer:
+            assert execute.run(ready, watcher) == ("cancelled" if watcher else "finished")
+        first, later = ready.tracker.view(), ready.tracker.view()
+        assert first.done == 1 and first.per_s == later.per_s is not None
+
+
+@pytest.mark.slow
+def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> None:
+    for entry in registry.entries():
+        registry.unload(entry)
+    found = rows(go(root, tmp_path / "run", warmup=0))
+    assert [row["cold"] for row in found] == [True, False, False, False]
+
+
+@pytest.mark.slow
+def test_interleaved_models_take_turns(root: Path, tmp_path: Path) -> None:
+    found = rows(go(root, tmp_path / "run", models=ALL[1:], order="interleaved", warmup=0))
+    first, second = ALL[1:]
+    assert [row["model"] for row in found[:4]] == [first, second, second, first]
+
+
+def test_models_take_turns_unless_they_do_not_fit_into_memory(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order that ran, and the reason, stand in the run's plan."""
+    run = go(root, tmp_path / "roomy", models=ALL[1:], warmup=0)
+    first, second = ALL[1:]
+    assert [row["model"] for row in rows(run)[:4]] == [first, second, second, first]
+    assert run.header.plan.order == "interleaved"
+    assert "all 2 models fit into memory at once" in run.header.plan.order_why
+    assert "Order: interleaved" in run.journal[0]["text"]
+    monkeypatch.setattr(registry, "room_together", lambda *_: registry.Room(900, 100, 1000))
+    run = go(root, tmp_path / "tight", models=ALL[1:], warmup=0)
+    assert [row["model"] for row in rows(run)[:4]] == [first] * 4
+    assert "do not fit into memory at once" in run.header.plan.order_why
+
+
+def test_a_run_from_before_orders_were_settled_goes_on(root: Path, tmp_path: Path) -> None:
+    go(root, tmp_path / "run", StopAfter(2), order="sequential")
+    path = tmp_path / "run" / "run.json"
+    header = json.loads(path.read_text())
+    del header["plan"]["order_why"]
+    path.write_text(json.dumps(header))
+    run = go_on(tmp_path / "run")
+    assert run.state == "finished" and len(rows(run)) == 4
+
+
+def test_forced_lengths_are_exact(root: Path, tmp_path: Path) -> None:
+    config = DecodeConfig(max_new_tokens=9, min_new_tokens=9)
+    assert {row["new_tokens"] for row in rows(go(root, tmp_path / "r", decode=config))} == {9}
+
+
+def test_cached_stages_say_so(root: Path, tmp_path: Path) -> None:
+    found = rows(go(root, tmp_path / "run", cache="use", repeat=2, warmup=0))
+    sources = [row["stages"]["vision"]["source"] for row in found]
+    assert sources == ["measured"] * 4 + ["cached"] * 4
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5])
+def test_a_cancelled_run_goes_on_and_doubles_nothing(
+    root: Path, tmp_path: Path, looks: int
+) -> None:
+    folder = tmp_path / "run"
+    run = go(root, folder, StopAfter(looks))
+    assert run.state == "stopped" and len(rows(run)) < 4
+    run = go_on(folder)
+    assert run.state == "finished"
+    assert Counter(row["sample"] for row in rows(run)) == {f"id-{i}": 1 for i in range(4)}
+    keys = [task_of(row) for _, row in run.results()]
+    assert len(set(keys)) == len(keys)
+    events = [entry["event"] for entry in run.journal]
+    assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
+    class AfterTokens(execute.Alone):
+        tokens = 0
+
+        def token(self, token: int, ms: float) -> None:
+            self.tokens += 1
+
+        def cancelled(self) -> bool:
+            return self.tokens >= 50  # warm-up, first, and ten tokens of the second
+
+    config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
+    run = go(root, tmp_path / "run", AfterTokens(), decode=config, mode=mode)
+    assert [row["new_tokens"] for _, row in run.results()] == [20, 20]
+    assert [row["new_tokens"] for row in rows(go_on(tmp_path / "run"))] == [20] * 4
+
+
+def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) -> None:
+    before = list(go(root, tmp_path / "run").results())
+    assert list(go_on(tmp_path / "run").results()) == before
+    before = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    go_on(tmp_path / "run")
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_the_header_says_the_threads_that_models_run_with(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_THREADS", "1")
+    registry.unload_all()
+    torch.set_num_threads(2)  # before the first load
+    run = go(root, tmp_path / "run")
+    said = {row["environment"]["threads"] for row in rows(run)}
+    assert said == {run.header.environment["threads"]} == {"1"}
+
+
+@pytest.mark.slow
+def test_a_model_loaded_again_is_warmed_up_again(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    go(root, folder, StopAfter(3))
+    registry.unload(registry.entry("tiny-llava"))
+    run = go_on(folder)
+    warm = rows(run, "warmup")
+    assert [row["repeat"] for row in warm] == [0, 1] and not any(row["cold"] for row in rows(run))
+
+
+def test_a_broken_sample_is_a_row_with_its_reason(tmp_path: Path, tiny_models: Path) -> None:
+    root = recordings.root(tmp_path / "root", broken=[1])
+    found = rows(go(root, tmp_path / "run", models=ALL[:2]))
+    failed = [row for row in found if row["error"]]
+    assert [row["sample"] for row in failed] == ["id-1", "id-1"] and len(found) == 8
+    assert all("total_ms" not in row and "png" in row["error"] for row in failed)
+
+
+def test_a_record_without_what_a_model_needs(root: Path, tmp_path: Path) -> None:
+    for frame in (root / "video" / "q2" / "000000").iterdir():
+        frame.unlink()
+    found = rows(go(root, tmp_path / "run", models=ALL, stop_after=1))
+    failed = {(row["model"], row["sample"]) for row in found if row["error"]}
+    assert failed == {("tiny-video_llava", "id-2"), ("tiny-llava", "id-2")}
+    assert len(found) == 12  # nothing was given up for it
+
+
+def test_all_records_broken_is_one_sentence_before_anything_runs(
+    root: Path, tmp_path: Path
+) -> None:
+    for picture in (root / "event_image").rglob("*.png"):
+        picture.unlink()
+    with pytest.raises(BadInput, match="None of the 4 samples can be shown to tiny-eventgpt"):
+        go(root, tmp_path / "run", models=ALL[:1])
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("odd model")
+
+    models = ("tiny-llava", "tiny-eventgpt")
+    with monkeypatch.context() as patch:
+        patch.setattr(adapter, "encode", explode)
+        how = {"models": models, "warmup": 0, "stop_after": 2, "order": "sequential"}
+        run = go(root, tmp_path / "run", **how)
+    found = rows(run)
+    assert [bool(row["error"]) for row in found] == [True] * 2 + [False] * 4
+    assert "ZeroDivisionError: odd model" in found[0]["error"]
+    (given_up,) = [e for e in run.journal if e["event"] == "given up"]
+    assert "tiny-llava was given up: 2 failures in a row" in given_up["text"]
+    assert "odd model" in caplog.text and run.state == "finished"
+    stopped = execute.resume(tmp_path / "run")
+    with stopped.writer:
+        assert execute.run(stopped, StopAfter(2)) == "cancelled"
+    assert run_store.read(tmp_path / "run").state == "stopped"
+    again = go_on(tmp_path / "run")
+    assert Counter(row["model"] for row in rows(again)) == dict.fromkeys(models, 4)
+
+
+def test_warm_up_failures_count_too(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.load(registry.entry("tiny-llava")), "encode", lambda *_: 1 / 0)
+    run = go(root, tmp_path / "run", warmup=5, stop_after=3)
+    assert len(rows(run, "warmup")) == 3 and not rows(run)
+
+
+def test_a_model_that_does_not_load_costs_no_other(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = registry.load
+
+    def refuse(entry: Any, tokens: int) -> Any:
+        if entry.name == "tiny-llava":
+            raise ModelUnavailable("tiny-llava does not fit.")
+        return load(entry, tokens)
+
+    monkeypatch.setattr(registry, "load", refuse)
+    run = go(root, tmp_path / "run", models=("tiny-llava", "tiny-eventgpt"))
+    assert {row["model"] for row in rows(run)} == {"tiny-eventgpt"}
+    assert any("does not fit" in entry["text"] for entry in run.journal)
+
+
+@pytest.mark.slow
+def test_a_model_that_has_had_its_turn_is_not_held(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry unloads the first for the second: then its memory is free."""
+    load, held = registry.load, []
+
+    def tight(entry: Any, tokens: int) -> Any:
+        for other in registry.resident():
+            if other != entry:
+                registry.unload(other)
+        assert not any(one() for one in held)
+        adapter = load(entry, tokens)
+        held.append(weakref.ref(adapter))
+        return adapter
+
+    monkeypatch.setattr(registry, "load", tight)
+    models = ("tiny-eventgpt", "tiny-llava")
+    run = go(root, tmp_path / "run", models=models, order="sequential")
+    assert len(rows(run)) == 8 and [e.name for e in registry.resident()] == ["tiny-llava"]
+
+
+def test_lending_the_device_marks_the_next_row(root: Path, tmp_path: Path) -> None:
+    class Lender(execute.Alone):
+        looks = 0
+
+        def give_way(self) -> float:
+            self.looks += 1
+            return 25.0 if self.looks == 4 else 0.0  # load, warm-up, first, before the second
+
+    run = go(root, tmp_path / "run", Lender())
+    assert [row["paused_ms"] for row in rows(run)] == [0.0, 25.0, 0.0, 0.0]
+    assert [e["ms"] for e in run.journal if e["event"] == "paused"] == [25.0]
+
+
+def test_a_full_disk_stops_and_keeps_what_there_is(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, append, kept = tmp_path / "run", run_store.Appender.append, []
+
+    def full(self: Any, value: dict[str, Any]) -> None:
+        if "model" in value and len(kept) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        append(self, value)
+        kept.extend([1] if value.get("phase") == "measured" else [])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_store.Appender, "append", full)
+        with pytest.raises(StoreError, match=r"No space left.*--resume"):
+            go(root, folder)
+    run = run_store.read(folder)
+    assert run.state == "stopped" and len(rows(run)) == 2
+    assert len(rows(go_on(folder))) == 4
+
+
+def test_a_clock_that_jumps_back_changes_no_duration(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(10**9, 0, -(10**5)))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    for row in rows(go(root, tmp_path / "run")):
+        assert row["total_ms"] > 0 and all(stage["ms"] >= 0 for stage in row["stages"].values())
+        assert row["token_ms"] == sorted(row["token_ms"])
+
+
+OTHER_CHANGES = ("file", "code", "checkpoint")
+
+
+@pytest.mark.parametrize(
+    "what", ["record", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHER_CHANGES)]
+)
+def test_what_has_changed_is_refused_unless_forced(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    from engine.storage import provenance
+
+    folder = tmp_path / "run"
+    go(root, folder, StopAfter(3))
+    if what == "record":
+        index = root / "EventGPT_Instruction_Subset.json"
+        index.write_text(index.read_text().replace("What is it?", "Why is it?"))
+    elif what == "file":
+        with (root / "event_image" / "q3" / "000000_1.png").open("ab") as stream:
+            stream.write(b"more")
+    elif what == "code":
+        monkeypatch.setattr(provenance, "describe_code", lambda: "other")
+    else:
+        monkeypatch.setattr(provenance.identity, "full_digest", lambda *_: "other")
+    words = {"record": "samples", "file": "samples", "code": "code", "checkpoint": "checkpoint"}
+    with pytest.raises(StoreError, match=f"{words[what]}.*--force"):
+        execute.resume(folder)
+    run = go_on(folder, force=True)
+    assert len(rows(run)) == 4
+    assert any("forced although" in entry["text"] for entry in run.journal)
+
+
+def test_a_moved_dataset_is_the_same_and_another_is_not(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    go(root, folder, StopAfter(3))
+    moved = root.rename(tmp_path / "moved")
+    with pytest.raises(DatasetError, match="does not exist"):
+        execute.resume(folder)
+    other = recordings.root(tmp_path / "other", 2)
+    with pytest.raises(BadInput, match="2 of 4 samples are not in"):
+        execute.resume(folder, other)
+    assert len(rows(go_on(folder, root=moved))) == 4
+
+
+def test_a_question_that_cannot_be_asked_costs_its_own_rows(root: Path, tmp_path: Path) -> None:
+    index = root / "EventGPT_Instruction_Subset.json"
+    index.write_text(index.read_text().replace("What is it?", "What is <image> here?", 1))
+    found = rows(go(root, tmp_path / "run"))
+    assert [bool(row["error"]) for row in found].count(True) == 1
+
+
+def test_a_line_that_is_there_twice_is_one_result(root: Path, tmp_path: Path) -> None:
+    go(root, tmp_path / "run")
+    results = tmp_path / "run" / run_store.RESULTS
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join([*lines, lines[-1]]))
+    ready = execute.resume(tmp_path / "run")
+    with ready.writer:
+        found = ready.tracker.view()
+    assert found.done == found.planned == 4

@@ -1,0 +1,133 @@
+"""`models` and `compare` on cards, broken folders and devices that are not here."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.models import registry
+from tests import published_checkpoints, tiny
+from tests.conftest import picture
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_a_card_for_reading_and_as_json(
+    capsys: pytest.CaptureFixture[str], tiny_models: Path
+) -> None:
+    code, out, _ = call(capsys, "models", "tiny-video_llava")
+    said = dict(line.split(": ", 1) for line in out.splitlines())
+    assert code == 0 and said["name"] == "tiny-video_llava" and said["state"] == "ready"
+    assert said["visual tokens"] == "40 (of pictures: 8)" and said["context"] == "1,024 tokens"
+    assert said["vision tower"] == "3 layers of 16, 2 heads, 32 px in patches of 16"
+    assert said["dtype"] == "float32 (stored as float16)"
+    assert "for the KV cache of 552 tokens" in said["memory"]
+    code, out, _ = call(capsys, "models", "tiny-video_llava", "--json")
+    card = json.loads(out)
+    assert card["available"] and card["tower"]["patch_size"] == tiny.PATCH
+    assert card["needed_bytes"]["total"] == sum(
+        card["needed_bytes"][part] for part in ("weights", "features", "kv_cache")
+    )
+
+
+def test_the_full_hash_on_demand(capsys: pytest.CaptureFixture[str], tiny_models: Path) -> None:
+    registry.unload_all()  # a loaded model's digest is known
+    _, out, _ = call(capsys, "models", "tiny-llava", "--json")
+    assert json.loads(out)["digest"] is None
+    _, out, _ = call(capsys, "models", "tiny-llava", "--json", "--full")
+    assert len(json.loads(out)["digest"]) == 32
+    code, _, err = call(capsys, "models", "--full")
+    assert code == 2 and "name the model" in err
+
+
+@pytest.fixture
+def mixed(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """A registry of a whole model and of broken ones; the folder of each."""
+    whole = tmp_path / "whole"
+    shutil.copytree(tiny_models / "llava", whole)
+    folders = {"whole": whole}
+    for name in ("pointer", "truncated", "other", "code", "nothing"):
+        folders[name] = Path(shutil.copytree(whole, tmp_path / name))
+    weights = "model.safetensors"
+    (folders["pointer"] / weights).write_text("version https://git-lfs.github.com/spec/v1\n")
+    data = (whole / weights).read_bytes()
+    (folders["truncated"] / weights).write_bytes(data[:-50])
+    published_checkpoints.change_config(folders["other"], model_type="mistral")
+    (folders["code"] / weights).unlink()
+    (folders["code"] / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
+    shutil.rmtree(folders["nothing"])
+    folders["nothing"].mkdir()
+    rows = [
+        f'[[model]]\nname="{name}"\nfamily="llava"\ncheckpoint="./{name}"\n' for name in folders
+    ]
+    (tmp_path / "models.toml").write_text("\n".join(rows))
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
+    return folders
+
+
+SAID = {
+    "whole": None,
+    "pointer": "pointer/model.safetensors is a git-lfs pointer",
+    "truncated": "truncated/model.safetensors is not a whole safetensors file",
+    "other": "other/config.json says its model_type is 'mistral'",
+    "code": "code/pytorch_model.bin is not a whole file of PyTorch weights",
+    "nothing": "has no config.json in ",
+}
+
+
+def test_each_broken_folder_is_one_sentence_in_the_list_and_in_a_run(
+    capsys: pytest.CaptureFixture[str], mixed: dict[str, Path], tmp_path: Path
+) -> None:
+    _, out, _ = call(capsys, "models", "--json")
+    reasons = {row["name"]: row["reason"] for row in json.loads(out)}
+    code, out, err = call(
+        capsys, "compare", "--dataset", _dataset(tmp_path), "--sample", "one", "--json",
+        "--models", ",".join(mixed), "--max-new-tokens", 3,
+    )  # fmt: skip
+    rows: dict[str, Any] = {row["model"]: row for row in json.loads(out)}
+    assert code == 2 and rows["whole"]["new_tokens"] == 3
+    for name, said in SAID.items():
+        if said is None:
+            assert reasons[name] is None and rows[name]["error"] is None
+            continue
+        for sentence in (reasons[name], rows[name]["error"]):
+            assert said in sentence and sentence in err + reasons[name]
+            assert "\n" not in sentence and "total_ms" not in rows[name]
+
+
+def _dataset(folder: Path) -> Path:
+    root = folder / "root"
+    for frame in range(3):
+        picture(root / "video" / "road" / "000000" / f"{frame:06d}.png", frame)
+    record = {"id": "one", "split": "road", "video_data": "road/000000"}
+    (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
+    return root
+
+
+def test_a_card_of_what_is_not_here_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], mixed: dict[str, Path]
+) -> None:
+    code, out, err = call(capsys, "models", "pointer")
+    assert code == 2 and not out and SAID["pointer"] in err and err.count("\n") == 1
+    code, _, err = call(capsys, "models", "wholly")
+    assert code == 2 and "did you mean 'whole'" in err
+
+
+def test_a_device_that_does_not_exist_is_named(
+    capsys: pytest.CaptureFixture[str], tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.unload_all()  # a loaded model is where it is
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:99")
+    code, out, _ = call(capsys, "models", "--json")
+    assert code == 0
+    for row in json.loads(out):
+        assert "STAGESCOPE_DEVICE is 'cuda:99'" in (row["reason"] or "")

@@ -1,0 +1,169 @@
+"""Answers of a batch against the same prompts alone, and what makes them differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.decoding import batched, decode
+from engine.decoding.batched import Padded
+from engine.errors import NotFinite
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline.single_run import seeded
+from engine.types import DecodeConfig
+
+NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.slow))
+LENGTHS = (7, 40, 23, 11, 31)
+
+
+@pytest.fixture(params=NAMES)
+def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry(request.param))
+
+
+@pytest.fixture(autouse=True)
+def inference() -> Iterator[None]:
+    with torch.inference_mode():
+        yield
+
+
+def prompts(adapter: Adapter, lengths: tuple[int, ...] = LENGTHS) -> list[torch.Tensor]:
+    """Embeddings [1, S, hidden] of random words, a length each."""
+    draw = random.Random(5)
+    embed = adapter.model.get_input_embeddings()
+    size = embed.num_embeddings
+    ids = [[draw.randrange(5, size) for _ in range(length)] for length in lengths]
+    return [embed(torch.tensor([row])) for row in ids]
+
+
+def alone(adapter: Adapter, some: list[torch.Tensor], config: DecodeConfig) -> list[list[int]]:
+    found = []
+    for prompt in some:
+        with seeded(config.seed, adapter.device):
+            ids, _ = decode.generate(
+                decoder(adapter), prompt, config, lambda _: None, lambda: False
+            )
+        found.append(list(ids))
+    return found
+
+
+def together(adapter: Adapter, some: list[torch.Tensor], config: DecodeConfig) -> list[list[int]]:
+    answers = batched.generate(decoder(adapter), some, config, lambda _: None, lambda: False)
+    return [answer.ids for answer in answers]
+
+
+def decoder(adapter: Adapter) -> decode.Decoder:
+    """Some ids end an answer that random weights say often: answers end at different steps."""
+    found = adapter.decoder
+    ends = tuple(range(60, 68))
+    return decode.Decoder(found.language_model, found.head, found.text_config, ends)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecodeConfig(max_new_tokens=40),
+        DecodeConfig(max_new_tokens=40, min_new_tokens=12),
+        DecodeConfig(max_new_tokens=9, min_new_tokens=9),
+        DecodeConfig(max_new_tokens=40, temperature=1.0, seed=3),
+        DecodeConfig(max_new_tokens=40, temperature=0.7, top_p=0.9, seed=4),
+    ],
+    ids=["greedy", "minimum", "forced", "sampled", "top-p"],
+)
+def test_each_answer_is_that_of_its_single_run(adapter: Adapter, config: DecodeConfig) -> None:
+    some = prompts(adapter)
+    wanted = alone(adapter, some, config)
+    assert together(adapter, some, config) == wanted
+    if config.min_new_tokens == 0:
+        assert len({len(ids) for ids in wanted}) > 2  # they end at different steps
+
+
+def test_right_padding_gives_other_answers(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def right(some: list[torch.Tensor]) -> Padded:
+        left = padded(some)
+        lengths = left.mask.sum(dim=1)
+        turn = [torch.roll(row, int(n), 0) for row, n in zip(left.embeds, lengths, strict=True)]
+        mask = torch.stack([torch.roll(m, int(n)) for m, n in zip(left.mask, lengths, strict=True)])
+        return Padded(torch.stack(turn), mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+
+    padded = batched.pad
+    monkeypatch.setattr(batched, "pad", right)
+    some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
+    assert together(adapter, some, config) != alone(adapter, some, config)
+
+
+def test_steps_that_count_the_padding_give_other_answers(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rotary positions are relative: a shift of all is none, one after the prompt is."""
+
+    class Forgetful(batched.Batch):
+        def __init__(self, language: decode.Decoder, found: Padded) -> None:
+            super().__init__(language, found)
+            self._next = torch.full_like(self._next, found.mask.shape[1])
+
+    monkeypatch.setattr(batched, "Batch", Forgetful)
+    some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
+    assert together(adapter, some, config) != alone(adapter, some, config)
+
+
+def test_a_mask_that_shows_the_padding_gives_other_answers(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    padded = batched.pad
+
+    def bare(some: list[torch.Tensor]) -> Padded:
+        good = padded(some)
+        return Padded(good.embeds, torch.ones_like(good.mask), good.positions)
+
+    monkeypatch.setattr(batched, "pad", bare)
+    some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
+    assert together(adapter, some, config) != alone(adapter, some, config)
+
+
+def test_prompts_stand_at_the_right_end() -> None:
+    short, long = torch.full((1, 2, 3), 5.0), torch.full((1, 4, 3), 7.0)
+    found = batched.pad([short, long])
+    assert found.mask.tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
+    assert found.positions.tolist() == [[0, 0, 0, 1], [0, 1, 2, 3]]
+    assert found.embeds[0, :, 0].tolist() == [0, 0, 5, 5]
+
+
+def test_a_row_that_has_ended_counts_no_tokens(adapter: Adapter) -> None:
+    some, steps = prompts(adapter), list[list[int]]()
+    answers = batched.generate(
+        decoder(adapter), some, DecodeConfig(max_new_tokens=40), steps.append, lambda: False
+    )
+    assert sum(map(len, steps)) == sum(len(answer.ids) for answer in answers)
+    assert [len(step) for step in steps] == sorted((len(step) for step in steps), reverse=True)
+    assert len(steps) == max(len(answer.ids) for answer in answers)
+    for answer in answers:
+        ends = [place for place, token in enumerate(answer.ids) if 60 <= token < 68]
+        assert ends in ([], [len(answer.ids) - 1])
+        assert answer.stop == ("eos" if ends else "length")
+
+
+def test_cancelled_between_two_steps(adapter: Adapter) -> None:
+    looks = iter([False, False, True])
+    answers = batched.generate(
+        decoder(adapter),
+        prompts(adapter),
+        DecodeConfig(max_new_tokens=40, min_new_tokens=40),
+        lambda _: None,
+        lambda: next(looks),
+    )
+    assert [(len(answer.ids), answer.stop) for answer in answers] == [(3, "cancelled")] * 5
+
+
+def test_one_prompt_without_numbers_is_no_batch(adapter: Adapter) -> None:
+    some = prompts(adapter)
+    some[2] = some[2] * torch.nan
+    with pytest.raises(NotFinite):
+        together(adapter, some, DecodeConfig(max_new_tokens=3))

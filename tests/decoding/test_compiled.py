@@ -1,0 +1,379 @@
+"""The compiled step: equal to the eager one, in buckets, falling back with one note.
+
+Most of it holds whatever is made of the step, and is tried with the step as it is written.  What
+torch.compile traces is counted by a compiler that generates nothing; one test runs a real one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from engine import media, settings
+from engine.decoding import compiled, decode, llama
+from engine.decoding.compiled import CompiledStep
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import single_run
+from engine.storage import result_rows
+from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
+from engine.verify import certificates
+from engine.verify import runner as verification
+from engine.verify.verdict import VerifyRequest
+from tests.models.test_equality import FAMILIES
+from tests.ui.verify import made
+from tests.verify.conftest import Notes
+
+QUESTION = "What is on the road?"
+COMPILED = DecodeConfig(24, 24, backend="compiled")
+EAGER = replace(COMPILED, backend="eager")
+SAMPLED = {"temperature": 0.8, "top_p": 0.9, "seed": 3}
+
+
+COMPILE = compiled._compile
+
+
+@pytest.fixture(autouse=True)
+def as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The step runs as it is written, and no setting outlives the test."""
+    monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+
+
+@pytest.fixture
+def adapter(tiny_models: Path) -> Adapter:
+    return load("tiny-llava")
+
+
+def load(name: str) -> Adapter:
+    entry = registry.entry(name)
+    registry.unload(entry)
+    return registry.load(entry)
+
+
+def go(adapter: Adapter, sample: Sample, config: DecodeConfig, **more: Any) -> RunResult:
+    prompt = more.pop("prompt", QUESTION)
+    request = RunRequest(sample, adapter.info.name, prompt, config, cache="off", **more)
+    return single_run.run(adapter, request, None)
+
+
+class Compilations:
+    """Counts graphs, and runs them as they are."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, graph: Any, inputs: Any) -> Any:
+        self.number += 1
+        return graph.forward
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
+    found = Compilations()
+    monkeypatch.setattr(compiled, "_compile", COMPILE)
+    monkeypatch.setattr(compiled, "COMPILER", found)
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param({}, id="greedy"), pytest.param(SAMPLED, id="sampled", marks=pytest.mark.slow)],
+)
+def test_tokens_are_the_eager_ones(
+    tiny_models: Path, sample: Sample, family: str, more: dict[str, Any]
+) -> None:
+    adapter = load(f"tiny-{family}")
+    fast = go(adapter, sample, replace(COMPILED, **more))
+    eager = go(adapter, sample, replace(EAGER, **more))
+    plain = go(adapter, sample, replace(COMPILED, **more), mode="hooked")
+    assert (fast.backend, eager.backend, plain.backend) == ("compiled", "eager", "generate")
+    assert fast.generation.token_ids == eager.generation.token_ids == plain.generation.token_ids
+
+
+@torch.inference_mode()
+def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
+    adapter: Adapter, sample: Sample
+) -> None:
+    shown = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    embeds = adapter.embed(shown, adapter.encode(shown))
+    step = CompiledStep(adapter.decoder)
+    assert step.ready(embeds.shape[1] + 24) > 0
+
+    def apart(off: int) -> float:
+        _, kept = decode.prefill(adapter.decoder, embeds)
+        step.start(kept, replace(COMPILED, min_new_tokens=0))
+        assert step._room is not None
+        step._room.position.add_(off)
+        worst = 0.0
+        for token in (7, 9, 11, 13):
+            mine, best = step(token)
+            theirs = decode.step(adapter.decoder, torch.tensor([[token]]), kept)
+            worst = max(worst, float((mine - theirs).abs().max()))
+            assert off or int(best) == int(theirs.argmax())
+        return worst
+
+    assert apart(0) < 1e-4 < 1e-2 < apart(1)
+
+
+@pytest.mark.slow
+def test_another_question_or_length_in_a_bucket_compiles_nothing(
+    adapter: Adapter, sample: Sample, compilations: Compilations
+) -> None:
+    first = go(adapter, sample, COMPILED)
+    assert compilations.number == 1 and "made ready in" in " ".join(first.notes)
+    for prompt, tokens in (("Why is that so?", 24), (QUESTION, 30), (QUESTION, 24)):
+        again = go(adapter, sample, DecodeConfig(tokens, backend="compiled"), prompt=prompt)
+        assert not again.notes and again.backend == "compiled"
+    assert compilations.number == 1
+
+
+@pytest.mark.slow
+def test_on_the_cpu_one_graph_serves_every_bucket(
+    adapter: Adapter, sample: Sample, compilations: Compilations
+) -> None:
+    for tokens in (24, 100, 200, 24, 300):
+        config = DecodeConfig(tokens, tokens, backend="compiled")
+        assert go(adapter, sample, config).generation.token_ids == (
+            go(adapter, sample, replace(config, backend="eager")).generation.token_ids
+        )
+    assert compilations.number == 1
+    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.ROOMS
+
+
+def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
+    def wanted(device: str) -> list[bool]:
+        return [compiled.wanted(DecodeConfig(backend=b), torch.device(device)) for b in BACKENDS]
+
+    assert BACKENDS == ("auto", "eager", "compiled")
+    assert wanted("cpu") == [False, False, True] and wanted("cuda") == [True, False, True]
+
+
+def test_compiling_is_no_part_of_the_run(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the notes: what was compiled ahead is said to be so, and no span holds it."""
+    found = go(adapter, sample, COMPILED)
+    assert "before this run's clock started" in found.notes[-1]
+    assert found.span("compile") is None
+    adapter.compiled = None
+    monkeypatch.setattr(adapter, "compile_ahead", lambda request: 0.0)  # nothing was foreseen
+    found = go(adapter, sample, COMPILED)
+    late, stage = found.span("compile"), found.span("decode")
+    assert late is not None and stage is not None and "between stages 3 and 4" in found.notes[-1]
+    assert late.start_ms + late.ms <= stage.start_ms + 0.001
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampled", [{}, SAMPLED], ids=["greedy", "sampled"])
+def test_the_end_is_held_back_for_as_long_as_is_asked(
+    adapter: Adapter, sample: Sample, sampled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a token that the model likes to say as its end."""
+    liked = go(adapter, sample, replace(EAGER, **sampled)).generation.token_ids[4]
+    monkeypatch.setattr(adapter, "eos_ids", (liked,))
+    for least in (0, 5, 8, 12):
+        config = replace(COMPILED, min_new_tokens=least, **sampled)
+        adapter.compiled = None
+        fast, eager = (
+            go(adapter, sample, replace(config, backend=one)) for one in ("compiled", "eager")
+        )
+        assert fast.generation.token_ids == eager.generation.token_ids
+        assert fast.generation.stop == eager.generation.stop and fast.new_tokens > least - 1
+
+
+def test_what_an_earlier_answer_left_behind_changes_nothing(
+    adapter: Adapter, sample: Sample
+) -> None:
+    before = go(adapter, sample, COMPILED)
+    assert adapter.compiled is not None
+    for room in adapter.compiled._rooms.values():
+        for kept in (*room.keys, *room.values):
+            with torch.inference_mode():
+                kept.fill_(float("nan"))
+    assert go(adapter, sample, COMPILED).generation.token_ids == before.generation.token_ids
+
+
+def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sample) -> None:
+    class Impatient(single_run.Nobody):
+        seen = 0
+        doing: tuple[str, ...] = ()
+
+        def stage(self, name: str) -> None:
+            self.doing += (name,)
+
+        def token(self, token: int, ms: float) -> None:
+            self.seen += 1
+
+        def cancelled(self) -> bool:
+            return self.seen >= 5
+
+    request = RunRequest(sample, adapter.info.name, QUESTION, COMPILED, cache="off")
+    watcher = Impatient()
+    found = single_run.run(adapter, request, None, watcher)
+    assert (found.generation.stop, found.new_tokens, watcher.seen) == ("cancelled", 5, 5)
+    assert found.backend == "compiled"
+    assert watcher.doing == ("compile", "load", "preprocess", "vision", "decode")
+
+
+def broken(*_: Any) -> Any:
+    raise OSError("no C++ compiler is here\nand more of it")
+
+
+@pytest.mark.slow
+def test_a_compiler_that_fails_costs_one_note_and_is_not_asked_again(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counted(*arguments: Any) -> Any:
+        asked.append(1)
+        return broken(*arguments)
+
+    monkeypatch.setattr(compiled, "_compile", COMPILE)
+    monkeypatch.setattr(compiled, "COMPILER", counted)
+    for _ in range(2):
+        found = go(adapter, sample, COMPILED)
+        assert len(found.notes) == 1 and "eagerly" in found.notes[0]
+        assert "no C++ compiler is here" in found.notes[0] and "more of it" not in found.notes[0]
+        assert result_rows.row(found)["backend"] == {"asked": "compiled", "ran": "eager"}
+        assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
+    assert len(asked) == 1
+
+
+def test_a_model_that_is_no_plain_llama_decodes_eagerly(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama, "read", lambda model: None)
+    found = go(adapter, sample, COMPILED)
+    assert found.backend == "eager" and "not a plain LLaMA" in found.notes[0]
+
+
+@pytest.mark.slow
+def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sample) -> None:
+    folder = settings.load().compiled_dir
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    found = go(adapter, sample, COMPILED)
+    assert found.backend == "eager" and "others may write" in found.notes[0]
+    folder.chmod(0o700)
+    adapter.compiled = None
+    assert go(adapter, sample, COMPILED).backend == "compiled"
+
+
+@pytest.mark.slow
+def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None:
+    go(adapter, sample, COMPILED)
+    assert adapter.compiled is not None
+    again = load("tiny-llava")
+    assert again.compiled is None and go(again, sample, COMPILED).backend == "compiled"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own(
+    tiny_models: Path, sample: Sample, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "PAIRS", 5)
+    name = f"tiny-{family}"
+    adapter = load(name)
+    request = VerifyRequest((name,), (sample,), max_new_tokens=8, runs=1, backend="compiled")
+    (examined,) = verification.verify(request, Notes())
+    found = {verdict.check: verdict for verdict in examined.verdicts}
+    assert examined.backend == found["answer"].finding.evidence["backend"] == "compiled"
+    for check in ("equal_decoupled", "equal_sampled", "greedy", "counted", "left_as_found"):
+        assert found[check].passed, found[check].sentence
+    fast, eager = go(adapter, sample, COMPILED), go(adapter, sample, EAGER)
+    certify(fast, "compiled")
+    assert certificates.of(fast) and certificates.of(eager) is None
+    assert certificates.of(go(adapter, sample, EAGER, mode="hooked"))
+
+
+def certify(result: RunResult, backend: Any) -> None:
+    """A certificate that covers the result as `backend` ran it."""
+    model, tokens = result.model, result.new_tokens
+    found = made.verdicts(model.name)
+    reached = {"new_tokens": tokens, "positions": 4096, "pictures": _pictures(result)}
+    found = [
+        replace(one, finding=replace(one.finding, evidence=reached | {"rules": ["arange"]}))
+        for one in found
+    ]
+    entry = certificates.model_entry(
+        model.name, model.digest, model.precision, result.environment, found, backend
+    )
+    request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
+    certificates.keep(certificates.make(request, [entry], found, "/data"))
+    assert certificates.kept()
+
+
+def _pictures(result: RunResult) -> int:
+    return next(one.shape[0] for one in result.tensors if one.name == "images")
+
+
+@pytest.mark.slow
+def test_a_compiled_step_that_errs_fails_the_verification(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: rotations of the next position; a short answer's tokens may be equal."""
+    monkeypatch.setattr(verification, "PAIRS", 5)
+    index_select = compiled.rotate
+    monkeypatch.setattr(
+        compiled, "rotate", lambda heads, cos, sin: index_select(heads, cos, sin * 1.01)
+    )
+    request = VerifyRequest(
+        ("tiny-llava",), (sample,), max_new_tokens=8, runs=1, backend="compiled"
+    )
+    (examined,) = verification.verify(request, Notes())
+    outcomes = {verdict.check: verdict.outcome for verdict in examined.verdicts}
+    assert outcomes["equal_decoupled"] == "failed" and outcomes["equal_hooked"] == "passed"
+
+
+def test_cuda_gets_a_graph_for_each_length_and_elsewhere_lengths_are_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The options alone: no such device is needed to hand them over."""
+    given: list[dict[str, Any]] = []
+
+    def compile_(step: Any, **options: Any) -> Any:
+        given.append(options)
+        return step
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    for kind in ("cuda", "cpu"):
+        COMPILE(lambda: None, torch.device(kind))  # type: ignore[arg-type, return-value]
+    cuda, cpu = given
+    assert cuda["dynamic"] is False and cuda["options"] == {"coordinate_descent_tuning": True}
+    assert cpu["dynamic"] is None and cpu["options"] is None
+    assert cuda["fullgraph"] and cpu["fullgraph"]
+
+
+def test_lengths_on_cuda_come_in_larger_buckets(adapter: Adapter) -> None:
+    step = CompiledStep(adapter.decoder)
+    assert [step._bucket(n) for n in (1, 64, 65, 300)] == [64, 64, 128, 320]
+    vars(step._decoder)["device"] = torch.device("cuda")
+    assert [step._bucket(n) for n in (1, 256, 257, 2100)] == [256, 256, 512, 2304]
+
+
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, as it imports its compiler
+def test_a_real_compiler_agrees_and_leaves_its_work_on_disk(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "_compile", COMPILE)
+    found = go(adapter, sample, COMPILED)
+    if found.backend == "eager" and "compiler" in " ".join(found.notes).lower():
+        pytest.skip(f"this machine has no C++ compiler ({found.notes[-1]})")
+    assert found.backend == "compiled", found.notes
+    assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
+    folder = settings.load().compiled_dir
+    assert folder.stat().st_mode & 0o777 == 0o700 and any(folder.rglob("*.so"))
+
+
+def test_a_decoder_is_a_module_that_can_be_watched(adapter: Adapter) -> None:
+    assert isinstance(CompiledStep(adapter.decoder), nn.Module)

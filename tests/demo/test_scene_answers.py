@@ -1,0 +1,115 @@
+"""Sentences and the parser that reads them back agree on every wording."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from engine.analysis.answer_reading import score
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo import scene_answers
+from engine.demo.evaluate import SCORED
+from engine.demo.scene_answers import ASKED, QUESTIONS, VOICES, Voice, read_attributes, reference
+from engine.demo.scenes import draw_truth
+from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION
+
+
+def knowable(truth: dict[str, str], voice: Voice) -> dict[str, str]:
+    hidden = {"event": "time of day", "image": "motion", "video": ""}[voice]
+    return {name: value for name, value in truth.items() if name != hidden}
+
+
+@pytest.mark.parametrize("voice", VOICES)
+def test_description_tells_all_that_the_voice_can_know(voice: Voice) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(400):
+        truth = draw_truth(rng)
+        text = scene_answers.draw_answer(truth, voice, "describe", rng)
+        assert read_attributes(text) == knowable(truth, voice), text
+
+
+@pytest.mark.parametrize("voice", VOICES)
+def test_short_and_long_answers_agree(voice: Voice) -> None:
+    rng = np.random.default_rng(2)
+    told: set[str] = set()
+    for _ in range(200):
+        truth = draw_truth(rng)
+        long = read_attributes(scene_answers.draw_answer(truth, voice, "describe", rng))
+        for kind in ASKED:
+            short = read_attributes(scene_answers.draw_answer(truth, voice, kind, rng))
+            told |= set(short)
+            assert short.items() <= long.items()
+    assert told == set(knowable(dict.fromkeys(ATTRIBUTES, ""), voice))
+
+
+WORDINGS = [
+    (table, key, sentence)
+    for name in ("CURVE", "LEAD", "MOTION", "ROADSIDE", "PEDESTRIAN")
+    for table in [getattr(scene_answers, name)]
+    for key, groups in table.items()
+    for sentence in itertools.chain(*groups)
+]
+
+
+@pytest.mark.parametrize(("table", "key", "sentence"), WORDINGS)
+def test_every_wording_is_read(table: dict[str, object], key: str, sentence: str) -> None:
+    text = sentence.format(curve="left", lead="truck", rail="right", walker="left")
+    found = read_attributes(text)
+    wanted = {
+        id(scene_answers.CURVE): {"curve": "left" if key == "turn" else "straight"},
+        id(scene_answers.LEAD): {"lead vehicle": "truck" if key == "some" else "none"},
+        id(scene_answers.MOTION): {"motion": key},
+        id(scene_answers.ROADSIDE): {"roadside": key}
+        | ({"guardrail side": "right"} if key == "guardrail" else {}),
+        id(scene_answers.PEDESTRIAN): {"pedestrian": "left" if key == "some" else "none"},
+    }[id(table)]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("hour", ("day", "night"))
+def test_hours_are_read(hour: str) -> None:
+    for sentence in scene_answers.HOUR[hour] + scene_answers.OPENING[hour]:
+        assert read_attributes(sentence.format(medium="image")) == {"time of day": hour}
+
+
+def test_what_cannot_be_seen_claims_nothing() -> None:
+    for sentence in (*scene_answers.NO_HOUR, *scene_answers.NO_MOTION, *scene_answers.ROAD_DETAIL):
+        assert read_attributes(sentence) == {}
+    assert read_attributes("") == {}
+
+
+def test_contradictions_count_as_no_claim() -> None:
+    text = "The road curves to the left. The road ahead is straight. It is day."
+    assert read_attributes(text) == {"time of day": "day"}
+
+
+def test_event_answers_are_brief_and_the_others_long() -> None:
+    truth = {
+        "curve": "left", "lead vehicle": "car", "motion": "steady", "roadside": "trees",
+        "pedestrian": "right", "time of day": "day",
+    }  # fmt: skip
+    event, image, video = (len(reference(truth, voice).split()) for voice in VOICES)
+    assert event < 35 < 50 < min(image, video)
+
+
+def test_offered_questions_are_trained_ones() -> None:
+    known = {question for wordings in ASKED.values() for question in wordings}
+    assert set(QUESTIONS) <= known
+    assert set(COMMON_QUESTIONS) <= known
+    assert QUESTIONS[0] == DEFAULT_QUESTION == scene_answers.DEFAULT_QUESTION
+    assert len(QUESTIONS) == len(set(QUESTIONS))
+
+
+def test_score_counts_only_where_an_attribute_applies() -> None:
+    truths = [
+        {"curve": "left", "lead vehicle": "car", "motion": "steady"},
+        {"curve": "right", "lead vehicle": "none"},
+    ]
+    claims = [{"curve": "left", "motion": "steady", "motion, asked": "approaching"}, {}]
+    table = score(truths, claims, SCORED)
+    assert table["curve"] == {"accuracy": 0.5, "majority": 0.5, "n": 2, "claimed": 0.5}
+    assert table["motion"]["n"] == 1 and table["motion"]["accuracy"] == 1.0
+    assert table["motion, asked"]["accuracy"] == 0.0
+    assert "roadside" not in table

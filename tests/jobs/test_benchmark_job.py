@@ -1,0 +1,164 @@
+"""Dataset runs in the queue: watched, cancelled, and giving way to a Compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.benchmark.cluster import run_session
+from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.errors import ClusterError
+from engine.jobs import queue as jobs
+from engine.jobs.benchmark_job import BenchmarkJob, BenchmarkView
+from engine.jobs.queue import Job
+from engine.jobs.run_job import RunJob
+from engine.media import dataset
+from engine.storage import run_store
+from engine.storage.plan import Plan
+from engine.types import DecodeConfig, RunRequest
+from tests import recordings
+from tests.benchmark.cluster.pools import HerePool, one_thread
+
+__all__ = ["one_thread"]
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_models: Path) -> Path:
+    return recordings.root(tmp_path / "root")
+
+
+def plan(root: Path, tokens: int = 4, **more: Any) -> Plan:
+    samples = tuple(sample.id for sample in dataset.read(root).samples)
+    forced = DecodeConfig(max_new_tokens=tokens, min_new_tokens=tokens)
+    return Plan(**({"models": ("tiny-llava",), "samples": samples, "decode": forced} | more))
+
+
+def wait(job: Job, until: Callable[[Any], bool], seconds: float = 60) -> Any:
+    end = time.monotonic() + seconds
+    while not until(view := job.view()):  # type: ignore[attr-defined]
+        assert time.monotonic() < end, view
+        time.sleep(0.002)
+    return view
+
+
+def ended(view: BenchmarkView) -> bool:
+    return view.ended
+
+
+def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
+    queue = jobs.Jobs()
+    first, second = (BenchmarkJob(plan=plan(root), root=root) for _ in range(2))
+    for job in (first, second):
+        queue.submit(job)
+    assert second.view().position in (0, 1)
+    view = wait(first, ended)
+    assert view.state == "done" and not view.error and view.progress
+    assert (view.progress.done, view.progress.planned) == (4, 4)
+    assert view.progress.models[0].medians["decode"] > 0
+    assert run_store.read(view.folder).state == "finished"
+    assert wait(second, ended).folder != view.folder
+    infos = run_store.listing(view.folder.parent)
+    assert {info.folder for info in infos} == {view.folder, second.view().folder}
+
+
+@pytest.mark.slow
+def test_cancel_and_resume(root: Path) -> None:
+    queue = jobs.Jobs()
+    job = BenchmarkJob(plan=plan(root, tokens=200), root=root)
+    queue.submit(job)
+    view = wait(job, lambda view: view.progress is not None and view.progress.done >= 1)
+    job.cancel()
+    view = wait(job, ended)
+    assert view.state == "cancelled" and view.progress.done < 4
+    rest = BenchmarkJob(resume=view.folder)
+    queue.submit(rest)
+    done = wait(rest, ended)
+    assert done.state == "done" and done.progress.done == 4 and done.folder == view.folder
+    kept = [run_store.task_of(row) for _, row in run_store.read(view.folder).results()]
+    assert len(set(kept)) == len(kept)
+
+
+@pytest.mark.slow
+def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root: Path) -> None:
+    queue = jobs.Jobs()
+    long = BenchmarkJob(plan=plan(root, tokens=100, repeat=3), root=root)
+    queue.submit(long)
+    wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
+    sample = dataset.read(root).samples[0]
+    brief = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=2)))
+    queue.submit(brief)
+    wait(brief, lambda view: view.ended)
+    assert long.state == "running"
+    view = wait(long, ended)
+    assert view.state == "done" and view.progress.paused_ms > 0
+    found = [row for _, row in run_store.read(view.folder).results()]
+    paused = [row for row in found if row["paused_ms"] > 0]
+    assert len(paused) == 1 and brief.result is not None
+
+
+def test_a_refusal_is_the_jobs_sentence(root: Path, tmp_path: Path) -> None:
+    for job, words in (
+        (BenchmarkJob(plan=plan(root, models=("tiny-lava",)), root=root), "did you mean"),
+        (BenchmarkJob(plan=plan(root), root=tmp_path / "none"), "does not exist"),
+        (BenchmarkJob(resume=tmp_path), "holds no run.json"),
+        (BenchmarkJob(), "needs a plan"),
+    ):
+        job.work()
+        view = job.view()
+        assert view.state == "failed" and words in view.error and view.progress is None
+
+
+def test_two_jobs_on_one_run(root: Path, tmp_path: Path) -> None:
+    job = BenchmarkJob(plan=plan(root), root=root, folder=tmp_path / "run")
+    job.work()
+    with run_store.reopen(tmp_path / "run"):
+        again = BenchmarkJob(resume=tmp_path / "run")
+        again.work()
+    assert again.state == "failed" and "another process" in again.error
+
+
+@pytest.mark.parametrize("address", ["local", "head:6379"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
+    root: Path, one_thread: None, monkeypatch: pytest.MonkeyPatch, address: str, lost: bool
+) -> None:
+    job = BenchmarkJob(plan=plan(root), root=root, cluster=ClusterOptions(address))
+    said: list[tuple[str, str]] = []
+
+    class Telling(HerePool):
+        def send(self, order: str, **more: Any) -> None:
+            if order == "begin":
+                said.append(("begun", job.view().stage))
+                if lost:
+                    raise ClusterError("The connection is lost.")
+            super().send(order, **more)
+
+        def close(self) -> None:
+            said.append(("closed", job.view().stage))
+
+    def connect(*_: object) -> Telling:
+        said.append(("connected", job.view().stage))
+        return Telling({"x": "n1"})
+
+    ready = job._ready
+
+    def prepared() -> Any:
+        said.append(("prepared", job.view().stage))
+        return ready()
+
+    monkeypatch.setattr(run_session, "Link", connect)
+    monkeypatch.setattr(run_session, "TICK_S", 0.0)
+    monkeypatch.setattr(job, "_ready", prepared)
+    jobs.Jobs().submit(job)
+    view = wait(job, ended)
+    assert view.cluster and view.state == ("failed" if lost else "done"), view.error
+    assert said == [
+        ("connected", "starting Ray" if address == "local" else "connecting to Ray at head:6379"),
+        ("prepared", "checking the dataset and the checkpoints"),
+        ("begun", ""),
+        ("closed", "leaving Ray"),
+    ]

@@ -1,0 +1,295 @@
+"""A drafting as a job and as a command: equal answers, refusals, progress, Cancel."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.demo.demo_dataset import SEEDS, write_dataset
+from engine.errors import BadInput, Cancelled
+from engine.jobs.draft_job import DraftJob
+from engine.media import dataset
+from engine.models import registry, vocabulary
+from engine.pipeline import draft_loop, draft_trial
+from engine.pipeline.draft_results import LOOKUP, DraftRequest
+from engine.prompts import OFF_SCRIPT
+from engine.types import DecodeConfig, Sample
+from tests import tiny
+
+SHORT = DecodeConfig(max_new_tokens=12)
+
+
+def job(sample: Sample, draft: str = "tiny-eventgpt", **more: Any) -> DraftJob:
+    options = {"decode": SHORT, "runs": 2, **more}
+    return DraftJob(request=DraftRequest((sample,), "tiny-video_llava", draft, **options))
+
+
+@pytest.mark.parametrize("draft", ["tiny-eventgpt", "tiny-llava", LOOKUP])
+def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample: Sample) -> None:
+    one = job(sample, draft)
+    one.work()
+    assert one.state == "done", one.error
+    (tried,) = one.report.samples
+    assert tried.difference is None and one.report.equal
+    assert len(tried.alone) == len(tried.drafted) == 2
+    assert 1 + sum(cycle.tokens for cycle in tried.cycles) == len(tried.ids) == 12
+    said = "".join(mark.text for mark in tried.marks if mark.state != "rejected")
+    pieces = registry.load(registry.entry("tiny-video_llava")).tokenizer.convert_ids_to_tokens(
+        list(tried.ids)
+    )
+    assert said == "".join(pieces).replace("Ġ", " ")
+    assert (tried.draft_ids is None) == (draft == LOOKUP) == (one.report.predicted is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("draft", ["tiny-eventgpt", LOOKUP])
+def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
+    draft: str, tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (tiny_models / "models.toml").read_text(encoding="utf-8")
+    other = tiny_models / "bfloat16.toml"
+    other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+    one = job(sample, draft, decode=DecodeConfig(max_new_tokens=40), gamma=8)
+    one.work()
+    assert one.state == "done" and one.report.equal, one.report
+
+
+def test_a_model_that_drafts_for_itself_is_accepted_whole(
+    tiny_models: Path, sample: Sample
+) -> None:
+    one = job(sample, "tiny-video_llava", gamma=4)
+    one.work()
+    assert one.report.mean_accepted == pytest.approx(8 / 3)  # 4, 4 and no draft for the last
+    assert {mark.state for mark in one.report.samples[0].marks} == {"accepted", "own"}
+
+
+def test_control_a_loop_that_believes_its_draft_is_found_out(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def believing(self: Any, drafted: Any, scores: Any) -> int:
+        for token in drafted:
+            self.found.ids.append(token)
+            self._on_token(token)
+        self.add(scores[-1:])
+        return len(drafted)
+
+    monkeypatch.setattr(draft_loop._Loop, "_judge", believing)
+    one = job(sample)
+    one.work()
+    assert not one.report.equal
+    found = one.report.samples[0].difference
+    assert not found.tied and found.logits[0] > found.logits[1]
+
+
+def test_an_answer_that_only_ends_sooner_is_no_tie(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = draft_loop.generate
+
+    def short(*arguments: Any) -> Any:
+        found = whole(*arguments)
+        found.ids = found.ids[:5]
+        found.cycles = []
+        return found
+
+    monkeypatch.setattr(draft_trial.drafting, "generate", short)
+    one = job(sample, LOOKUP)
+    one.work()
+    found = one.report.samples[0].difference
+    assert found.position == 5 and found.drafted == "" and not found.tied
+
+
+def test_another_vocabulary_is_refused_in_a_sentence(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = tiny.tokenizer()
+    words.add_tokens(["automobile"])
+    draft = registry.load(registry.entry("tiny-eventgpt"))
+    monkeypatch.setattr(draft, "tokenizer", words)
+    one = job(sample)
+    one.work()
+    assert one.state == "failed" and isinstance(one.failure, BadInput)
+    assert "cannot draft for tiny-video_llava: their vocabularies differ" in one.error
+    assert "\n" not in one.error
+
+
+def test_another_end_of_answers_is_refused(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry.load(registry.entry("tiny-eventgpt")), "eos_ids", (7,))
+    one = job(sample)
+    one.work()
+    assert one.state == "failed" and "their answers end with other ids" in one.error
+
+
+def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
+    plain, marked, other = (tiny.tokenizer() for _ in range(3))
+    marked.add_tokens(["<ev_patch>"], special_tokens=True)
+    other.add_tokens(["automobile"])
+    assert vocabulary.digest(plain) == vocabulary.digest(marked) != vocabulary.digest(other)
+
+
+def test_a_sample_that_one_model_cannot_take_is_refused(tiny_models: Path, sample: Sample) -> None:
+    blind = replace(sample, missing={"events": "No events here."})
+    one = job(blind)
+    one.work()
+    assert one.state == "failed" and one.error == "No events here."
+
+
+def other(sample: Sample, **more: Any) -> Sample:
+    return replace(sample, id="other", **more)
+
+
+def test_an_unreadable_sample_costs_itself_alone(
+    tiny_models: Path, sample: Sample, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no picture")
+    bad = other(sample, frames=(broken, *sample.frames[1:]))
+    one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
+    seen = []
+    one.round = lambda done, of: seen.append(one.asked)  # type: ignore[method-assign]
+    one.work()
+    assert one.state == "done" and [tried.sample for tried in one.report.samples] == [sample.id]
+    (lost,) = one.report.lost
+    assert lost.sample == "other" and "broken.png" in lost.error
+    assert seen == [1, 1, 1]
+
+
+def test_control_if_none_can_be_asked_the_job_fails(tiny_models: Path, sample: Sample) -> None:
+    blind = [replace(sample, id=name, missing={"events": "No events here."}) for name in "ab"]
+    one = DraftJob(request=replace(job(sample).request, samples=tuple(blind)))
+    one.work()
+    assert one.state == "failed" and one.report is None and one.error == "No events here."
+
+
+def test_pixels_are_those_that_were_asked_for(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, seen = registry.load(registry.entry("tiny-video_llava")), []
+    whole = target.pixels
+    monkeypatch.setattr(
+        target, "pixels", lambda images, setting: seen.append(setting) or whole(images, setting)
+    )
+    for pixels in ("exact", "fast"):
+        one = job(sample, LOOKUP, pixels=pixels)
+        one.work()
+        assert one.report.how == f"{pixels} pixels, eager steps, at most 12 new tokens"
+    assert seen == ["exact", "fast"]
+
+
+def test_progress_counts_rounds_and_cancel_ends_it(tiny_models: Path, sample: Sample) -> None:
+    one = job(sample)
+    seen = []
+    count = one.round
+
+    def look(done: int, of: int) -> None:
+        count(done, of)
+        seen.append((one.view().done, one.view().total))
+        if done == 1:
+            one.cancel()
+
+    one.round = look  # type: ignore[method-assign]
+    one.work()
+    assert seen == [(0, 3), (1, 3)]
+    assert one.state == "cancelled" and isinstance(one.failure, Cancelled)
+    assert one.report is None and one.view().ended
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_dataset(tmp_path_factory.mktemp("demo") / "root", SEEDS[:2])
+
+
+@pytest.fixture
+def root(scenes: Path, tiny_models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(scenes, tmp_path / "root"))
+
+
+def command(root: Path, *more: str) -> list[str]:
+    first = json.loads((root / "EventGPT_Instruction_Subset.json").read_text())[0]["id"]
+    fixed = ["draft", first, "--dataset", str(root), "--target", "tiny-video_llava"]
+    return [*fixed, "--max-new-tokens", "8", "--runs", "1", *more]
+
+
+def test_the_command_prints_figures_and_json(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(root, "--draft", "tiny-eventgpt", "--gamma", "3")) == 0
+    told = capsys.readouterr()
+    text = told.out
+    assert ", 1 pair ..." in told.err and "1 pairs" not in told.err
+    assert "exact pixels, eager steps, at most 8 new tokens" in text
+    assert "the target's own, token by token" in text and "tokens per pass" in text
+    assert main(command(root, "--draft", "lookup", "--json")) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["equal"] and row["draft"] == "lookup" and len(row["samples"]) == 1
+
+
+def test_a_lost_sample_is_named_and_the_exit_code_is_1(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = dataset.read(root).samples[:2]
+    for path in (bad.mp4, *bad.frames):
+        path.write_bytes(b"neither clip nor picture")
+    both = command(root, "--draft", "lookup")
+    both[1:2] = [good.id, bad.id]
+    assert main(both) == 1
+    text = capsys.readouterr().out
+    assert f"sample {bad.id}\n  no answer: " in text and "tokens per pass" in text
+    assert main([*both, "--json"]) == 1
+    row = json.loads(capsys.readouterr().out)
+    assert len(row["samples"]) == 1 and row["lost"][0]["sample"] == bad.id
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--draft", "tiny-eventgtp"), "did you mean 'tiny-eventgpt'"),
+        (("--draft", "lookup", "--gamma", "0"), "gamma is 0"),
+        (("--draft", "lookup", "--temperature", "0.7"), "greedy and temperature is 0.7"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_code_2(
+    root: Path, more: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(root, *more)) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_models_that_do_not_know_the_question_are_named(
+    declared_llava: str, sample: Sample
+) -> None:
+    request = job(sample, declared_llava, prompt="What colour is the car?", runs=1)
+    request.work()
+    assert request.report.off_script == (declared_llava,)
+    assert request.report.samples[0].off_script == (declared_llava,)
+    known = job(sample, declared_llava, prompt="Is it dark?", runs=1)
+    known.work()
+    assert known.report.off_script == ()
+
+
+def test_the_command_says_so_too(
+    root: Path, declared_llava: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(root, "--draft", declared_llava, "--prompt", "Why?")) == 0
+    assert f"{declared_llava}: {OFF_SCRIPT}" in capsys.readouterr().out
+
+
+def test_the_extent_of_event_pictures_reaches_the_draft(tiny_models: Path, scenes: Path) -> None:
+    whole = dataset.read(scenes).samples[0]
+    raw = replace(whole, event_images=())
+    for extent, words in (("slice", "sized by slice"), ("stream", "sized by stream")):
+        options = {"decode": SHORT, "runs": 1, "extent": extent}
+        one = DraftJob(request=DraftRequest((raw,), "tiny-eventgpt", LOOKUP, **options))
+        one.work()
+        assert one.report.samples[0].shown.endswith(f"({words})")
+    with pytest.raises(BadInput, match="extent is 'sensor': choose slice or stream"):
+        DraftRequest((raw,), "tiny-eventgpt", LOOKUP, extent="sensor")

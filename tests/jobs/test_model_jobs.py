@@ -1,0 +1,94 @@
+"""Loading, unloading and hashing as jobs: what a page sees of them, and what Cancel leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine import settings
+from engine.jobs.model_jobs import ModelJob
+from engine.models import hash_progress, registry
+from engine.models.checkpoint import ModelEntry
+from engine.models.hash_progress import Step
+
+Report = tuple[Step, int, int]
+
+
+@pytest.fixture
+def entry(tiny_models: Path) -> Iterator[ModelEntry]:
+    found = registry.entry("tiny-llava")
+    registry.unload(found)
+    yield found
+    registry.unload(found)
+
+
+def reports(entry: ModelEntry) -> list[Report]:
+    """All that a load says of its progress."""
+    told: list[Report] = []
+    with hash_progress.told_to(lambda *report: told.append(report)):
+        registry.load(entry)
+    return told
+
+
+def test_a_load_reports_the_bytes_it_hashes_and_then_each_weight(entry: ModelEntry) -> None:
+    told = reports(entry)
+    hashed = [report for report in told if report[0] == "hash"]
+    weights = [report for report in told if report[0] == "weights"]
+    assert told == hashed + weights
+    file = next((entry.folder or Path()).glob("*.safetensors"))
+    assert hashed[-1][1:] == (file.stat().st_size, file.stat().st_size)
+    assert [done for _, done, _ in weights] == list(range(weights[0][2])) and len(weights) > 20
+
+
+@pytest.mark.slow
+def test_a_known_hash_is_not_read_again(entry: ModelEntry) -> None:
+    reports(entry)
+    registry.unload(entry)
+    assert {step for step, _, _ in reports(entry)} == {"weights"}
+
+
+@pytest.mark.parametrize(("step", "action"), [("hash", "load"), ("weights", "load"), ("hash",) * 2])
+def test_cancel_ends_at_the_next_report_and_leaves_nothing(
+    entry: ModelEntry, step: Step, action: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ModelJob(entry=entry, action="hash" if action == "hash" else "load")
+    follow = job._follow
+
+    def cancelled_there(now: Step, done: int, total: int) -> None:
+        if now == step:
+            job.cancel()
+        follow(now, done, total)
+
+    monkeypatch.setattr(job, "_follow", cancelled_there)
+    job.work()
+    assert job.state == "cancelled" and "nothing is kept" in job.error
+    assert job.view().step == step and entry not in registry.resident()
+    known = settings.load().hashes_file.exists()
+    assert known == (step == "weights")  # a hash that was finished is kept, half of one never
+    again = ModelJob(entry=entry)
+    again.work()
+    assert again.state == "done" and entry in registry.resident()
+
+
+def test_a_view_tells_all_of_a_hash(entry: ModelEntry) -> None:
+    job = ModelJob(entry=entry, action="hash")
+    assert job.view().state == "queued" and job.view().elapsed_s == 0
+    job.work()
+    view = job.view()
+    assert (view.state, view.step, view.model, view.error) == ("done", "hash", "tiny-llava", "")
+    assert view.ended and view.done == view.total > 1000 and not view.cancelling
+    assert registry.card(entry).digest == registry.full_digest(entry)
+
+
+def test_what_cannot_be_loaded_is_refused_before_it_is_hashed(entry: ModelEntry) -> None:
+    other = replace(entry, family="video_llava")
+    job = ModelJob(entry=other)
+    job.work()
+    assert job.state == "failed" and "model_type" in job.error and job.view().step is None
+
+
+def test_nobody_listens_outside_a_job() -> None:
+    hash_progress.report("hash", 1, 2)

@@ -1,0 +1,160 @@
+"""The queue: order, positions, cancelling, giving way, and failures that stay their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from engine.errors import BadInput
+from engine.jobs import queue as jobs
+from engine.jobs.queue import Job
+
+
+@dataclass(eq=False, kw_only=True)
+class Task(Job):
+    """Work that a test holds and lets go."""
+
+    name: str = "task"
+    work_: Callable[[Job], None] = lambda _: None
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def run(self) -> None:
+        self.state = "running"
+        self.work_(self)
+        self.state = "done"
+
+
+class Brief(Task):
+    brief: ClassVar[bool] = True
+
+
+def finished(*tasks: Job) -> None:
+    end = time.monotonic() + 20
+    while not all(task.ended for task in tasks):
+        assert time.monotonic() < end, tasks
+        time.sleep(0.002)
+
+
+def test_jobs_go_one_after_another() -> None:
+    queue, log = jobs.Jobs(), list[str]()
+    tasks = [Task(name=name, work_=lambda job: log.append(job.title)) for name in "abc"]
+    for task in tasks:
+        queue.submit(task)
+    finished(*tasks)
+    assert log == ["a", "b", "c"] and queue.all() == tasks
+
+
+def test_positions_and_a_job_that_is_cancelled_before_it_starts() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, second, third = Task(work_=lambda _: hold.wait(20)), Task(), Task()
+    for task in (first, second, third):
+        queue.submit(task)
+    while first.state != "running":
+        time.sleep(0.002)
+    assert [task.position for task in (first, second, third)] == [0, 1, 2]
+    second.cancel()
+    assert second.state == "cancelled" and "before it started" in second.error
+    hold.set()
+    finished(third)
+    assert third.state == "done" and third.queued_ms > first.queued_ms
+
+
+def test_the_time_in_the_queue_stands_still_after_the_end() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, never = Task(work_=lambda _: hold.wait(20)), Task()
+    queue.submit(first)
+    queue.submit(never)
+    waited = never.queued_ms
+    never.cancel()
+    frozen = never.queued_ms
+    time.sleep(0.01)
+    assert never.queued_ms == frozen >= waited > 0
+    hold.set()
+    finished(first)
+
+
+def test_a_cancelled_job_is_stopping_until_its_work_lets_go_of_it() -> None:
+    queue, hold = jobs.Jobs(), threading.Event()
+    first, never = Task(work_=lambda _: hold.wait(20)), Task()
+    queue.submit(first)
+    queue.submit(never)
+    while first.state != "running":
+        time.sleep(0.002)
+    assert not first.stopping
+    first.cancel()
+    never.cancel()
+    assert first.stopping and not first.ended and never.ended and not never.stopping
+    hold.set()
+    finished(first)
+    assert not first.stopping
+
+
+def test_who_sees_the_end_sees_its_reason_as_well() -> None:
+    """The state is set last: a view in between would be drawn as an end without a reason."""
+    seen: list[tuple[str, str]] = []
+
+    class Watched(Task):
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            seen.append((self.state, self.error)) if name in ("state", "failure") else None
+
+    task = Watched()
+    task.cancel()
+    task.work()
+    assert seen[-1] == ("cancelled", task.error) and task.error
+    assert all(error for state, error in seen if state in jobs.ENDED)
+
+
+def test_a_long_job_gives_way_to_brief_ones_only() -> None:
+    queue, log = jobs.Jobs(), list[str]()
+    brief, other = Brief(name="brief"), Task(name="other")
+    brief.work_ = other.work_ = lambda job: log.append(job.title)
+
+    def between(job: Job) -> None:
+        queue.submit(other)
+        queue.submit(brief)
+        assert job.give_way() > 0
+        assert brief.state == "done" and other.position == 1
+        assert job.give_way() == 0
+        log.append("long")
+
+    long = Task(work_=between)
+    queue.submit(long)
+    finished(long, other)
+    assert (long.state, log) == ("done", ["brief", "long", "other"])
+
+
+def test_a_failure_is_the_jobs_and_the_worker_lives(caplog: pytest.LogCaptureFixture) -> None:
+    def odd(job: Job) -> None:
+        raise ZeroDivisionError("odd")
+
+    def bad(job: Job) -> None:
+        raise BadInput("x is 0: choose 1.")
+
+    queue = jobs.Jobs()
+    tasks = [Task(name="one", work_=odd), Task(work_=bad), Task()]
+    for task in tasks:
+        queue.submit(task)
+    finished(*tasks)
+    assert [task.state for task in tasks] == ["failed", "failed", "done"]
+    assert tasks[0].error == "one failed with ZeroDivisionError: odd"
+    assert tasks[1].error == "x is 0: choose 1."
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_old_jobs_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "KEPT", 1)
+    queue = jobs.Jobs()
+    tasks = [Task() for _ in range(4)]
+    for task in tasks:
+        queue.submit(task)
+        finished(task)
+    assert queue.get(tasks[0].id) is None and queue.get(tasks[-1].id) is tasks[-1]

@@ -1,0 +1,141 @@
+"""A run as a job: what its view shows, cancelling, heartbeat, and failures that stay its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.jobs import queue as jobs
+from engine.jobs import run_job
+from engine.jobs.run_job import RunJob, RunView
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.types import DecodeConfig, RunRequest, Sample
+
+LONG = DecodeConfig(max_new_tokens=600, min_new_tokens=600)
+SHORT = DecodeConfig(max_new_tokens=5)
+
+
+@pytest.fixture
+def queue(tiny_models: Path) -> jobs.Jobs:
+    return jobs.Jobs()
+
+
+def wait(job: RunJob, until: Callable[[RunView], bool], seconds: float = 60) -> RunView:
+    end = time.monotonic() + seconds
+    while not until(view := job.view()):
+        assert time.monotonic() < end, view
+        time.sleep(0.005)
+    return view
+
+
+def ended(view: RunView) -> bool:
+    return view.ended
+
+
+def submit(queue: jobs.Jobs, wanted: RunRequest) -> RunJob:
+    job = RunJob(patience_s=run_job.PATIENCE_S, request=wanted)
+    queue.submit(job)
+    return job
+
+
+def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SHORT) -> RunRequest:
+    return RunRequest(sample, model, "Why?", decode)
+
+
+def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:
+    submitted = [submit(queue, request(sample, entry.name)) for entry in registry.entries()]
+    views = [wait(job, ended) for job in submitted]
+    assert [view.state for view in views] == ["done"] * 3
+    assert [view.new_tokens for view in views] == [5, 5, 5]
+    assert all(view.result and view.text == view.result.generation.text for view in views)
+    assert queue.get(submitted[0].id) is submitted[0] and queue.get("odd") is None
+
+
+def test_text_grows_while_it_runs(queue: jobs.Jobs, sample: Sample) -> None:
+    job = submit(queue, request(sample, decode=LONG))
+    view = wait(job, lambda view: view.new_tokens >= 20)
+    assert view.state == "running" and view.stage == "decode" and view.text
+    assert view.ttft_ms and view.tokens_per_s and view.result is None
+    job.cancel()
+    wait(job, ended)
+
+
+def test_cancel_keeps_the_tokens_so_far(queue: jobs.Jobs, sample: Sample) -> None:
+    job = submit(queue, request(sample, decode=LONG))
+    wait(job, lambda view: view.new_tokens >= 5)
+    job.cancel()
+    view = wait(job, ended)
+    assert view.state == "cancelled" and 5 <= view.new_tokens < 600
+    assert view.result is not None and view.result.generation.stop == "cancelled"
+
+
+def test_a_queued_job_that_is_cancelled_never_starts(queue: jobs.Jobs, sample: Sample) -> None:
+    first = submit(queue, request(sample, decode=LONG))
+    wait(first, lambda view: view.new_tokens > 0)
+    second = submit(queue, request(sample))
+    second.cancel()
+    assert second.view().state == "cancelled" and "before it started" in second.view().error
+    first.cancel()
+    wait(first, ended)
+    assert second.view().result is None
+
+
+def test_nobody_looking_cancels(
+    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_job, "PATIENCE_S", 0.05)
+    job = submit(queue, request(sample, decode=LONG))
+    end = time.monotonic() + 60
+    while job.state not in jobs.ENDED and time.monotonic() < end:
+        time.sleep(0.02)  # not through view(), which is the heartbeat
+    assert job.state == "cancelled"
+
+
+def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
+    job = RunJob(request=request(sample))
+    job._seen -= 10**6
+    job.work()
+    assert job.state == "done"
+
+
+def test_a_failure_costs_nobody_elses_run(queue: jobs.Jobs, sample: Sample) -> None:
+    broken = Sample("broken", "q", missing={"image": "no picture"})
+    unknown = submit(queue, request(sample, "no-such-model"))
+    absent = submit(queue, request(broken))
+    fine = submit(queue, request(sample))
+    assert "not a known model" in wait(unknown, ended).error
+    view = wait(absent, ended)
+    assert view.state == "failed" and view.error and view.result is None
+    assert wait(fine, ended).state == "done"
+
+
+def test_an_unforeseen_error_is_the_jobs_and_the_worker_lives(
+    queue: jobs.Jobs, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+
+    def explode(*_: object) -> None:
+        raise ZeroDivisionError("odd model")
+
+    monkeypatch.setattr(adapter, "encode", explode)
+    view = wait(submit(queue, request(sample)), ended)
+    assert view.state == "failed" and "ZeroDivisionError: odd model" in view.error
+    monkeypatch.undo()
+    assert wait(submit(queue, request(sample, "tiny-eventgpt")), ended).state in ("done", "failed")
+
+
+@pytest.mark.slow
+def test_warm_up_loads_the_demo_models(queue: jobs.Jobs, tiny_models: Path) -> None:
+    for entry in registry.entries():
+        registry.unload(entry)
+    queue.warm_up()
+    end = time.monotonic() + 60
+    while len([e for e in registry.entries() if e in registry.resident()]) < 3:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    loaded: Adapter = registry.load(registry.entries()[0])
+    assert loaded.runs == 0

@@ -1,0 +1,156 @@
+"""A verification in the queue, and on the command line."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.jobs import queue as jobs
+from engine.jobs.run_job import RunJob
+from engine.jobs.verify_job import VerifyJob
+from engine.types import RunRequest, Sample
+from engine.verify import certificates, runner
+from engine.verify.verdict import CHECKS, VerifyRequest
+from tests.faults import FAULTS
+from tests.test_main import root  # noqa: F401 - a fixture
+
+QUICK = ("--samples", "1", "--runs", "1", "--max-new-tokens", "8")
+
+
+@pytest.fixture(autouse=True)
+def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
+    monkeypatch.setattr(runner, "PAIRS", 5)
+
+
+def job(sample: Sample, *models: str) -> VerifyJob:
+    request = VerifyRequest(models, (sample,), max_new_tokens=8, runs=1)
+    return VerifyJob(request=request, dataset="here")
+
+
+def wait(work: jobs.Job) -> None:
+    end = time.monotonic() + 60
+    while not work.ended:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_verdicts_fill_in_and_the_certificate_is_kept(sample: Sample) -> None:
+    work = job(sample, "tiny-llava")
+    jobs.Jobs().submit(work)
+    wait(work)
+    view = work.view()
+    assert view.state == "done" and view.ended and not view.error
+    assert {verdict.check for verdict in view.verdicts} == set(CHECKS)
+    assert view.certificate is not None and certificates.kept() == [view.certificate]
+    json.dumps(view.certificate, allow_nan=False)
+
+
+def test_cancel_leaves_no_certificate(sample: Sample) -> None:
+    work = job(sample, "tiny-llava", "tiny-eventgpt")
+    jobs.Jobs().submit(work)
+    while not work.view().verdicts:
+        time.sleep(0.002)
+    work.cancel()
+    wait(work)
+    assert work.state == "cancelled" and work.certificate is None
+    assert certificates.kept() == []
+
+
+@pytest.mark.slow
+def test_a_run_pressed_meanwhile_goes_first(sample: Sample) -> None:
+    queue = jobs.Jobs()
+    work = job(sample, "tiny-llava", "tiny-eventgpt")
+    queue.submit(work)
+    quick = RunJob(request=RunRequest(sample, "tiny-llava", "Why?"))
+    queue.submit(quick)
+    wait(quick)
+    assert not work.ended
+    wait(work)
+    assert work.state == "done"
+
+
+def verify(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, Any, str]:
+    code = main(["verify", "--json", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_command_line_gives_a_certificate(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner.stages, "UNACCOUNTED", 1.0)  # times are no test
+    monkeypatch.setattr(runner.observer, "OBSERVER", 100.0)
+    monkeypatch.setattr(runner.stages, "STAGE3", 100.0)
+    monkeypatch.setattr(runner.stages, "CLOCKS_MS", 60_000.0)
+    code, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
+    assert (
+        code == 0 and found["verified"] and [m["name"] for m in found["models"]] == ["tiny-llava"]
+    )
+    assert json.loads(Path(found["path"]).read_text()) == {
+        key: value for key, value in found.items() if key not in ("verified", "path")
+    }
+    assert "tiny-llava" in err
+    compare = ["compare", "--json", "--dataset", str(root), "--sample", "id-000000"]
+    for model, expected in (("tiny-llava", found["hash"]), ("tiny-eventgpt", None)):
+        assert main([*compare, "--models", model]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["verified"] == expected
+
+
+@pytest.mark.slow
+def test_a_failed_check_is_exit_code_1_and_text_says_so(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    FAULTS["temperature ignored"].plant(monkeypatch)
+    code = main(["verify", "--models", "tiny-llava", "--dataset", str(root), *QUICK])
+    out, err = capsys.readouterr()
+    assert code == 1 and "tiny-llava: NOT verified" in out
+    assert "FAIL Sampling settings" in out and "Sampling settings" in err
+
+
+@pytest.mark.slow
+def test_misuse_is_exit_code_2_and_others_go_on(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,  # noqa: F811
+) -> None:
+    fixed = ("--dataset", root)
+    for arguments, message in (
+        (("--models", "tiny-llava", "--samples", 0), "samples is 0"),
+        (("--models", "tiny-llava", "--samples", 99), "from 1 to 2, which this dataset holds"),
+        (("--models", "tiny-llava", "--runs", 0), "runs is 0"),
+        (("--models", ","), "name at least one model"),
+        (("--models", "tiny-llava", "--prompt", ""), "question is empty"),
+    ):
+        code, found, err = verify(capsys, *fixed, *arguments)
+        assert code == 2 and found is None
+        assert message in err and err.strip().count("\n") == 0
+    code, found, _ = verify(capsys, *fixed, "--models", "tiny-odd,tiny-llava", *QUICK)
+    assert code == 2 and not found["verified"]
+    assert (
+        "did you mean" in found["verdicts"][0]["sentence"]
+        or "known are" in (found["verdicts"][0]["sentence"])
+    )
+    assert {row["model"] for row in found["verdicts"]} == {"tiny-odd", "tiny-llava"}
+
+
+@pytest.mark.slow
+def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
+    _, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
+    assert found["path"] is None and len(found["verdicts"]) == len(CHECKS)
+    assert "certificate cannot be kept" in err

@@ -1,0 +1,36 @@
+"""Which device a run gets, and what is said of one that is not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import SettingsError
+from engine.machine import device
+from engine.models import registry
+
+
+def test_auto_is_the_accelerator_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STAGESCOPE_DEVICE", raising=False)
+    found = device.choose()
+    assert (found.type == "cpu") is not torch.accelerator.is_available()
+
+
+@pytest.mark.parametrize("name", ["xpu:7", "gpu", "cuda:99"])
+def test_a_device_that_is_not_here_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch, tiny_models: Path
+) -> None:
+    entry = registry.entry("tiny-llava")
+    registry.unload(entry)
+    monkeypatch.setenv("STAGESCOPE_DEVICE", name)
+    with pytest.raises(SettingsError, match=f"STAGESCOPE_DEVICE is '{name}'"):
+        registry.load(entry)
+    assert entry not in registry.resident()
+
+
+def test_the_environment_names_what_figures_depend_on() -> None:
+    found = device.environment(torch.device("cpu"))
+    assert found["torch"] == torch.__version__ and found["device"] == "cpu"
+    assert {"threads", "hardware", "transformers", "python"} <= set(found)

@@ -1,0 +1,176 @@
+"""A run too large for its device: said with figures, all of it freed, and the next run works."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import OutOfMemory
+from engine.jobs import queue as jobs
+from engine.jobs.run_job import RunJob
+from engine.machine import device, memory
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import single_run
+from engine.types import DecodeConfig, RunRequest, Sample
+
+ROOT = Path(__file__).resolve().parents[2]
+SHORT = DecodeConfig(max_new_tokens=5)
+held: list[weakref.ref[torch.Tensor]] = []
+
+
+@pytest.fixture
+def adapter(tiny_models: Path) -> Adapter:
+    held.clear()
+    return registry.load(registry.entry("tiny-llava"))
+
+
+def out_of_memory(adapter: Adapter, error: Exception) -> Any:
+    """An encode() that holds its rows and then finds no memory for more."""
+    encode = type(adapter).encode
+
+    def full(prepared: Any) -> torch.Tensor:
+        rows = encode(adapter, prepared)
+        held.append(weakref.ref(rows))
+        raise error
+
+    return full
+
+
+ERRORS = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 14.00 GiB."),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory"),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_a_run_without_memory_is_one_sentence_and_the_next_one_works(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    request = RunRequest(sample, "tiny-llava", "Why?", SHORT)
+    job = RunJob(request=request)
+    with monkeypatch.context() as patched:
+        patched.setattr(adapter, "encode", out_of_memory(adapter, error))
+        job.work()
+    assert job.state == "failed" and isinstance(job.failure, OutOfMemory)
+    assert "tiny-llava ran out of memory on cpu" in job.error
+    assert "GiB were free" in job.error and "\n" not in job.error
+    assert held and held[0]() is None  # though the job, and its error, live on
+    again = RunJob(request=request)
+    again.work()
+    assert again.state == "done" and again.result is not None
+
+
+def test_control_an_error_of_another_kind_passes_as_it_is(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "encode", out_of_memory(adapter, RuntimeError("shapes differ")))
+    request = RunRequest(sample, "tiny-llava", "Why?", SHORT)
+    with pytest.raises(RuntimeError, match="shapes differ") as caught:
+        single_run.run(adapter, request, None)
+    assert held[0]() is not None  # its traceback holds the tensor, for whoever looks into it
+    memory.forget(caught.value)
+    gc.collect()
+    assert held[0]() is None
+
+
+def test_without_a_cache_nothing_is_read_or_kept(
+    adapter: Adapter, sample: Sample, cache_dir: Path
+) -> None:
+    request = RunRequest(sample, "tiny-llava", "Why?", SHORT)
+    results = [single_run.run(adapter, request, None) for _ in range(2)]
+    assert not any(result.cached for result in results)
+    assert results[0].generation.token_ids == results[1].generation.token_ids
+    assert not list(cache_dir.rglob("*.val"))
+
+
+def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -> None:
+    job = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", SHORT))
+    job.work()
+    text = job.view().text
+    assert text and job._adapter is None and job.view().text == text
+
+
+THAWING = """
+import gc, weakref
+from engine import memory
+
+class Model: ...
+
+def circle() -> weakref.ref:
+    model = Model()
+    model.itself = model
+    return weakref.ref(model)
+
+gone = circle()
+gc.freeze()
+gc.collect()
+assert gone() is not None
+memory.release()
+assert gone() is None and gc.get_freeze_count() > 0
+gc.unfreeze()
+memory.release()
+assert gc.get_freeze_count() == 0
+"""
+
+
+def test_release_frees_what_is_frozen_and_keeps_the_rest_out_of_collections() -> None:
+    """In a process of its own: the libraries of this one stay frozen."""
+    subprocess.run([sys.executable, "-c", THAWING], cwd=ROOT, check=True)
+
+
+def test_memories_name_the_system_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = device.memories()[0]
+    assert first.device == "cpu" and 0 < first.free <= first.total
+    assert device.memory() == first or torch.cuda.is_available()
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    bare = device.memories()[0]
+    assert bare.total == pytest.approx(first.total, rel=0.01) and 0 < bare.free <= bare.total
+
+
+def test_the_cuda_device_that_is_meant_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two accelerators, by what torch says of them."""
+    sizes = {0: (3 * 2**30, 24 * 2**30), 1: (70 * 2**30, 80 * 2**30)}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", sizes.__getitem__)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: f"card {index}")
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:1")
+    monkeypatch.setattr(device, "choose", lambda: torch.device("cuda", 1))
+    assert [one.device for one in device.memories()] == ["cpu", "cuda:0", "cuda:1"]
+    assert (device.memory().label, device.free_bytes()) == ("card 1", 70 * 2**30)
+    message = memory._message("EventGPT-7b", torch.device("cuda:0"))
+    assert "(3.0 GiB of 24.0 GiB were free then)" in message
+    monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
+    assert device.memory().device == "cpu"
+
+
+@pytest.mark.slow
+def test_the_queue_goes_on_after_a_run_without_memory(
+    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = jobs.Jobs()
+    monkeypatch.setattr(adapter, "encode", out_of_memory(adapter, MemoryError()))
+    failed = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", SHORT))
+    other = RunJob(request=RunRequest(sample, "tiny-eventgpt", "Why?", SHORT))
+    for job in (failed, other):
+        queue.submit(job)
+    while not other.ended:
+        pass
+    assert failed.state == "failed" and other.state == "done"
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(12, "12 bytes"), (2**10, "1.0 KiB"), (42 * 2**20, "42.0 MiB"), (14 * 10**9, "13.0 GiB")],
+)
+def test_bytes_are_told_in_the_unit_that_fits(size: int, words: str) -> None:
+    assert memory.gib(size) == words

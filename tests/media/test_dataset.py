@@ -1,0 +1,526 @@
+"""Datasets on disk: every record is listed, whatever it holds, and no path leaves the root."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine import media
+from engine.errors import BadInput, DatasetError
+from engine.media import dataset
+from engine.media.dataset import Dataset
+from engine.quoting import quoted
+from engine.types import Sample
+from tests.media import clips
+
+REAL = Path(__file__).parents[3] / "shared/data/real"
+NAME = "EventGPT_Instruction_Subset.json"
+
+
+def put(path: Path, size: int = 2000) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * size)
+    return path
+
+
+def full(root: Path, clip: str = "seq/000000", **fields: Any) -> dict[str, Any]:
+    """A complete record as the original scripts write it, with its files."""
+    put(root / f"event_npy/{clip}.npy")
+    put(root / f"mp4/{clip}.mp4")
+    for i in (0, 1, 2, 10):
+        put(root / f"event_image/{clip}_{i}.png")
+    for i in range(27, 30):
+        put(root / f"video/{clip}/{i:06d}.png")
+    return {
+        "id": "5f1d0c2a-0000",
+        "split": "my_split",
+        "event_data": f"{clip}.npy",
+        "video_data": clip,
+        "mp4_data": f"{clip}.mp4",
+        "event_image": [f"{clip}_{i}.png" for i in (10, 0, 2, 1)],
+        "conversations": [
+            {"from": "human", "value": "<event>\nWhat is there?"},
+            {"from": "gpt", "value": "A car."},
+        ],
+    } | fields
+
+
+def read(root: Path, records: object, name: str = NAME) -> Dataset:
+    root.mkdir(exist_ok=True)
+    (root / name).write_text(json.dumps(records), encoding="utf-8")
+    return dataset.read(root)
+
+
+def only(root: Path, record: object) -> Sample:
+    (sample,) = read(root, [record]).samples
+    return sample
+
+
+def test_a_full_record(tmp_path: Path) -> None:
+    sample = only(tmp_path, full(tmp_path, truth={"weather": "rain"}))
+    assert (sample.id, sample.sequence) == ("5f1d0c2a-0000", "seq")
+    assert (sample.question, sample.reference) == ("What is there?", "A car.")
+    assert sample.events == tmp_path / "event_npy/seq/000000.npy"
+    assert sample.mp4 == tmp_path / "mp4/seq/000000.mp4"
+    assert [p.stem for p in sample.event_images] == [
+        "000000_0",
+        "000000_1",
+        "000000_2",
+        "000000_10",
+    ]
+    assert [p.name for p in sample.frames] == ["000027.png", "000028.png", "000029.png"]
+    assert (sample.truth, sample.missing, sample.problems) == ({"weather": "rain"}, {}, ())
+
+
+def test_a_minimal_record_finds_clip_and_frames_by_its_name(tmp_path: Path) -> None:
+    record = full(tmp_path)
+    sample = only(tmp_path, {"id": "a", "event_data": record["event_data"]})
+    assert sample.mp4 == tmp_path / "mp4/seq/000000.mp4"
+    assert len(sample.frames) == 3
+    assert (sample.event_images, sample.missing, sample.problems) == ((), {}, ())
+
+
+def test_a_minimal_record_without_clips_is_no_problem(tmp_path: Path) -> None:
+    put(tmp_path / "event_npy/synthetic_000000.npy")
+    sample = only(tmp_path, {"id": "a", "split": "made", "event_data": "synthetic_000000.npy"})
+    assert (sample.sequence, sample.problems) == ("made", ())
+    assert set(sample.missing) == {"video", "image"}
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [("seq/000000", "video/seq/000000"), ("seq", "video/seq"), ("seq.mp4", "video/seq")],
+)
+def test_forms_of_video_data(tmp_path: Path, value: str, place: str) -> None:
+    put(tmp_path / place / "000001.png")
+    sample = only(tmp_path, {"id": "a", "video_data": value})
+    assert sample.frames == (tmp_path / place / "000001.png",)
+    put(tmp_path / f"mp4/{value.removesuffix('.mp4')}.mp4")
+    assert only(tmp_path, {"id": "a", "video_data": value}).mp4 is not None
+
+
+@pytest.mark.parametrize("key", ["event_image_1f", "event_image_20Hz", "event_image_2.5Hz"])
+@pytest.mark.parametrize("plain", [{}, {"event_image": []}])
+def test_variants_of_the_event_images(tmp_path: Path, key: str, plain: dict[str, Any]) -> None:
+    put(tmp_path / key / "seq/000000_0.png")
+    sample = only(tmp_path, {"id": "a", key: ["seq/000000_0.png"]} | plain)
+    assert sample.event_images == (tmp_path / key / "seq/000000_0.png",)
+
+
+def test_the_plain_event_images_come_first(tmp_path: Path) -> None:
+    put(tmp_path / "event_image_1f/seq/000000_0.png")
+    sample = only(tmp_path, full(tmp_path, event_image_1f=["seq/000000_0.png"]))
+    assert len(sample.event_images) == 4
+
+
+OUTSIDE = [
+    "../../etc/passwd",
+    "/etc/passwd",
+    "seq/../../secret",
+    "..",
+    "..\\secret",
+    "C:/secret",
+    "c:secret",
+    "\\\\host\\share",
+    "seq/\u0000.npy",
+    "seq/\n.npy",
+    "seq/\ud800.npy",
+    "a" * 300,
+    "a/" * 2000,
+    7,
+    ["seq/000000.npy"],
+    {"path": "x"},
+    True,
+]
+
+
+@pytest.mark.parametrize("value", OUTSIDE, ids=lambda value: repr(value)[:20])
+@pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
+def test_paths_that_leave_the_root_are_refused(tmp_path: Path, key: str, value: object) -> None:
+    put(tmp_path / "secret")
+    put(tmp_path / "secret.mp4")
+    sample = only(tmp_path / "root", {"id": "a", key: [value] if key == "event_image" else value})
+    assert (sample.events, sample.mp4, sample.frames, sample.event_images) == (None, None, (), ())
+    shown = repr(value)[:70]
+    assert any(shown in problem for problem in sample.problems)
+    kind = "events" if key.startswith("event") else "video"
+    assert shown in sample.missing[kind]
+
+
+@pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
+@pytest.mark.parametrize("what", ["file", "folder", "above"])
+def test_links_that_leave_the_root_are_refused(tmp_path: Path, key: str, what: str) -> None:
+    """The same record is read in full before the link takes the place of the real thing."""
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    record = full(root)
+    here, there = {
+        "event_data": ("events", "event_npy/seq/000000.npy"),
+        "video_data": ("frames", "video/seq/000000/000028.png"),
+        "mp4_data": ("mp4", "mp4/seq/000000.mp4"),
+        "event_image": ("event_images", "event_image/seq/000000_1.png"),
+    }[key]
+    assert getattr(only(root, record), here)
+    moved = root / there
+    for _ in range({"file": 0, "folder": 1, "above": 2}[what]):
+        moved = moved.parent
+    outside.mkdir()
+    moved.rename(outside / "real")
+    moved.symlink_to(outside / "real")
+    sample = only(root, record)
+    assert not getattr(sample, here)
+    assert any("link out of the dataset" in problem for problem in sample.problems)
+
+
+def test_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
+    record = full(tmp_path)
+    (tmp_path / "mp4").rename(tmp_path / "clips")
+    (tmp_path / "mp4").symlink_to(tmp_path / "clips")
+    assert only(tmp_path, record).mp4 is not None
+
+
+def test_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "mp4").mkdir()
+    (tmp_path / "mp4/a.mp4").symlink_to(tmp_path / "mp4/b.mp4")
+    (tmp_path / "mp4/b.mp4").symlink_to(tmp_path / "mp4/a.mp4")
+    assert only(tmp_path, {"id": "a", "mp4_data": "a.mp4"}).problems
+
+
+def test_missing_empty_and_short_files(tmp_path: Path) -> None:
+    record = full(tmp_path)
+    put(tmp_path / "mp4/seq/000000.mp4", 999)
+    put(tmp_path / "event_npy/seq/000000.npy", 0)
+    (tmp_path / "event_image/seq/000000_1.png").unlink()
+    for path in (tmp_path / "video/seq/000000").iterdir():
+        path.unlink()
+    sample = only(tmp_path, record)
+    assert "event_image/seq/000000_1.png does not exist" in sample.missing["events"]
+    assert "event_npy/seq/000000.npy is empty (0 bytes)" in sample.missing["events"]
+    assert "mp4/seq/000000.mp4 is broken (999 bytes)" in sample.missing["video"]
+    assert "video/seq/000000/ holds no PNG or JPEG" in sample.missing["image"]
+    assert len(sample.problems) == 4
+
+
+def test_one_kind_of_file_is_enough(tmp_path: Path) -> None:
+    record = full(tmp_path)
+    (tmp_path / "event_npy/seq/000000.npy").unlink()
+    (tmp_path / "mp4/seq/000000.mp4").unlink()
+    sample = only(tmp_path, record)
+    assert sample.missing == {}
+    assert [problem.split()[0] for problem in sample.problems] == [
+        "event_npy/seq/000000.npy",
+        "mp4/seq/000000.mp4",
+    ]
+
+
+def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
+    record = full(tmp_path)
+    put(tmp_path / "video/seq/000000/._000027.png")
+    put(tmp_path / "video/seq/000000/notes.txt")
+    put(tmp_path / "video/seq/000000/000030.JPG")
+    (tmp_path / "event_npy/seq/000000.npy").unlink()
+    (tmp_path / "event_npy/seq/000000.npy").mkdir()
+    sample = only(tmp_path, record)
+    assert [path.name[:6] for path in sample.frames] == ["000027", "000028", "000029", "000030"]
+    assert "is not a file" in sample.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (7, "Record 1 is 7 instead of an object"),
+        (None, "Record 1 is None instead of an object"),
+        ({}, "Record 1 has no usable id and is called record-1"),
+        ({"id": 5}, "Record 1 has no usable id"),
+        ({"id": " "}, "Record 1 has no usable id"),
+        ({"id": "a", "event_image": "x.png"}, "event_image is 'x.png' instead of a list"),
+        ({"id": "a", "event_image": {"0": "x"}}, "event_image is {'0': 'x'} instead of a list"),
+        ({"id": "a", "conversations": "hello"}, "conversations is 'hello' instead of a list"),
+        ({"id": "a", "conversations": [5]}, "The turn 5 has no text"),
+        ({"id": "a", "conversations": [{"from": "human"}]}, "has no text"),
+        ({"id": "a", "split": 5}, "split is 5 instead of text"),
+        ({"id": "a", "truth": ["x"]}, "truth is ['x'] instead of texts by name"),
+        ({"id": "a", "truth": {"x": 1}}, "truth is {'x': 1} instead of texts by name"),
+    ],
+)
+def test_records_that_are_wrong_are_listed(tmp_path: Path, record: object, sentence: str) -> None:
+    good = full(tmp_path, id="good")
+    bad, fine = read(tmp_path, [record, good]).samples
+    assert any(sentence in problem for problem in bad.problems), bad.problems
+    assert set(bad.missing) == {"events", "video", "image"}
+    assert (fine.id, fine.problems) == ("good", ())
+
+
+def test_ids_are_made_unique(tmp_path: Path) -> None:
+    found = read(tmp_path, [{"id": "a"}, {"id": "a"}, {}, {"id": "record-3"}])
+    assert [sample.id for sample in found.samples] == ["a", "record-2", "record-3", "record-4"]
+    assert "the id 'a' of an earlier record" in found.samples[1].problems[0]
+
+
+def test_text_that_no_output_can_encode(tmp_path: Path) -> None:
+    turn = {"from": "human", "value": "\ud800 <event>?"}
+    sample = only(tmp_path, {"id": "x\udfff", "conversations": [turn], "truth": {"\ud801": "b"}})
+    text = sample.id + sample.question + "".join(sample.truth) + "".join(sample.problems)
+    assert text.encode()
+    assert "<event>?" in sample.question
+
+
+def test_empty_conversations(tmp_path: Path) -> None:
+    for turns in (None, [], [{"from": "human", "value": ""}, {"from": "gpt", "value": ""}]):
+        sample = only(tmp_path, {"id": "a", "conversations": turns})
+        assert (sample.question, sample.reference, sample.problems) == ("", "", ())
+
+
+def test_the_first_turns_count(tmp_path: Path) -> None:
+    turns = [{"from": who, "value": f"{who}{i}"} for i in (1, 2) for who in ("human", "gpt")]
+    sample = only(tmp_path, {"id": "a", "conversations": turns})
+    assert (sample.question, sample.reference) == ("human1", "gpt1")
+
+
+def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
+    for name in (
+        "benchmark_results.json",
+        "benchmark_4stages_10samples_20260101.json",
+        "EventGPT_results_n10_20260101.json",
+        "EventGPT_Instruction_Subset_results_n10_20260101.json",
+        "other.json",
+    ):
+        (tmp_path / name).write_text("not read")
+    records = [{"id": "a", "split": "later"}, {"id": "b"}]
+    (tmp_path / "EventGPT_Instruction_Subset_seq.json").write_text(json.dumps(records))
+    found = read(tmp_path, [{"id": "a", "split": "first"}])
+    assert [(s.id, s.sequence) for s in found.samples] == [("a", "first"), ("b", "")]
+    assert found.file == tmp_path / NAME
+    assert "repeats 1 ids of an earlier file, first 'a'" in found.problems[0]
+    one = dataset.read(tmp_path, "EventGPT_Instruction_Subset_seq.json")
+    assert [(s.id, s.sequence) for s in one.samples] == [("a", "later"), ("b", "")]
+    with pytest.raises(DatasetError, match=r"no dataset file 'other\.json': choose one of"):
+        dataset.read(tmp_path, "other.json")
+    with pytest.raises(DatasetError, match="no dataset file"):
+        dataset.read(tmp_path, "../" + NAME)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "holds no EventGPT_Instruction_Subset.json"),
+        (b"", "is not readable JSON"),
+        (b"[{]", "is not readable JSON"),
+        (b"[" * 100_000, "is not readable JSON"),
+        (b"[\xff]", "is not UTF-8 (byte 1)"),
+        (b"{}", "holds a dict instead of a list"),
+        (b"3", "holds a int instead of a list"),
+        (b"[]", "holds an empty list"),
+    ],
+)
+def test_roots_that_hold_no_dataset(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / NAME).write_bytes(content)
+    with pytest.raises(DatasetError) as caught:
+        dataset.read(tmp_path)
+    assert sentence in str(caught.value)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"\xef\xbb\xbf" + json.dumps([{"id": "ä"}]).encode())
+    assert dataset.read(tmp_path).samples[0].id == "ä"
+
+
+def test_roots_that_are_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatasetError, match=r"nowhere' does not exist: give the folder"):
+        dataset.read(Path("nowhere"))
+    with pytest.raises(DatasetError, match=r"file' is a file: give the folder"):
+        dataset.read(put(Path("file")))
+    for odd in ("\0", "x" * 5000, "~nobody-of-this-name/x"):
+        with pytest.raises(DatasetError, match="dataset root"):
+            dataset.read(Path(odd))
+
+
+def test_finding_a_sample(tmp_path: Path) -> None:
+    records = [
+        full(tmp_path, id="aaaa-1111"),
+        full(tmp_path, "seq/000001", id="aaaa-2222"),
+        {"id": "aaaa-2222-long", "event_data": "seq/000002.npy"},
+        {"id": "bb", "event_data": "seq/000001.npy"},
+    ]
+    found = read(tmp_path, records)
+    for wanted, sample_id in (
+        ("aaaa-1111", "aaaa-1111"),
+        ("aaaa-1", "aaaa-1111"),
+        ("aaaa-2222", "aaaa-2222"),
+        ("aaaa-2222-", "aaaa-2222-long"),
+        ("seq/000000", "aaaa-1111"),
+        ("seq/000002", "aaaa-2222-long"),
+    ):
+        assert dataset.find(found, wanted).id == sample_id
+    with pytest.raises(DatasetError, match=r"'aaaa' means 3 samples: name one by its id"):
+        dataset.find(found, "aaaa")
+    with pytest.raises(DatasetError, match=r"'seq/000001' means 2 samples"):
+        dataset.find(found, "seq/000001")
+    with pytest.raises(DatasetError, match=r"'aaaa-1112' is not in .*: did you mean 'aaaa-1111'"):
+        dataset.find(found, "aaaa-1112")
+    for wanted in ("aaa", "", "zzzzzz"):
+        with pytest.raises(DatasetError, match="is not in"):
+            dataset.find(found, wanted)
+
+
+def test_finding_what_lines_name(tmp_path: Path) -> None:
+    found = read(tmp_path, [{"id": "aaaa-1111"}, {"id": "bbbb-2222"}])
+    assert dataset.find_all(found, [" bbbb-2222 ", "", "aaaa-1", "bbbb-"]) == [
+        "bbbb-2222",
+        "aaaa-1111",
+        "bbbb-2222",
+    ]
+    with pytest.raises(DatasetError, match=r"'cccc'.*\?$"):
+        dataset.find_all(found, ["cccc", "aaaa-1111"])
+    with pytest.raises(DatasetError, match=r"'cccc'.*\(2 more lines are not found either\)$"):
+        dataset.find_all(found, ["cccc", "dddd", "eeee"])
+
+
+def test_own_files(tmp_path: Path) -> None:
+    clip, raw = tmp_path / "0", tmp_path / "1"
+    sample = dataset.own([("trip.MP4", clip), ("rec.npy", raw)])
+    assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
+    assert sample.id == "trip.MP4, rec.npy"
+    assert [dataset.own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
+    frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
+    sample = dataset.own(frames)
+    assert sample.images == (tmp_path / "b", tmp_path / "a")
+    assert set(sample.missing) == {"events"}
+    assert set(dataset.own(frames[:1]).missing) == {"events", "video"}
+    sample = dataset.own(frames, event_images=True)
+    assert (sample.event_images, sample.images) == ((tmp_path / "b", tmp_path / "a"), ())
+    assert set(sample.missing) == {"video", "image"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "codec", "field"),
+    [
+        ("mov", "libx264", "mp4"),
+        ("webm", "libvpx", "mp4"),
+        ("avi", "mpeg4", "mp4"),
+        ("gif", "gif", "mp4"),
+    ],
+)
+def test_own_clips_of_every_kind_by_content(
+    tmp_path: Path, kind: str, codec: str, field: str
+) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded(kind, codec, range(0, 500, 50)))
+    for name in (f"a.{kind}", "a.mp4", "a.png"):  # the content decides, whatever the name says
+        assert getattr(dataset.own([(name, path)]), field) == path
+
+
+def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
+    path = tmp_path / "1"
+    path.write_bytes(clips.encoded("gif", "gif", [0]))
+    sample = dataset.own([("a.gif", path)])
+    assert (sample.mp4, sample.images) == (None, (path,))
+    found = media.load(sample, "image", "arange")
+    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[0])
+
+
+@pytest.mark.parametrize(
+    ("head", "called"),
+    [
+        (b"FLV\x01", "an FLV clip"),
+        (b"RIFF\0\0\0\0WEBP", "a WebP picture"),
+        (b"PK\x03\x04", r"a ZIP archive \(\.npz\)"),
+        (b"#EXTM3U\n", "an HLS playlist"),
+    ],
+)
+def test_own_files_of_other_kinds_are_named(tmp_path: Path, head: bytes, called: str) -> None:
+    (tmp_path / "1").write_bytes(head + bytes(2000))
+    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a file .*: .*\.$"):
+        dataset.own([("a.mp4", tmp_path / "1")])
+
+
+@pytest.mark.parametrize("field", ["mp4_data", "video_data"])
+@pytest.mark.parametrize(
+    ("kind", "codec"), [("webm", "libvpx"), ("mov", "libx264"), ("gif", "gif")]
+)
+def test_a_record_may_name_a_clip_of_another_kind(
+    tmp_path: Path, field: str, kind: str, codec: str
+) -> None:
+    folder = tmp_path / "mp4" / "s"
+    folder.mkdir(parents=True)
+    data = clips.encoded(kind, codec, range(0, 500, 50))
+    (folder / f"0.{kind}").write_bytes(data)
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a", field: f"s/0.{kind}"}]))
+    found = dataset.read(tmp_path)
+    assert found.clips == ("s/0",) and found.samples[0].mp4 == folder / f"0.{kind}"
+    shown = media.load(found.samples[0], "image", "arange")
+    np.testing.assert_array_equal(shown.images[0], clips.decoded(data)[5])
+
+
+def test_values_in_messages_are_short_and_cost_nothing() -> None:
+    deep: list[object] = []
+    for _ in range(20_000):
+        deep = [deep]
+    bomb: tuple[object, ...] = ()
+    for _ in range(60):
+        bomb = (bomb, bomb)
+    for value in (
+        "a" * 10**6,
+        10**5000,
+        [1] * 10**5,
+        deep,
+        bomb,
+        {"k" * 500: deep},
+        "\n\u202e" * 90,
+    ):
+        assert len(quoted(value)) <= 80 and quoted(value).isprintable()
+
+
+def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
+    fields = {"conversations": [5] * 1000, "event_image": ["a.png"] * 20_000}
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a", **fields}]))
+    problems = dataset.read(tmp_path).samples[0].problems
+    assert problems == (
+        "event_image names 20,000 pictures: name at most 10,000.",
+        "The turn 5 and 999 more has no text: correct the record.",
+    )
+
+
+def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
+    assert len(dataset.read(tmp_path).samples) == 2
+    monkeypatch.setattr(dataset, "MAX_RECORDS", 1)
+    with pytest.raises(DatasetError, match="holds 2 records: split it into files of at most 1"):
+        dataset.read(tmp_path)
+    monkeypatch.setattr(dataset, "MAX_JSON_BYTES", 10)
+    with pytest.raises(DatasetError, match="10 bytes"):
+        dataset.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ([], "No files were given"),
+        (["a.xyz"], "'a.xyz' is of no known kind"),
+        (["a.bin"], "'a.bin' is an event recording of the older N-Caltech101 or ATIS kind"),
+        (["a.gif", "b.mp4"], "2 files of one kind were given"),
+        (["mp4"], "'mp4' is of no known kind"),
+        (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),
+    ],
+)
+def test_own_files_that_are_refused(tmp_path: Path, names: list[str], sentence: str) -> None:
+    with pytest.raises(BadInput, match=sentence):
+        dataset.own([(name, tmp_path / str(i)) for i, name in enumerate(names)])
+
+
+def test_the_real_recordings() -> None:
+    if not REAL.is_dir():
+        pytest.skip("the real recordings are not on this machine")
+    fish, drop, road = dataset.read(REAL).samples
+    assert set(fish.missing) == {"video", "image"}
+    assert fish.question == "What is the person holding in their hands?"
+    assert drop.missing == {}
+    assert drop.problems == ("event_npy/drop/000000.npy does not exist: restore it.",)
+    assert (len(drop.frames), drop.frames[0].name) == (21, "000027.png")
+    assert set(road.missing) == {"events"}

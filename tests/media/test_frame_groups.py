@@ -1,0 +1,282 @@
+"""Decoding some packets equals decoding all: every kind of clip, and what is left to the latter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import av
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import decoding, frame_groups, video
+from engine.media.h264 import Picture, Unsure
+from tests.media import clips
+
+KINDS = ("mp4", "matroska", "mpegts")
+OTHER_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:]]
+CHOICES = [partial(video.choose, rule=rule) for rule in ("arange", "spread", "linspace")]
+CHOICES.append(video.middle)
+X264 = {
+    "closed groups": {"g": "12"},
+    "open groups": {"g": "12", "x264-params": "asm=0:open-gop=1"},
+    "one group": {"g": "250"},
+    "no B-frames": {"g": "12", "bf": "0"},
+    "few B-frames": {"g": "30", "bf": "3"},
+    "16 B-frames": {"g": "50", "x264-params": "asm=0:bframes=16:b-adapt=0:b-pyramid=2"},
+    "strict pyramid": {"x264-params": "asm=0:bframes=5:b-adapt=0:b-pyramid=1"},
+    "intra-refresh": {"g": "12", "intra-refresh": "1"},
+    "intra-only": {"g": "1"},
+    "zero latency": {"g": "12", "tune": "zerolatency"},
+    "slices": {"g": "12", "slices": "4"},
+    "repeated headers": {"g": "12", "x264-params": "asm=0:repeat-headers=1:aud=1"},
+    "timing messages": {
+        "g": "12",
+        "x264-params": "asm=0:nal-hrd=vbr:vbv-maxrate=100:vbv-bufsize=100",
+    },
+}
+OTHERS = {
+    "libx265": {"x265-params": "log-level=none"},
+    "libvpx-vp9": {"cpu-used": "8"},
+    "mpeg4": {},
+    "mpeg2video": {},
+}
+
+
+def some(data: bytes, choice: video.Choice) -> tuple[list[np.ndarray], Sequence[int], int]:
+    """The frames by the quick way alone."""
+    found, cut = frame_groups.frames(data, "a", choice)
+    return [found[i] for i in cut.indices], cut.indices, cut.count
+
+
+def check_equal(data: bytes, choice: video.Choice, quick: bool) -> None:
+    everything = clips.decoded(data)
+    wanted = list(choice(len(everything)))
+    clip = video.decode(data, "a", choice)
+    assert (list(clip.indices), clip.count, clip.notes) == (wanted, len(everything), ())
+    np.testing.assert_array_equal(clip.images, [everything[i] for i in wanted])
+    if quick:
+        images, indices, count = some(data, choice)
+        assert (list(indices), count) == (wanted, len(everything))
+        np.testing.assert_array_equal(images, [everything[i] for i in wanted])
+    else:
+        with pytest.raises(Unsure):
+            frame_groups.frames(data, "a", choice)
+
+
+@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+@pytest.mark.parametrize("how", X264)
+def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
+    data = clips.encoded(kind, **X264[how])
+    for choice in CHOICES:
+        check_equal(data, choice, quick=True)
+
+
+@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+@pytest.mark.parametrize("codec", OTHERS)
+def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
+    if (codec, kind) == ("libvpx-vp9", "mpegts"):
+        kind = "matroska"  # a transport stream has no VP9
+    if codec not in av.codecs_available:
+        pytest.skip(f"this PyAV has no {codec}")
+    data = clips.encoded(kind, codec, range(0, 2400, 40), **OTHERS[codec])
+    for choice in CHOICES:
+        check_equal(data, choice, quick=False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7])
+def test_clips_under_eight_frames_repeat_the_right_ones(count: int) -> None:
+    """A repeated frame is decoded once and shown as often as the rule names it."""
+    times = range(0, 40 * count, 40)
+    for data, quick in (
+        (clips.encoded(times=times, g="3"), True),
+        (clips.encoded("mp4", "mpeg4", times), False),
+    ):
+        for choice in CHOICES:
+            check_equal(data, choice, quick)
+        assert len(video.decode(data, "a", CHOICES[0]).images) == 8
+
+
+VARIABLE = [0, 7, 90, 91, 400, 420, 1000, 1033, 1034, 1500, 1800, 1801, 2500, 2501, 2950, 3000]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_variable_frame_rate(kind: str) -> None:
+    check_equal(clips.encoded(kind, times=VARIABLE, g="6"), CHOICES[0], quick=True)
+
+
+def test_times_that_an_edit_list_moves_or_hides() -> None:
+    late = clips.encoded(times=range(5000, 8000, 50), g="12")
+    check_equal(late, CHOICES[0], quick=True)
+    early = clips.encoded(times=range(-500, 2500, 50), g="12")
+    with pytest.raises(Unsure, match="hidden"):
+        frame_groups.frames(early, "a", CHOICES[0])
+    everything = clips.decoded(early)
+    found = video.decode(early, "a", CHOICES[0])
+    assert 0 < found.count == len(everything) < 60
+    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+    unedited = clips.encoded(g="12", container={"use_editlist": "0"})
+    check_equal(unedited, CHOICES[0], quick=True)
+
+
+def test_fields_are_decoded_whole() -> None:
+    data = clips.encoded(g="12", flags="+ildct+ilme", **{"x264-params": "asm=0:tff=1"})
+    check_equal(data, CHOICES[0], quick=False)
+
+
+def test_fragments_are_decoded_whole() -> None:
+    """Their header says nothing of the order of frames."""
+    data = clips.encoded(g="12", container={"movflags": "frag_keyframe+empty_moov"})
+    check_equal(data, CHOICES[0], quick=False)
+
+
+def test_streams_one_after_another_are_decoded_whole() -> None:
+    one = clips.encoded("mpegts", g="12")
+    between = clips.encoded("mpegts", times=range(25, 3025, 50), g="12")
+    for data in (one + one, one + between):
+        check_equal(data, CHOICES[0], quick=False)
+
+
+@pytest.mark.parametrize("kind", ["matroska", "mpegts"])
+def test_a_clip_cut_short(kind: str) -> None:
+    data = clips.encoded(kind, g="12")
+    for share in (0.4, 0.6, 0.8):
+        cut = data[: int(len(data) * share)]
+        everything = clips.decoded(cut)
+        found = video.decode(cut, "a", CHOICES[1])
+        np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+
+
+def test_a_clip_whose_beginning_is_lost_is_decoded_whole() -> None:
+    data = clips.encoded("mpegts", g="12")[188 * 5 :]
+    with pytest.raises(Unsure):
+        frame_groups.frames(data, "a", CHOICES[0])
+    everything = clips.decoded(data)
+    found = video.decode(data, "a", CHOICES[0])
+    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
+
+
+@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+def test_a_damaged_clip_shows_what_a_whole_decoding_shows(kind: str) -> None:
+    """Or it is decoded whole: never a picture that the whole decoding would not have given."""
+    base = clips.encoded(kind, g="12", container={"movflags": "faststart"} if kind == "mp4" else {})
+    quick = whole = 0
+    for seed in range(40):
+        data = bytearray(base)
+        for at in np.random.default_rng(seed).integers(len(base) // 3, len(base), 2):
+            data[at] ^= 85
+        try:
+            images, indices, _ = some(bytes(data), CHOICES[0])
+        except Unsure:
+            whole += 1
+            continue
+        try:
+            everything = video._of_all(bytes(data), "a", CHOICES[0])
+        except MediaError:
+            continue  # a packet that nobody needs cannot be decoded
+        quick += 1
+        assert list(everything.indices) == list(indices)
+        np.testing.assert_array_equal(images, everything.images)
+    assert quick and whole
+
+
+def test_frames_in_the_order_of_decoding_would_be_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control: a fault in the choice of packets does not pass these tests."""
+    data = clips.encoded(**X264["few B-frames"])
+    monkeypatch.setattr(frame_groups.Table, "shown", lambda table: list(range(len(table.times))))
+    monkeypatch.setattr(frame_groups, "_check_order", lambda table: None)
+    with pytest.raises(AssertionError):
+        check_equal(data, CHOICES[0], quick=True)
+
+
+def test_starting_at_any_keyframe_would_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An intra-refresh clip calls pictures keyframes that are built on those before them."""
+    data = clips.encoded(**X264["intra-refresh"])
+    with frame_groups.container(data, "a") as clip:
+        packets = [packet for packet in clip.demux(clip.streams.video[0]) if packet.size]
+    starts = [packet.is_keyframe for packet in packets]
+    assert sum(starts) > 1
+    monkeypatch.setattr(decoding, "_STRICT", {})
+    needed = frame_groups.needed
+
+    def from_keyframes(pictures: Sequence[Picture], wanted: set[int]) -> set[int]:
+        called = [replace(p, idr=start) for p, start in zip(pictures, starts, strict=True)]
+        return needed(called, wanted) - {0}
+
+    monkeypatch.setattr(frame_groups, "needed", from_keyframes)
+    with pytest.raises((AssertionError, Unsure)):
+        check_equal(data, video.middle, quick=True)
+
+
+def test_what_a_frame_needs() -> None:
+    """I P b P I P b: lower case is no reference."""
+    pictures = [Picture(c == "I", c != "b", i) for i, c in enumerate("IPbPIPb")]
+    assert frame_groups.needed(pictures, {3}) == {0, 1, 3}
+    assert frame_groups.needed(pictures, {2}) == {0, 1, 2}
+    assert frame_groups.needed(pictures, {4}) == {0, 4}
+    assert frame_groups.needed(pictures, {6}) == {0, 4, 5, 6}
+    assert frame_groups.needed(pictures, {2, 6}) == {0, 1, 2, 4, 5, 6}
+
+
+def test_fewer_packets_are_decoded() -> None:
+    for how, most in (("intra-only", 9), ("closed groups", 45), ("one group", 45)):
+        cut = frame_groups.frames(clips.encoded(**X264[how]), "a", CHOICES[0])[1]
+        assert cut.count == 60
+        assert len(cut.sent) <= most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_long_clip_is_read_twice(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = clips.encoded(kind, g="12")
+    held = some(data, CHOICES[0])[0]
+    monkeypatch.setattr(frame_groups, "HELD_BYTES", 1000)
+    np.testing.assert_array_equal(some(data, CHOICES[0])[0], held)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 0])
+def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = clips.encoded(**X264["few B-frames"])
+    before = some(data, CHOICES[0])[0]
+    monkeypatch.setattr(decoding, "THREADS", threads)
+    np.testing.assert_array_equal(some(data, CHOICES[0])[0], before)
+
+
+def table(times: Sequence[int], orders: Sequence[int]) -> frame_groups.Table:
+    pictures = [Picture(i == 0, True, order) for i, order in enumerate(orders)]
+    return frame_groups.Table(list(times), pictures)
+
+
+@pytest.mark.parametrize(
+    ("times", "orders"), [([0, 1, 1], [0, 1, 2]), ([0, 2, 1], [0, 1, 2]), ([0, 1, 2], [0, 2, 2])]
+)
+def test_times_that_cannot_be_trusted(times: list[int], orders: list[int]) -> None:
+    frame_groups._check_order(table([0, 2, 1], [0, 2, 1]))
+    with pytest.raises(Unsure, match="times disagree"):
+        frame_groups._check_order(table(times, orders))
+
+
+def test_more_reordering_than_announced() -> None:
+    frame_groups._check_depth(table([0, 3, 1, 2], [0, 3, 1, 2]), 1)
+    with pytest.raises(Unsure, match="reordering"):
+        frame_groups._check_depth(table([0, 3, 2, 1], [0, 3, 2, 1]), 1)
+
+
+@pytest.mark.parametrize("flaw", ["is_corrupt", "is_discard", "no time", "settings"])
+def test_packets_that_cannot_be_trusted(flaw: str) -> None:
+    class Side:
+        data_type = "new_extradata"
+
+    class Packet:
+        is_corrupt = flaw == "is_corrupt"
+        is_discard = flaw == "is_discard"
+        pts = None if flaw == "no time" else 0
+
+        def iter_sidedata(self) -> list[Side]:
+            return [Side()] if flaw == "settings" else []
+
+    with pytest.raises(Unsure):
+        frame_groups._check_packet(Packet())

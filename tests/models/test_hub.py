@@ -1,0 +1,186 @@
+"""What is fetched from the hub, where it goes, and one sentence for each way it can fail."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import huggingface_hub
+import pytest
+from huggingface_hub import constants, errors
+
+from engine.__main__ import main
+from engine.models import checkpoint, registry
+from engine.models import hub as download
+
+HUB = "llava-hf/llava-1.5-7b-hf"
+FILES = [
+    ".gitattributes",
+    "README.md",
+    "config.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "model-00001-of-00002.safetensors",
+    "model-00002-of-00002.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model-00001-of-00002.bin",
+    "pytorch_model.bin.index.json",
+    "original/consolidated.pth",
+    "onnx/config.json",
+]
+COMMIT = "c0ffee" + "0" * 34
+Api = huggingface_hub.HfApi
+
+
+@pytest.fixture(autouse=True)
+def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """A hub of one repository; what snapshot_download was asked for."""
+    asked: dict[str, Any] = {}
+
+    def about(self: Any, name: str, revision: str | None, timeout: float) -> Any:
+        return SimpleNamespace(siblings=[SimpleNamespace(rfilename=file) for file in FILES])
+
+    def snapshot(name: str, **options: Any) -> str:
+        asked.update(options, name=name)
+        return str(options["local_dir"] or tmp_path / "hub" / "snapshots" / "c0")
+
+    monkeypatch.setattr(Api, "model_info", about)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    return asked
+
+
+def test_only_what_loading_reads_is_fetched() -> None:
+    assert download.needed(FILES) == [
+        "config.json",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+        "tokenizer.json",
+        "tokenizer.model",
+    ]
+    old = [name for name in FILES if "safetensors" not in name]
+    assert download.needed(old) == [
+        "config.json",
+        "pytorch_model-00001-of-00002.bin",
+        "pytorch_model.bin.index.json",
+        "tokenizer.json",
+        "tokenizer.model",
+    ]
+    single = ["model.safetensors", "pytorch_model.bin", "config.json", "training_args.bin"]
+    assert download.needed(single) == ["config.json", "model.safetensors"]
+
+
+def test_into_the_hubs_own_cache(hub: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["download", "llava-1.5-7b"]) == 0
+    out, err = capsys.readouterr()
+    assert out.strip().endswith("c0") and HUB in err
+    assert (hub["name"], hub["revision"], hub["local_dir"]) == (HUB, "main", None)
+    assert hub["allow_patterns"] == download.needed(FILES)
+
+
+def test_into_a_folder(
+    hub: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["download", "llava-1.5-7b", "--to", str(tmp_path / "here")]) == 0
+    out, err = capsys.readouterr()
+    assert out.strip() == str(tmp_path / "here") == str(hub["local_dir"])
+    assert "set checkpoint =" in err and "models.toml" in err
+
+
+def response(status: int) -> httpx2.Response:
+    return httpx2.Response(status, request=httpx2.Request("GET", "https://hub.invalid/x"))
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.GatedRepoError("x", response=response(403)), "asks for consent"),
+        (errors.RepositoryNotFoundError("x", response=response(404)), f"the hub has no {HUB}"),
+        (errors.RevisionNotFoundError("x", response=response(404)), "has no revision 'main'"),
+        (errors.HfHubHTTPError("x", response=response(503)), "the hub refused"),
+        (httpx2.ConnectError("Name or service not known"), "cannot be reached (Name or"),
+        (httpx2.ReadTimeout("timed out"), "cannot be reached (timed out)"),
+        (errors.OfflineModeIsEnabled("offline\nmode"), "cannot be reached (offline)"),
+        (errors.LocalEntryNotFoundError("not found"), "cannot be reached"),
+        (OSError(errno.ENOSPC, "No space left on device"), "cannot be written to the hub cache"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_fails_is_one_sentence_and_exit_code_2(
+    hub: dict[str, Any],
+    error: Exception,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fail)
+    assert main(["download", "llava-1.5-7b"]) == 2
+    out, err = capsys.readouterr()
+    assert not out and said in err.splitlines()[-1] and len(err.splitlines()) == 2
+
+
+def test_a_machine_without_a_network_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The real client, against a port where nobody listens."""
+    monkeypatch.setattr(huggingface_hub, "HfApi", lambda: Api(endpoint="http://127.0.0.1:9"))
+    assert main(["download", "llava-1.5-7b"]) == 2
+    assert "the Hugging Face hub cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["eventgpt-7b"], "is a folder"),
+        (["llava-1.5"], "did you mean 'llava-1.5-7b'"),
+        (["llava-1.5-7b", "--to", __file__], "which is a file"),
+    ],
+)
+def test_bad_input_never_reaches_the_hub(
+    arguments: list[str], said: str, hub: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["download", *arguments]) == 2
+    assert said in capsys.readouterr().err and not hub
+
+
+def test_looking_never_downloads(
+    hub: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    reason = registry.unavailable(registry.entry("llava-1.5-7b"))
+    assert reason and "python -m engine download llava-1.5-7b" in reason and not hub
+
+
+def test_a_checkpoint_in_the_hubs_cache_is_found_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """By the hub's own client, which is asked only where its cache has a folder of that name."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    entry = next(item for item in registry.entries() if item.checkpoint == HUB)
+    asked: list[str] = []
+    look = huggingface_hub.try_to_load_from_cache
+
+    def looked(name: str, *more: Any, **options: Any) -> Any:
+        asked.append(name)
+        return look(name, *more, **options)
+
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", looked)
+    assert "has not been downloaded" in str(registry.unavailable(entry)) and not asked
+    folder = tmp_path / "models--llava-hf--llava-1.5-7b-hf"
+    snapshot = folder / "snapshots" / COMMIT
+    for file, text in ((snapshot / "config.json", "{}"), (folder / "refs" / "main", COMMIT)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (snapshot / "model.safetensors").write_bytes(b"x")
+    assert checkpoint.locate(entry) == snapshot and asked == [HUB]

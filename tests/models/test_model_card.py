@@ -1,0 +1,126 @@
+"""A model's card: what a folder tells unloaded, what loading adds, and that results carry it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from engine.errors import ModelUnavailable
+from engine.models import checkpoint, checkpoint_files, model_card, registry, weights
+from engine.pipeline import single_run
+from engine.storage import result_rows
+from engine.types import DecodeConfig, RunRequest, Sample, Tower
+from tests import published_checkpoints, tiny
+from tests.models.conftest import entry_for, loaded
+
+
+@pytest.fixture
+def folder(tiny_models: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
+
+
+def test_a_folder_tells_who_it_is_without_a_weight_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weights, "_hashes", lambda _: pytest.fail("read every byte"))
+    card = registry.card(entry_for(folder, "llava"))
+    assert card.source == str(folder) and card.revision is None and card.digest == ""
+    assert card.tower == Tower(16, 3, 2, 32, 16)
+    assert (card.visual_tokens, card.images, card.context_limit) == (4, 1, 1024)
+    assert (card.dtype, card.stored_dtype, card.quantization) == ("float32", "float16", None)
+    held = load_file(folder / "model.safetensors").values()
+    assert card.parameters == sum(tensor.numel() for tensor in held)
+    assert card.missing is None and card.extra is None  # only loading shows
+
+
+def test_the_hash_of_every_byte_is_given_on_demand_and_kept(folder: Path) -> None:
+    item = entry_for(folder, "llava")
+    full = registry.full_digest(item)
+    assert registry.card(item).digest == full == model_card.full_digest(item, folder)
+
+
+def test_headers_see_names_and_sizes_and_every_byte_sees_values(folder: Path) -> None:
+    item, file = entry_for(folder, "llava"), folder / "model.safetensors"
+    headers, full = registry.card(item).headers, registry.full_digest(item)
+    tensors = load_file(file)
+    tensors["multi_modal_projector.linear_1.bias"][0] += 1
+    save_file(tensors, file, metadata={"format": "pt"})
+    assert registry.card(item).headers == headers
+    assert registry.full_digest(item) != full
+    tensors["multi_modal_projector.linear_1.bIas"] = tensors.pop(
+        "multi_modal_projector.linear_1.bias"
+    )
+    save_file(tensors, file, metadata={"format": "pt"})
+    assert registry.card(item).headers != headers
+
+
+def test_bin_files_have_a_digest_and_no_count(tmp_path: Path, cache_dir: Path) -> None:
+    published_checkpoints.build(tmp_path, "llava", published_checkpoints.released, "bin")
+    card = registry.card(entry_for(tmp_path, "llava"))
+    assert card.headers and card.parameters is None
+    one, two = (
+        checkpoint_files.header_digest(file, "x") for file in sorted(tmp_path.glob("*.bin"))
+    )
+    assert one != two
+    known = loaded(tmp_path, "llava").info
+    assert known.parameters is not None
+    assert known.parameters <= weights.weight_count(tmp_path, "x")
+
+
+def test_loading_adds_what_is_extra(folder: Path) -> None:
+    file = folder / "model.safetensors"
+    tensors = load_file(file)
+    stray = tensors["language_model.lm_head.weight"].clone()
+    save_file(tensors | {"odd.weight": stray}, file, metadata={"format": "pt"})
+    item = entry_for(folder, "llava")
+    adapter = registry.load(item)
+    assert adapter.info.extra == ("odd.weight",) and adapter.info.missing == ()
+    assert registry.card(item) is adapter.info and adapter.info.device == "cpu"
+    registry.unload(item)
+    assert registry.card(item).extra is None
+
+
+def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
+    side = {"image_size": tiny.SIZE, "patch_size": tiny.PATCH}
+    for item in registry.entries():
+        adapter = registry.load(item)
+        request = RunRequest(sample, item.name, "Why?", DecodeConfig(max_new_tokens=3))
+        row = result_rows.row(single_run.run(adapter, request, None))
+        card = row["identity"]
+        assert card["tower"] == {"hidden": 16, "layers": 3, "heads": 2, **side}
+        assert row["digest"] and card["headers"] and card["missing"] == [] == card["extra"]
+        features = next(tensor for tensor in row["tensors"] if tensor["name"] == "features")
+        assert card["visual_tokens"] == features["shape"][0]
+        assert card["context_limit"] == adapter.context_limit
+        assert card["parameters"] == sum(one.numel() for one in adapter.model.parameters())
+
+
+def test_the_hubs_folder_names_the_commit(folder: Path) -> None:
+    item = replace(entry_for(folder, "llava"), folder=None, revision="main")
+    commit = "a" * 40
+    assert checkpoint.revision(item, folder / "snapshots" / commit) == commit
+    assert checkpoint.revision(item, folder) == "main"
+
+
+def test_a_hub_model_is_found_in_the_hubs_cache(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a download leaves it; one that was broken off says how to go on."""
+    home = tmp_path / "hub"
+    snapshot = home / "models--llava-hf--llava-1.5-7b-hf" / "snapshots" / ("b" * 40)
+    shutil.copytree(folder, snapshot)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("b" * 40)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(home))
+    monkeypatch.delenv("STAGESCOPE_MODELS")
+    item = registry.entry("llava-1.5-7b")
+    card = registry.card(item)
+    assert card.revision == "b" * 40
+    assert card.source == "Hugging Face hub: llava-hf/llava-1.5-7b-hf"
+    (snapshot / "model.safetensors").unlink()
+    with pytest.raises(ModelUnavailable, match=r"download llava-1[.]5-7b` to finish"):
+        registry.card(item)

@@ -1,0 +1,138 @@
+"""Which questions a checkpoint declares it was trained on, and what a result says of others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.demo.demo_questions import ASKED
+from engine.demo.evaluate import DEMO_MODELS
+from engine.errors import ModelUnavailable
+from engine.models import registry, trained_questions
+from engine.pipeline import batch_run, single_run
+from engine.prompts import COMMON_QUESTIONS, plain_question
+from engine.storage import result_rows
+from engine.types import DecodeConfig, ModelInfo, RunRequest, Sample
+from tests.models.conftest import entry_for
+
+TRAINED = [wording for kind in ASKED.values() for wording in kind]
+OFF_SCRIPT = (
+    "What colour is the car?",
+    "Is it raining?",
+    "What is the speed limit?",
+    "How many traffic lights are there?",
+    "What brand is the vehicle ahead?",
+    "Is there a dog on the road?",
+    "Which country is this?",
+    "Who is driving?",
+    "What does the sign say?",
+    "Is the road wet?",
+    "How fast is the car going?",
+    "Is there a bicycle?",
+    "Are there any clouds in the sky?",
+    "Why did the chicken cross the road?",
+)
+NEAR = (
+    "What are the key elements in this scene? What colour is the car?",
+    "What are the key elements of this scene?",
+    "Is there a red car?",
+    "Is it day?",
+    "Describe the scene in one word.",
+    "Does the road curve? Answer with yes or no.",
+    "IS IT DAY OR NIGHT?",  # in capitals and in title case answers are often wrong
+    "What Is The Layout Of The Road?",
+    "What  is  the  layout  of  the  road?",  # so are those to doubled spaces
+    "?",
+)
+
+
+@pytest.fixture(scope="module", params=DEMO_MODELS)
+def card(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ModelInfo:
+    """A shipped checkpoint's card; no weight is read for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        return registry.card(registry.entry(request.param))
+
+
+@pytest.mark.parametrize("question", [*OFF_SCRIPT, *NEAR])
+def test_a_question_that_was_not_trained_is_off_script(card: ModelInfo, question: str) -> None:
+    assert card.off_script(question) is True
+
+
+@pytest.mark.parametrize("question", TRAINED)
+def test_control_every_trained_question_is_not(card: ModelInfo, question: str) -> None:
+    bare = question.rstrip("?.")
+    forms = [question, question.lower(), bare, bare.lower(), f"{bare}!", f"{bare} ?"]
+    forms += [question.replace(" ", other, 1) for other in ("  ", "\n", "\t")]
+    forms += [f"  {question}\n", question.replace("'", "\u2019")]
+    for form in forms:
+        assert card.off_script(form) is False, form
+
+
+def test_control_the_offered_questions_are_trained(card: ModelInfo) -> None:
+    assert not any(card.off_script(question) for question in COMMON_QUESTIONS)
+
+
+def test_the_shipped_files_hold_what_training_asks() -> None:
+    for folder in (registry.entry(name).folder for name in DEMO_MODELS):
+        assert folder is not None
+        found = json.loads((folder / trained_questions.FILE).read_text(encoding="utf-8"))
+        assert found == {"questions": TRAINED}
+
+
+def test_a_plain_question_has_neither_punctuation_nor_outer_space() -> None:
+    assert plain_question("  What's in\nthe image ?! ") == "Whats in the image"
+    assert plain_question("What\u2019s that?") == plain_question("What's that")
+
+
+@pytest.fixture
+def declared(tiny_models: Path, tmp_path: Path) -> Path:
+    """A checkpoint of no demo entry that declares one question."""
+    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
+    write(folder, {"questions": ["Is it dark?"]})
+    return folder
+
+
+def write(folder: Path, content: object) -> None:
+    (folder / trained_questions.FILE).write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_the_checkpoint_decides_and_no_entry_and_no_name(
+    declared: Path, tiny_models: Path, sample: Sample
+) -> None:
+    """`demo = true` alone says nothing, and neither does `demo = false`."""
+    assert registry.entry("tiny-llava").demo
+    plain = registry.load(registry.entry("tiny-llava"))
+    brief = DecodeConfig(max_new_tokens=2)
+    adapter = registry.load(entry_for(declared, "llava"))
+    for model, question, wanted in (
+        (plain, "What colour is the car?", None),
+        (adapter, "What colour is the car?", True),
+        (adapter, "is it dark", False),
+    ):
+        request = RunRequest(sample, model.info.name, question, brief)
+        result = single_run.run(model, request, None)
+        assert result.off_script is wanted and result_rows.row(result)["off_script"] is wanted
+        together = batch_run.run(model, [request, request], None)
+        assert [result_rows.row(one)["off_script"] for one in together] == [wanted, wanted]
+
+
+def test_the_declaration_is_part_of_the_checkpoints_digest(declared: Path) -> None:
+    item = entry_for(declared, "llava")
+    before = registry.full_digest(item)
+    write(declared, {"questions": ["Is it dark?", "What colour is the car?"]})
+    assert registry.full_digest(item) != before
+    assert registry.card(item).off_script("What colour is the car?") is False
+
+
+@pytest.mark.parametrize(
+    "content", [{}, {"questions": []}, {"questions": "Why?"}, {"questions": [1]}, ["Why?"], None]
+)
+def test_a_broken_declaration_is_one_sentence(declared: Path, content: object) -> None:
+    write(declared, content)
+    with pytest.raises(ModelUnavailable, match=trained_questions.FILE) as caught:
+        registry.card(entry_for(declared, "llava"))
+    assert "copy it again" in str(caught.value)

@@ -1,0 +1,290 @@
+"""Several samples through the four stages at once: answers, times, cache, failures, cancelling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.errors import Cancelled, OutOfMemory
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run, single_run
+from engine.pipeline.feature_cache import FeatureCache
+from engine.storage import result_rows
+from engine.storage.result_rows import NOT_OF_ONE
+from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample
+from tests.conftest import make_sample
+from tests.models.test_equality import entry_of
+
+QUESTIONS = ("Why?", "What are the key elements in this scene?", "Is it there, or is it not?")
+
+
+@pytest.fixture(
+    params=["tiny-eventgpt", "tiny-llava", pytest.param("tiny-video_llava", marks=pytest.mark.slow)]
+)
+def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry(request.param))
+
+
+@pytest.fixture
+def one_adapter(tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry("tiny-llava"))
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> list[Sample]:
+    return [make_sample(tmp_path / "samples", seed) for seed in range(3)]
+
+
+@pytest.fixture
+def cache(cache_dir: Path) -> FeatureCache:
+    return FeatureCache(cache_dir / "features", 64)
+
+
+def requests(adapter: Adapter, samples: list[Sample], **options: Any) -> list[RunRequest]:
+    """A question of another length for each sample."""
+    chosen = {"decode": DecodeConfig(max_new_tokens=12), "cache": "off", **options}
+    pairs = zip(samples, QUESTIONS, strict=True)
+    return [RunRequest(one, adapter.info.name, question, **chosen) for one, question in pairs]
+
+
+def results(found: list[RunResult | str]) -> list[RunResult]:
+    assert all(isinstance(one, RunResult) for one in found), found
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        DecodeConfig(max_new_tokens=24),
+        DecodeConfig(max_new_tokens=7, min_new_tokens=7),
+        DecodeConfig(max_new_tokens=24, temperature=0.9, top_p=0.95, seed=11),
+    ],
+    ids=["greedy", "forced", "sampled"],
+)
+def test_answers_are_those_of_single_runs(
+    adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch, decode: DecodeConfig
+) -> None:
+    monkeypatch.setattr(adapter, "eos_ids", tuple(range(60, 72)))  # random weights say these
+    asked = requests(adapter, samples, decode=decode)
+    found = results(batch_run.run(adapter, asked, None))
+    single = [single_run.run(adapter, request, None) for request in asked]
+    for together, alone in zip(found, single, strict=True):
+        assert together.generation.token_ids == alone.generation.token_ids
+        assert together.generation.text == alone.generation.text
+        assert together.generation.stop == alone.generation.stop
+        assert together.generation.prompt_tokens == alone.generation.prompt_tokens
+        assert together.shown == alone.shown
+        own = [spec for spec in together.tensors if spec.name != "embeddings"]
+        assert own == [spec for spec in alone.tensors if spec.name != "embeddings"]
+    assert len({one.generation.prompt_tokens for one in single}) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])
+def test_the_demo_checkpoints_answer_alike(
+    family: str, tiny_folder: Path, cache_dir: Path, samples: list[Sample]
+) -> None:
+    adapter = registry.load(entry_of("demo", family, "float32", tiny_folder))
+    asked = requests(adapter, samples, decode=DecodeConfig(max_new_tokens=60))
+    found = results(batch_run.run(adapter, asked, None))
+    single = [single_run.run(adapter, request, None).generation for request in asked]
+    assert [one.generation.token_ids for one in found] == [one.token_ids for one in single]
+
+
+def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: list[Sample]) -> None:
+    from engine import media
+
+    prepared = [
+        adapter.preprocess(media.load(one, adapter.kind, "arange"), "Why?") for one in samples
+    ]
+    with torch.inference_mode():
+        together = adapter.encode_batch(prepared)
+        alone = [adapter.encode(one) for one in prepared]
+    for one, own in zip(together, alone, strict=True):
+        assert one.shape == own.shape and torch.allclose(one, own, atol=1e-5)
+    assert not torch.allclose(alone[0], alone[1], atol=1e-2)
+
+
+def test_videos_of_other_lengths_are_encoded_one_by_one(
+    tiny_models: Path, samples: list[Sample]
+) -> None:
+    from dataclasses import replace
+
+    from engine import media
+
+    adapter = registry.load(registry.entry("tiny-video_llava"))
+    prepared = [
+        adapter.preprocess(media.load(one, adapter.kind, "arange"), "Why?") for one in samples[:2]
+    ]
+    prepared[1] = replace(prepared[1], pixels=prepared[1].pixels[:5])
+    with torch.inference_mode():
+        first, second = adapter.encode_batch(prepared)
+    assert len(first) * 5 == len(second) * 8
+
+
+def test_times_are_the_batchs_and_a_row_has_none_of_its_own(
+    one_adapter: Adapter, samples: list[Sample]
+) -> None:
+    asked = requests(one_adapter, samples)
+    batch_run.run(one_adapter, asked, None)
+    found = results(batch_run.run(one_adapter, asked, None))
+    batch = found[0].batch
+    assert batch is not None and all(one.batch is batch for one in found) and batch.size == 3
+    assert batch.tokens == sum(one.new_tokens for one in found)
+    stages = [batch.span(name) for name in STAGES]
+    assert all(stages) and sum(span.ms for span in stages if span) <= batch.total_ms
+    parts = [batch.span(f"decode.{part}") for part in ("prefill", "steps")]
+    assert 0 < sum(span.ms for span in parts if span) <= stages[3].ms
+    assert batch.tokens_per_s == pytest.approx(1000 * batch.tokens / batch.total_ms)
+    row = json.loads(json.dumps(result_rows.row(found[1]), allow_nan=False))
+    assert [row[name] for name in NOT_OF_ONE] == [None] * len(NOT_OF_ONE)
+    assert set(row["stages"].values()) == {None} and row["batch"] == 3
+    assert row["batch_ms"] == batch.total_ms and row["batch_stages"]["decode"]["ms"] > 0
+    assert row["new_tokens"] == len(row["token_ids"]) and not row["cold"]
+    assert result_rows.row(single_run.run(one_adapter, asked[0], None))["batch"] == 1
+
+
+def test_a_broken_sample_leaves_and_its_time_with_it(
+    one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in samples[1].frames:
+        path.write_bytes(b"odd")
+    found = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    assert isinstance(found[1], str) and "f1_" in found[1]
+    first, last = found[0], found[2]
+    assert isinstance(first, RunResult) and isinstance(last, RunResult)
+    assert first.batch is last.batch and first.batch is not None and first.batch.size == 2
+    spans = sum(span.ms for span in first.batch.spans if span.name in STAGES)
+    assert spans <= first.batch.total_ms
+
+
+def test_one_that_is_left_over_runs_alone(one_adapter: Adapter, samples: list[Sample]) -> None:
+    for sample in samples[:2]:
+        for path in sample.frames:
+            path.write_bytes(b"odd")
+    *broken, last = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    assert all(isinstance(one, str) for one in broken)
+    assert isinstance(last, RunResult) and last.batch is None and last.ttft_ms
+
+
+def test_a_fault_of_a_reader_costs_its_own_sample(
+    one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preprocess = one_adapter.preprocess
+
+    def odd(media: Any, question: str, *more: Any) -> Any:
+        if question == QUESTIONS[0]:
+            raise ZeroDivisionError("odd picture")
+        return preprocess(media, question, *more)
+
+    monkeypatch.setattr(one_adapter, "preprocess", odd)
+    found = batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    assert found[0] == "tiny-llava: ZeroDivisionError: odd picture"
+    assert len(results(found[1:])) == 2
+
+
+def test_vision_time_covers_only_what_was_computed(
+    one_adapter: Adapter, samples: list[Sample], cache: FeatureCache
+) -> None:
+    asked = requests(one_adapter, samples, cache="use")
+    alone = [single_run.run(one_adapter, request, cache) for request in asked[:2]]
+    seen: list[int] = []
+    encode = one_adapter.encode_batch
+
+    def counted(prepared: Any) -> Any:
+        seen.append(len(prepared))
+        return encode(prepared)
+
+    one_adapter.encode_batch = counted  # type: ignore[method-assign]
+    try:
+        found = results(batch_run.run(one_adapter, asked, cache))
+    finally:
+        del one_adapter.encode_batch
+    batch = found[0].batch
+    assert seen == [1] and batch is not None and batch.cached == 2 and batch.span("vision")
+    assert any("2 of 3 samples were read from the cache" in note for note in found[0].notes)
+    assert batch_run.NOT_KEPT in found[0].notes and cache.entries()[0] == 2
+    for one, own in zip(found, alone, strict=False):
+        assert one.generation.token_ids == own.generation.token_ids
+
+
+def test_without_anything_to_compute_there_is_no_vision_time(
+    one_adapter: Adapter, samples: list[Sample], cache: FeatureCache
+) -> None:
+    asked = requests(one_adapter, samples, cache="use")
+    for request in asked:
+        single_run.run(one_adapter, request, cache)
+    (first, *_) = results(batch_run.run(one_adapter, asked, cache))
+    assert first.batch is not None and first.batch.span("vision") is None
+    assert result_rows.row(first)["batch_stages"]["vision"] is None
+    assert first.batch.cached == 3 and batch_run.NOT_KEPT not in first.notes
+
+
+def test_a_dtype_that_rounds_says_so(
+    tiny_folder: Path, cache_dir: Path, samples: list[Sample]
+) -> None:
+    adapter = registry.load(entry_of("tiny", "llava", "bfloat16", tiny_folder))
+    (first, *_) = results(batch_run.run(adapter, requests(adapter, samples), None))
+    assert any(note.startswith("In bfloat16 an answer of a batch may") for note in first.notes)
+    exact = registry.load(entry_of("tiny", "llava", "float32", tiny_folder))
+    (first, *_) = results(batch_run.run(exact, requests(exact, samples), None))
+    assert not first.notes
+
+
+class Impatient(single_run.Nobody):
+    """Cancels after so many tokens, or in a stage."""
+
+    def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
+        self.left, self.at, self.now = tokens, stage, ""
+
+    def stage(self, name: str) -> None:
+        self.now = name
+
+    def token(self, token: int, ms: float) -> None:
+        self.left -= 1
+
+    def cancelled(self) -> bool:
+        return self.left <= 0 or self.now == self.at
+
+
+@pytest.mark.parametrize(
+    "watcher", [Impatient(tokens=7), Impatient(stage="vision")], ids=["tokens", "stage"]
+)
+def test_a_batch_that_is_cut_is_no_result(
+    one_adapter: Adapter, samples: list[Sample], watcher: Impatient
+) -> None:
+    with pytest.raises(Cancelled):
+        batch_run.run(one_adapter, requests(one_adapter, samples), None, watcher)
+
+
+def test_out_of_memory_frees_what_the_batch_held(
+    one_adapter: Adapter, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gc
+    import weakref
+
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def full(prepared: Any) -> Any:
+        held.extend(weakref.ref(one.pixels) for one in prepared)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(one_adapter, "encode_batch", full)
+    with pytest.raises(OutOfMemory, match="tiny-llava ran out of memory"):
+        batch_run.run(one_adapter, requests(one_adapter, samples), None)
+    gc.collect()
+    assert held and not any(one() is not None for one in held)
+
+
+def test_torchs_generator_is_left_alone(one_adapter: Adapter, samples: list[Sample]) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(1)
+    torch.manual_seed(5)
+    config = DecodeConfig(max_new_tokens=4, temperature=1.0)
+    batch_run.run(one_adapter, requests(one_adapter, samples, decode=config), None)
+    assert torch.equal(torch.rand(1), expected)

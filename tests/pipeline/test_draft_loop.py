@@ -1,0 +1,301 @@
+"""The drafted answer is the target's greedy answer, whatever is drafted; and the tests can fail."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+
+from engine.decoding import decode
+from engine.decoding.decode import Decoder
+from engine.errors import BadInput
+from engine.pipeline import draft_loop
+from engine.pipeline.draft_loop import Drafted, Lookup, ModelDrafter, generate
+from engine.pipeline.draft_results import Cycle
+from engine.types import DecodeConfig
+
+VOCABULARY, HIDDEN, EOS = 17, 16, 2
+GAMMAS = [
+    gamma if gamma == 8 else pytest.param(gamma, marks=pytest.mark.slow) for gamma in range(1, 9)
+]
+CONFIGS = (
+    DecodeConfig(max_new_tokens=24),
+    DecodeConfig(max_new_tokens=13, min_new_tokens=9),
+    DecodeConfig(max_new_tokens=2),
+)
+
+
+def tiny(seed: int, loud: float = 3.0) -> LlamaForCausalLM:
+    """A language model of a few hundred random weights; few ids, so that drafts are often right."""
+    config = LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=HIDDEN,
+        intermediate_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        max_position_embeddings=256,
+    )
+    model = LlamaForCausalLM(config).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.copy_(torch.randn(weight.shape, generator=generator) * loud / HIDDEN**0.5)
+    return model
+
+
+def decoder_of(model: LlamaForCausalLM, eos: tuple[int, ...] = (EOS,)) -> Decoder:
+    return Decoder(model.model, model.lm_head, model.config, eos)
+
+
+def prompt(seed: int, length: int = 7) -> torch.Tensor:
+    return torch.randn((1, length, HIDDEN), generator=torch.Generator().manual_seed(seed))
+
+
+@torch.inference_mode()
+def alone(target: Decoder, embeds: torch.Tensor, config: DecodeConfig) -> tuple[list[int], str]:
+    return decode.generate(target, embeds, config, lambda _: None, lambda: False)
+
+
+@torch.inference_mode()
+def drafted(
+    target: Decoder, embeds: torch.Tensor, config: DecodeConfig, drafter: Any, gamma: int
+) -> Drafted:
+    seen: list[int] = []
+    found = generate(target, embeds, config, drafter, gamma, seen.append, lambda: False)
+    assert seen == found.ids
+    assert 1 + sum(cycle.tokens for cycle in found.cycles) == len(found.ids)
+    return found
+
+
+class Answer:
+    """Drafts from a known answer, each id changed by `change`."""
+
+    def __init__(self, answer: Sequence[int], change: Callable[[int], int] = lambda i: i) -> None:
+        self._answer, self._change = list(answer), change
+
+    def draft(self, ids: Sequence[int], most: int) -> list[int]:
+        return [self._change(i) for i in self._answer[len(ids) : len(ids) + most]]
+
+
+class Dice:
+    """Random ids, right now and then, sometimes too many and sometimes none."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def draft(self, ids: Sequence[int], most: int) -> list[int]:
+        return [self._random.randrange(VOCABULARY) for _ in range(self._random.randrange(12))]
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("eos", [(), (EOS,), (3, 5, 7)])
+def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: int) -> None:
+    for seed in (gamma, gamma + 20):
+        model, embeds, other = tiny(seed), prompt(seed), prompt(seed + 50, 5)
+        target, small = decoder_of(model, eos), decoder_of(tiny(seed + 100), eos)
+        long = alone(decoder_of(model, ()), embeds, DecodeConfig(max_new_tokens=40))[0]
+        for config in CONFIGS:
+            expected = alone(target, embeds, config)
+            with torch.inference_mode():
+                drafters = [
+                    ModelDrafter(small, other, config),
+                    ModelDrafter(target, embeds, config),
+                    Lookup([4, 5, 6, 4]),
+                    Answer(long),
+                    Answer(long, lambda i: (i + 1) % VOCABULARY),
+                    Dice(seed),
+                ]
+            for drafter in drafters:
+                found = drafted(target, embeds, config, drafter, gamma)
+                assert (found.ids, found.stop) == expected, (type(drafter).__name__, config)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+def test_a_draft_always_right_takes_the_fewest_passes(gamma: int) -> None:
+    target, embeds = decoder_of(tiny(0), ()), prompt(0)
+    config = DecodeConfig(max_new_tokens=25)
+    ids, _ = alone(target, embeds, config)
+    found = drafted(target, embeds, config, Answer(ids), gamma)
+    assert len(found.cycles) == -(-24 // (gamma + 1))
+    assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
+
+
+def test_a_draft_always_wrong_takes_a_pass_for_each_token() -> None:
+    target, embeds = decoder_of(tiny(0), ()), prompt(0)
+    config = DecodeConfig(max_new_tokens=25)
+    ids, _ = alone(target, embeds, config)
+    wrong = drafted(target, embeds, config, Answer(ids, lambda i: (i + 1) % VOCABULARY), 4)
+    assert len(wrong.cycles) == 24 and all(cycle.accepted == 0 for cycle in wrong.cycles)
+
+
+def test_a_model_that_drafts_for_itself_is_always_right() -> None:
+    target, embeds = decoder_of(tiny(1), ()), prompt(1)
+    config = DecodeConfig(max_new_tokens=25)
+    with torch.inference_mode():
+        own = ModelDrafter(target, embeds, config)
+    found = drafted(target, embeds, config, own, 5)
+    assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
+
+
+def test_an_end_inside_a_draft_ends_the_answer_there() -> None:
+    model, embeds = tiny(3), prompt(3)
+    ids, _ = alone(decoder_of(model, ()), embeds, DecodeConfig(max_new_tokens=30))
+    place = next(i for i in range(2, 20) if ids[i] not in ids[:i])
+    target = decoder_of(model, (ids[place],))
+    found = drafted(target, embeds, DecodeConfig(max_new_tokens=30), Answer(ids), 8)
+    assert found.ids == ids[: place + 1] and found.stop == "eos"
+    assert found.cycles[-1].tokens == found.cycles[-1].accepted < len(found.cycles[-1].drafted)
+
+
+def test_no_more_is_drafted_than_may_still_be_said() -> None:
+    target, embeds = decoder_of(tiny(4), ()), prompt(4)
+    config = DecodeConfig(max_new_tokens=4)
+    found = drafted(target, embeds, config, Answer([1] * 40), 8)
+    assert len(found.ids) == 4 and found.stop == "length"
+    assert all(len(cycle.drafted) <= 2 for cycle in found.cycles)
+
+
+def test_an_id_that_the_target_has_no_row_for_ends_the_draft() -> None:
+    target, embeds = decoder_of(tiny(4), ()), prompt(4)
+    config = DecodeConfig(max_new_tokens=9)
+    ids, _ = alone(target, embeds, config)
+    odd = [*ids[:3], VOCABULARY, -200, *ids[5:]]
+    found = drafted(target, embeds, config, Answer(odd), 8)
+    assert found.ids == ids and found.cycles[0].drafted == tuple(ids[1:3])
+
+
+def test_cancelled_between_two_passes() -> None:
+    target, embeds = decoder_of(tiny(0), ()), prompt(0)
+    answers = iter([False, True])
+    with torch.inference_mode():
+        found = generate(
+            target,
+            embeds,
+            DecodeConfig(max_new_tokens=25),
+            Lookup([]),
+            3,
+            lambda _: None,
+            lambda: next(answers),
+        )
+    assert found.stop == "cancelled" and len(found.cycles) == 1
+
+
+def test_sampling_is_refused_in_a_sentence() -> None:
+    config = DecodeConfig(temperature=0.7)
+    with pytest.raises(BadInput, match=r"greedy and temperature is 0\.7: set it to 0"):
+        drafted(decoder_of(tiny(0)), prompt(0), config, Lookup([]), 3)
+
+
+def one_too_many(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
+    """Takes a rejected token for accepted."""
+    accepted = 0
+    for place in range(len(draft) + 1):
+        token = self.add(scores[place : place + 1])
+        if place == len(draft):
+            break
+        accepted += 1
+        if self.ended or token != draft[place]:
+            break
+    return accepted
+
+
+def believing(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
+    """Says what the draft says."""
+    for token in draft:
+        self.found.ids.append(token)
+        self._on_token(token)
+    self.add(scores[-1:])
+    return len(draft)
+
+
+@pytest.mark.parametrize("fault", [one_too_many, believing, "crops nothing", "crops too much"])
+def test_control_a_faulty_loop_gives_another_answer(
+    fault: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if callable(fault):
+        monkeypatch.setattr(draft_loop._Loop, "_judge", fault)
+    else:
+        crop, more = draft_loop.crop, {"crops nothing": None, "crops too much": 1}[fault]
+        monkeypatch.setattr(
+            draft_loop, "crop", lambda cache, count: more and crop(cache, count + more)
+        )
+    different = 0
+    for seed in range(8):
+        target, embeds = decoder_of(tiny(seed), ()), prompt(seed)
+        config = DecodeConfig(max_new_tokens=24)
+        ids, _ = alone(target, embeds, config)
+        wrong = Answer(ids, lambda i: i if i % 3 else (i + 1) % VOCABULARY)
+        with torch.inference_mode():
+            found = generate(target, embeds, config, wrong, 4, lambda _: None, lambda: False)
+        different += found.ids != ids
+    assert different > 4
+
+
+def test_a_drafters_cache_is_cut_back_to_what_was_said() -> None:
+    small, embeds = decoder_of(tiny(5), ()), prompt(5)
+    config = DecodeConfig(max_new_tokens=30)
+    with torch.inference_mode():
+        used, fresh = (ModelDrafter(small, embeds, config) for _ in range(2))
+        used.draft([1], 6)
+        used.draft([1, 9, 9], 6)
+        assert used.draft([1, 8], 6) == fresh.draft([1, 8], 6)
+        assert used._cache.get_seq_length() == embeds.shape[1] + len(used._read)
+
+
+def test_lookup_finds_the_latest_longest_tail() -> None:
+    assert Lookup([]).draft([5], 4) == []
+    assert Lookup([1, 2, 3, 9, 1, 2, 4]).draft([1, 2], 3) == [4, 1, 2]
+    assert Lookup([1, 2, 3, 8, 2, 3, 7]).draft([1, 2, 3], 2) == [8, 2]
+    assert Lookup([6, 6]).draft([6], 2) == [6]
+
+
+def test_a_cycle_says_what_it_added() -> None:
+    target, embeds = decoder_of(tiny(0), ()), prompt(0)
+    config = DecodeConfig(max_new_tokens=3)
+    ids, _ = alone(target, embeds, config)
+    found = drafted(target, embeds, config, Answer(ids), 4)
+    assert found.cycles == [Cycle((ids[1],), 1, 2)]
+    assert found.draft_ms >= 0 and found.target_ms > 0
+
+
+def test_a_margin_tells_a_tie_from_a_difference() -> None:
+    model, embeds = tiny(6), prompt(6)
+    target = decoder_of(model, ())
+    ids, _ = alone(target, embeds, DecodeConfig(max_new_tokens=6))
+    with torch.inference_mode():
+        own = draft_loop.margin(target, embeds, ids, 3, ids[3])
+        scores, _ = decode.prefill(target, embeds)
+        worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()))
+    assert own.tied and own.tokens == (ids[3], ids[3])
+    assert not worst.tied and worst.logits[0] > worst.logits[1]
+
+
+def test_not_finite_is_said_as_everywhere() -> None:
+    class Broken(torch.nn.Module):
+        def forward(self, **_: object) -> SimpleNamespace:
+            return SimpleNamespace(last_hidden_state=torch.full((1, 1, 8), float("nan")))
+
+    head = torch.nn.Linear(8, 8)
+    with pytest.raises(decode.NotFinite):
+        drafted(
+            Decoder(Broken(), head, LlamaConfig(num_hidden_layers=1), ()),
+            torch.zeros(1, 1, 8),
+            DecodeConfig(max_new_tokens=3),
+            Lookup([]),
+            2,
+        )
+
+
+def test_cropping_nothing_leaves_a_cache_alone() -> None:
+    cache = DynamicCache()
+    cache.update(torch.ones(1, 1, 3, 2), torch.ones(1, 1, 3, 2), 0)
+    draft_loop.crop(cache, 0)
+    assert cache.get_seq_length() == 3
+    draft_loop.crop(cache, 2)
+    assert cache.get_seq_length() == 1

@@ -1,0 +1,188 @@
+"""The figures of a drafting by hand, its sentences, and what a request refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from engine.analysis import statistics
+from engine.errors import BadInput
+from engine.pipeline import draft_results
+from engine.pipeline.draft_results import Cycle, Difference, DraftRequest, Mark, Timing, Tried
+from engine.types import DecodeConfig, Sample
+
+SAMPLE = Sample("s", "q")
+REQUEST = DraftRequest((SAMPLE,), "target", "draft", gamma=3)
+CYCLES = (Cycle((1, 2, 3), 3, 4), Cycle((4, 5, 6), 1, 2), Cycle((7,), 0, 1))
+TRIED = Tried(
+    sample="s",
+    text="so",
+    ids=tuple(range(8)),
+    cycles=CYCLES,
+    marks=(Mark("so", "own"),),
+    alone=(Timing(5, 70), Timing(5, 70), Timing(5, 84)),
+    drafted=(Timing(9, 35, 12, 21), Timing(9, 35, 12, 21), Timing(9, 40, 12, 21)),
+    prepare_ms=(20.0, 10.0),
+    draft_ids=(0, 1, 2, 9, 9),
+    draft_ms=8.0,
+)
+TIE = Difference(3, " a", " b", (1.0, 1.0), 0.1, True)
+
+
+def test_figures_are_those_of_the_formulas() -> None:
+    found = draft_results.report(REQUEST, [TRIED])
+    assert found.passes == 3
+    assert found.tokens_per_pass == pytest.approx(7 / 3)
+    assert found.mean_accepted == pytest.approx(4 / 3)
+    assert found.rates == (pytest.approx(2 / 3), 0.5, 0.5)
+    assert found.measured.median == 2.0 and found.measured.n == 3
+    assert found.whole.median == pytest.approx((20 + 75) / (30 + 44))
+    token_ms = 70 / 7
+    assert found.own_prediction == pytest.approx(7 / 3 / (12 / 3 / token_ms + 1))
+    assert found.pass_cost == pytest.approx(21 / 3 / token_ms)
+
+
+def test_the_prediction_is_the_acceptance_analysis() -> None:
+    found = draft_results.report(REQUEST, [TRIED]).predicted
+    assert found is not None and found.first_window == 1.0
+    assert found.per_token == (8.0 / 4, 70.0 / 7)
+    assert found.speedup.value == pytest.approx((1 + 3) / (0.2 * 3 + 1))
+
+
+def test_lookup_has_no_prediction_from_separate_answers() -> None:
+    found = draft_results.report(replace(REQUEST, draft="lookup"), [replace(TRIED, draft_ids=None)])
+    assert found.predicted is None and found.own_prediction is not None
+    assert "by prompt lookup" in draft_results.sentence(found)
+
+
+def test_few_pairs_decide_nothing() -> None:
+    assert "3, too few to conclude from" in draft_results.sentence(
+        draft_results.report(REQUEST, [TRIED])
+    )
+
+
+def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[Tried]:
+    """Samples whose pairs are all 70 ms alone and so many drafted."""
+    times = {"alone": (Timing(5, 70),) * pairs, "drafted": (Timing(9, ms),) * pairs}
+    return [replace(TRIED, sample=f"s{index}", **times) for index in range(number)]
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_pairs_of_few_samples_do_not_make_up_for_samples(number: int) -> None:
+    told = draft_results.sentence(draft_results.report(REQUEST, several(number)))
+    assert f"too few samples to conclude from ({number};" in told and "2.00x" in told
+    assert "is faster" not in told and "interval" not in told
+
+
+def test_control_six_samples_or_six_pairs_of_one_decide() -> None:
+    six = draft_results.sentence(draft_results.report(REQUEST, several(6, pairs=1)))
+    assert "is faster" in six and "6 samples, 6 pairs" in six
+    one = draft_results.sentence(draft_results.report(REQUEST, several(1)))
+    assert "is faster" in one and "6 pairs of this sample" in one
+
+
+def test_samples_of_a_single_token_are_not_counted() -> None:
+    single = replace(several(1, 0.0)[0], sample="single")
+    told = draft_results.sentence(draft_results.report(REQUEST, [*several(5), single]))
+    assert "too few samples to conclude from (5;" in told
+
+
+@pytest.mark.parametrize(
+    ("ms", "word"), [(69.8, "neither"), (70.2, "neither"), (69.0, "faster"), (71.0, "slower")]
+)
+def test_an_end_printed_as_one_does_not_exclude_equality(ms: float, word: str) -> None:
+    found = draft_results.report(REQUEST, several(6, ms))
+    assert (found.measured.low > 1) == (ms < 70)  # the unrounded end would decide
+    assert f"target is {word}" in draft_results.sentence(found)
+
+
+def test_samples_of_one_sequence_count_once() -> None:
+    """Twelve samples of two sequences are two pieces of evidence."""
+    tried = several(12, pairs=1)
+    samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
+    told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
+    assert "too few sequences to conclude from (2;" in told
+    samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
+    told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
+    assert "is faster" in told and "12 samples of 6 sequences" in told
+
+
+def test_whole_runs_are_counted_by_sample_as_the_steps_are() -> None:
+    """Four samples gain, two lose: pair by pair the interval would be a single point."""
+    quick, slow = several(4, 35.0, 40), several(2, 140.0, 40)
+    tried = [*quick, *(replace(one, sample=f"t{one.sample}") for one in slow)]
+    found = draft_results.report(REQUEST, tried)
+    ratios = [one.whole_ratios()[0] for one in (quick[0], slow[0])]
+    assert (found.whole.low, found.whole.high) == (min(ratios), max(ratios))
+    assert found.measured.width == 1.5
+    apart = statistics.median_interval([ratio for one in tried for ratio in one.whole_ratios()])
+    assert apart.width == 0
+
+
+@pytest.mark.parametrize(("ms", "word"), [(35, "is faster"), (140, "is slower")])
+def test_the_sentence_is_computed(ms: float, word: str) -> None:
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=tuple(Timing(9, ms) for _ in range(6)))
+    assert word in draft_results.sentence(draft_results.report(REQUEST, [tried]))
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    times = (Timing(9, 35), Timing(9, 140), Timing(9, 84)) * 2
+    tried = replace(TRIED, alone=TRIED.alone * 2, drafted=times)
+    assert "neither faster nor slower" in draft_results.sentence(
+        draft_results.report(REQUEST, [tried])
+    )
+
+
+def test_a_tie_is_no_fault_and_another_answer_is() -> None:
+    tied = draft_results.report(REQUEST, [replace(TRIED, difference=TIE)])
+    wrong = draft_results.report(REQUEST, [replace(TRIED, difference=replace(TIE, tied=False))])
+    assert tied.equal and not wrong.equal
+    assert "a fault" in draft_results.sentence(wrong) and "a fault" not in draft_results.sentence(
+        tied
+    )
+
+
+def test_an_answer_of_one_token_has_nothing_to_draft() -> None:
+    one = replace(
+        TRIED,
+        ids=(0,),
+        cycles=(),
+        alone=(Timing(5, 0),) * 3,
+        drafted=(Timing(9, 0),) * 3,
+        draft_ids=(0,),
+        draft_ms=0.0,
+    )
+    found = draft_results.report(REQUEST, [one])
+    assert found.tokens_per_pass is None is found.measured is found.pass_cost
+    assert found.rates == (None, None, None)
+    assert "single token" in draft_results.sentence(found)
+
+
+def test_a_row_is_json_with_everything_in_it() -> None:
+    row = json.loads(
+        json.dumps(draft_results.as_row(draft_results.report(REQUEST, [TRIED])), allow_nan=False)
+    )
+    assert row["samples"][0]["cycles"][0] == {"drafted": [1, 2, 3], "accepted": 3, "tokens": 4}
+    assert row["how"] == "exact pixels, eager steps, at most 256 new tokens" and row["lost"] == []
+    assert row["equal"] is True and row["sentence"] and row["predicted"]["ceiling"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"gamma": 0}, "gamma is 0: choose"),
+        ({"gamma": 17}, "gamma is 17: choose"),
+        ({"runs": 0}, "runs is 0: choose"),
+        ({"samples": ()}, "No sample is chosen"),
+        ({"samples": (SAMPLE, SAMPLE)}, "Sample s is named twice: name it once"),
+        ({"pixels": "blurred"}, "pixels is 'blurred': choose exact or fast"),
+        ({"decode": DecodeConfig(temperature=0.5)}, "greedy and temperature is 0.5: set it to 0"),
+    ],
+)
+def test_a_request_refuses_in_one_sentence(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        replace(REQUEST, **changed)
+    assert words in str(caught.value)

@@ -1,0 +1,284 @@
+"""run(): stages, cache policies, cancelling, failures that cost only a note."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import BadInput, Cancelled, ContextTooLong, MediaError
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run, single_run
+from engine.pipeline.feature_cache import FeatureCache
+from engine.storage import result_rows
+from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample, Span
+
+SHORT = DecodeConfig(max_new_tokens=6)
+
+
+@pytest.fixture
+def adapter(tiny_models: Path) -> Adapter:
+    return registry.load(registry.entry("tiny-eventgpt"))
+
+
+def go(adapter: Adapter, sample: Sample, cache: FeatureCache, **options: object) -> RunResult:
+    chosen = {"decode": SHORT, **options}
+    return single_run.run(adapter, RunRequest(sample, adapter.info.name, "Why?", **chosen), cache)
+
+
+@pytest.fixture
+def cache(cache_dir: Path) -> FeatureCache:
+    return FeatureCache(cache_dir / "features", 64)
+
+
+def test_stages_follow_one_another_and_cover_the_run(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    result = go(adapter, sample, cache)
+    stages = [result.span(name) for name in STAGES]
+    for before, after in pairwise(stages):
+        assert before.start_ms + before.ms <= after.start_ms
+    assert stages[-1].start_ms + stages[-1].ms <= result.total_ms
+    assert (
+        0
+        <= result.unaccounted_ms
+        == pytest.approx(result.total_ms - sum(stage.ms for stage in stages))
+    )
+    times = result.generation.token_ms
+    assert len(times) == result.new_tokens == 6 and list(times) == sorted(times)
+    assert stages[3].start_ms < times[0] and times[-1] <= result.total_ms
+
+
+def test_prefill_and_steps_make_up_the_decode_stage(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    for mode in ("decoupled", "hooked"):
+        result = go(adapter, sample, cache, mode=mode)
+        parts = [result.span(f"decode.{part}") for part in ("prefill", "steps")]
+        assert sum(part.ms for part in parts) <= result.span("decode").ms
+        assert parts[0].start_ms + parts[0].ms == pytest.approx(result.ttft_ms)
+
+
+def test_use_refresh_off(adapter: Adapter, sample: Sample, cache: FeatureCache) -> None:
+    def with_policy(policy: str) -> Span:
+        request = RunRequest(sample, adapter.info.name, "Why?", SHORT, cache=policy)
+        return single_run.run(adapter, request, cache).span("vision")
+
+    sources = []
+    for policy in ("off", "use", "use", "refresh", "use", "off"):
+        span = with_policy(policy)
+        sources.append(span.source)
+        assert (span.original_ms is not None) == (span.source == "cached")
+    assert sources == ["measured", "measured", "cached", "measured", "cached", "measured"]
+    assert cache.entries()[0] == 1
+
+
+def test_another_question_reuses_the_features(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    go(adapter, sample, cache)
+    request = RunRequest(sample, adapter.info.name, "What else?", SHORT)
+    assert single_run.run(adapter, request, cache).cached
+
+
+def test_hooked_mode_says_where_its_times_are_from(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    result = go(adapter, sample, cache, mode="hooked")
+    assert [result.span(name).source for name in STAGES] == [
+        "measured",
+        "measured",
+        "hook",
+        "derived",
+    ]
+    assert result.generation.stop == "length" and cache.entries()[0] == 0
+
+
+def test_the_first_run_is_cold(sample: Sample, tiny_models: Path, cache: FeatureCache) -> None:
+    entry = registry.entry("tiny-llava")
+    registry.unload(entry)
+    adapter = registry.load(entry)
+    assert [go(adapter, sample, cache).cold for _ in range(2)] == [True, False]
+
+
+def test_the_context_counts_visual_rows(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    result = go(adapter, sample, cache)
+    embeddings = next(spec for spec in result.tensors if spec.name == "embeddings")
+    assert result.generation.prompt_tokens == embeddings.shape[1]
+
+
+def test_a_context_that_does_not_fit_is_refused_with_figures(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .* is 1,000: set"):
+        go(adapter, sample, cache, decode=DecodeConfig(max_new_tokens=1000))
+    request = RunRequest(sample, adapter.info.name, "why " * 900, SHORT)
+    with pytest.raises(ContextTooLong, match="shorten the question"):
+        single_run.run(adapter, request, cache)
+
+
+def test_a_cache_that_cannot_be_used_costs_a_note(
+    adapter: Adapter, sample: Sample, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = go(adapter, sample, FeatureCache(tmp_path / "file", 64))
+    assert result.new_tokens == 6 and not result.cached
+    assert any("were computed" in note for note in result.notes)
+    assert any("were not kept" in note for note in result.notes)
+
+
+def test_damaged_features_are_computed_again_and_kept(
+    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = go(adapter, sample, cache)
+    monkeypatch.setattr("engine.pipeline.feature_cache._unpack", lambda *_: None)
+    again = go(adapter, sample, cache)
+    monkeypatch.undo()
+    assert again.span("vision").source == "measured"
+    assert any("damaged" in note for note in again.notes)
+    third = go(adapter, sample, cache)
+    assert third.cached
+    assert first.generation.token_ids == again.generation.token_ids == third.generation.token_ids
+
+
+def test_the_cache_is_open_before_the_clock_starts(
+    adapter: Adapter, sample: Sample, cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    opened, started = FeatureCache.prepare, single_run.Timeline.__init__
+    monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
+    monkeypatch.setattr(
+        single_run.Timeline, "__init__", lambda s, d: (order.append("clock"), started(s, d))[1]
+    )
+    go(adapter, sample, cache)
+    assert order == ["open", "clock"]
+
+
+class Impatient(single_run.Nobody):
+    """Cancels once it has seen this many tokens, or when a stage begins."""
+
+    def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
+        self.seen, self.tokens, self.at, self.now = 0, tokens, stage, False
+
+    def stage(self, name: str) -> None:
+        self.now = name == self.at
+
+    def token(self, token: int, ms: float) -> None:
+        self.seen += 1
+
+    def cancelled(self) -> bool:
+        return self.now or self.seen >= self.tokens
+
+
+@pytest.mark.parametrize("mode", ["decoupled", "hooked"])
+def test_cancelled_between_two_tokens_keeps_the_tokens(
+    adapter: Adapter, sample: Sample, cache: FeatureCache, mode: str
+) -> None:
+    request = RunRequest(sample, adapter.info.name, "Why?", SHORT, mode=mode)
+    result = single_run.run(adapter, request, cache, Impatient(tokens=3))
+    assert result.generation.stop == "cancelled"
+    assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
+
+
+def test_cancelled_between_two_stages(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    request = RunRequest(sample, adapter.info.name, "Why?", SHORT)
+    with pytest.raises(Cancelled, match="before its preprocess stage"):
+        single_run.run(adapter, request, cache, Impatient(stage="load"))
+
+
+def test_files_that_vanished_are_an_error_with_a_name(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    for path in sample.event_images:
+        path.unlink()
+    with pytest.raises(MediaError, match=r"e0_0\.png|event"):
+        go(adapter, sample, cache)
+
+
+def test_a_row_is_plain_json_with_every_figure(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    import json
+
+    result = go(adapter, sample, cache)
+    row = json.loads(json.dumps(result_rows.row(result), allow_nan=False))
+    assert row["new_tokens"] == len(row["token_ids"]) == 6
+    assert set(row["stages"]) == set(STAGES)
+    assert row["total_ms"] == pytest.approx(
+        sum(stage["ms"] for stage in row["stages"].values()) + row["unaccounted_ms"]
+    )
+    assert row["tpot_ms"] == pytest.approx((row["total_ms"] - row["ttft_ms"]) / 5)
+
+
+def test_a_failed_row_has_a_reason_and_no_figure(sample: Sample, tiny_models: Path) -> None:
+    request = RunRequest(sample, "tiny-llava", "Why?")
+    row = result_rows.failed(request, registry.entry("tiny-llava"), "out of luck")
+    assert row["error"] == "out of luck"
+    assert not [value for value in row.values() if isinstance(value, int | float)]
+
+
+def test_the_same_seed_leaves_torchs_generator_alone(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    import torch
+
+    torch.manual_seed(123)
+    expected = torch.rand(1)
+    torch.manual_seed(123)
+    go(adapter, sample, cache, decode=DecodeConfig(max_new_tokens=4, temperature=1.0))
+    assert torch.equal(torch.rand(1), expected)
+
+
+def test_special_tokens_of_the_checkpoint_are_refused(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    with pytest.raises(BadInput, match="<s>"):
+        RunRequest(sample, adapter.info.name, "<s> Why?")
+
+
+def raw_events(path: Path) -> Sample:
+    """A recording whose slices reach further and further."""
+    places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
+    table = dict(zip("xy", places.astype(np.uint16), strict=True))
+    table |= {"p": np.arange(500) % 2, "t": np.arange(500)}
+    np.save(path, np.array(table, dtype=object), allow_pickle=True)
+    return Sample("raw", "s", events=path)
+
+
+def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
+    adapter: Adapter, tmp_path: Path, cache: FeatureCache
+) -> None:
+    shown = raw_events(tmp_path / "a.npy")
+    own, common, again = (
+        go(adapter, shown, cache, extent=extent) for extent in ("slice", "stream", "slice")
+    )
+    assert [one.cached for one in (own, common, again)] == [False, False, True]
+    assert own.extent == again.extent == "slice" and common.extent == "stream"
+    assert result_rows.row(own)["extent"] == {"asked": "slice", "ran": "slice"}
+    assert "(sized by stream)" in common.shown
+    sizes = [one.shape for one in own.tensors if one.name == "images"]
+    assert len(sizes) > 1 and sum(shape[0] for shape in sizes) == 5
+    assert [one.shape[0] for one in common.tensors if one.name == "images"] == [5]
+    both = batch_run.run(adapter, [own.request, own.request], None)
+    assert {one.extent for one in both} == {"slice"} and both[0].tensors[:2] == own.tensors[:2]
+
+
+def test_control_prepared_event_images_have_no_extent(
+    adapter: Adapter, sample: Sample, cache: FeatureCache
+) -> None:
+    assert not go(adapter, sample, cache).cached
+    other = go(adapter, sample, cache, extent="stream")
+    assert other.cached and other.extent is None
+    assert result_rows.row(other)["extent"] == {"asked": "stream", "ran": None}
+
+
+def test_an_unknown_extent_is_refused(adapter: Adapter, sample: Sample) -> None:
+    with pytest.raises(BadInput, match="extent is 'sensor': choose one of slice, stream"):
+        RunRequest(sample, adapter.info.name, "Why?", extent="sensor")  # type: ignore[arg-type]

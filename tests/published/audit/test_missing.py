@@ -1,0 +1,138 @@
+"""A value that cannot be used is named once, and nothing is called wrong for want of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from engine.published.audit import Finding, audit
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+BAD: tuple[Any, ...] = (float("nan"), float("inf"), -1.0, "0.8", True, [0.8], None)
+RIGHT: dict[str, Any] = {
+    "A": (made.flat(), lambda v: v[0], "egpt_stage3_time"),
+    "A total": (made.flat(), lambda v: v[1], "llava_time"),
+    "B": (made.legacy(), lambda v: v["eventgpt_results"][0], "stage4_time"),
+    "B warm-up": (made.legacy(), lambda v: v["eventgpt_results"][0], "stage3_time"),
+    "B ids": (made.legacy(), lambda v: v["videollava_results"][0], "token_ids"),
+    "C": (made.frames(40), lambda v: v["eventgpt"]["samples"][1], "s4_time"),
+    "D": (made.five(), lambda v: v["results"][2]["videollava"], "total_time"),
+    "D speed-up": (made.five(), lambda v: v["results"][0]["parallel"], "parallel_speedup"),
+    "E": (made.parallel(), lambda v: v["results"][0]["eventgpt"], "draft_time"),
+    "F4": (made.speculation(), lambda v: v["results"][0], "vl_decode_ms"),
+    "G": (made.wallclock(), lambda v: v["baseline_per_sample"][0], "decode_ms"),
+}
+
+
+def planted(name: str, bad: Any) -> tuple[Any, Any]:
+    """(the file as it was, the same with one value replaced)."""
+    value, at, key = RIGHT[name]
+    value = json.loads(json.dumps(value))
+    broken = json.loads(json.dumps(value))
+    at(broken)[key] = bad
+    return value, broken
+
+
+def rules(findings: tuple[Finding, ...]) -> set[str]:
+    return {finding.rule for finding in findings} - {"unusable"}
+
+
+# a number in the place of ids or of a speed-up is a number
+NUMBERS = {("D speed-up", "-1.0"), ("B ids", "-1.0"), ("B ids", "inf"), ("B ids", "nan")}
+CASES = [(name, bad) for name in RIGHT for bad in BAD if (name, repr(bad)) not in NUMBERS]
+
+
+@pytest.mark.parametrize(("name", "bad"), CASES)
+def test_no_rule_accuses_a_file_for_a_value_that_is_missing(name: str, bad: Any) -> None:
+    value, broken = planted(name, bad)
+    assert rules(audit(read(broken))) <= rules(audit(read(value)))
+
+
+@pytest.mark.parametrize(("name", "bad"), CASES)
+def test_what_is_left_out_is_named_once_with_its_place(name: str, bad: Any) -> None:
+    key = RIGHT[name][2]
+    _, broken = planted(name, bad)
+    found = [one for one in audit(read(broken)) if one.rule == "unusable"]
+    assert len(found) == (bad is not None)  # null says itself that there is nothing
+    for one in found:
+        assert one.figures == {"values": 1.0} and one.message.startswith("1 value is")
+        assert one.paths[0].endswith(key) and "None" not in one.message
+
+
+def test_a_wrong_summary_is_found_beside_a_missing_value() -> None:
+    """Control: no value in the place of the missing one makes these figures."""
+    _, broken = planted("B", None)
+    assert "summaries" not in rules(audit(read(broken)))
+    for stated in (0.01, 1000.0):
+        broken["eventgpt_summary"]["stage4_avg"] = stated
+        (found,) = [one for one in audit(read(broken)) if one.rule == "summaries"]
+        assert "over 3 rows" in found.message
+
+
+def test_a_wrong_total_is_found_beside_a_missing_value() -> None:
+    _, broken = planted("A", None)
+    assert "totals" not in rules(audit(read(broken)))
+    broken[1]["egpt_time"] = 0.5
+    (found,) = [one for one in audit(read(broken)) if one.rule == "totals"]
+    assert found.message.startswith("EventGPT (egpt): 1 total is not the sum of its stages")
+    assert found.paths == ("$[1]",)
+
+
+@pytest.mark.parametrize("bad", [None, [], "row", 5])
+def test_a_row_that_is_none_does_not_make_the_summary_wrong(bad: Any) -> None:
+    value = made.legacy()
+    before = rules(audit(read(value)))
+    value["eventgpt_results"][1] = bad
+    found = audit(read(value))
+    assert rules(found) <= before | {"one_sided"}
+    (named,) = [one for one in found if one.rule == "unusable"]
+    assert named.paths == ("eventgpt_results[1]",)
+    value["eventgpt_summary"]["samples"] = 7  # control
+    assert any("the number of rows is 4" in one.message for one in audit(read(value)))
+
+
+@pytest.mark.parametrize("bad", [[], "x", 3, True])
+def test_a_model_that_is_no_object_is_named(bad: Any) -> None:
+    value = made.newest()
+    before = rules(audit(read(value)))
+    value["samples"][0]["eventgpt"] = bad
+    value["samples"][1]["eventgpt"]["stage4_time"] = 0.9  # so that the mean of the others differs
+    value["samples"][1]["eventgpt"]["total_time"] = 0.935
+    value["summary"]["eventgpt"]["total_time_avg"] = (0.735 + 0.935 + 0.835) / 3
+    found = audit(read(value))
+    assert rules(found) <= before | {"one_sided"}
+    (named,) = [one for one in found if one.rule == "unusable"]
+    assert named.paths == ("samples[0].eventgpt",) and "is no object" in named.message
+
+
+def test_the_bars_and_gaps_of_a_file_do_not_count_a_lost_stage() -> None:
+    from engine.published.read import file_summary
+    from engine.published.read.part_bars import bars
+
+    _, broken = planted("A", "x")
+    file = read(broken)
+    assert bars(file)[0].parts["unaccounted"] == pytest.approx(0, abs=1e-6)
+    assert file_summary.models(file)[0].figures["max_total_minus_stages"] == pytest.approx(
+        0, abs=1e-9
+    )
+
+
+def test_a_count_whose_ids_are_lost_may_hold_the_prompt() -> None:
+    _, broken = planted("B ids", None)
+    file = read(broken)
+    assert file.of("videollava", corrected=True)[0].tokens is None
+    (found,) = [one for one in audit(file) if one.rule == "prompt_counted"]
+    assert "in 3 of 4 answers; 617.0 tokens on average are 20.0 new ones" in found.message
+
+
+def test_a_text_among_figures_is_named_where_other_rows_have_numbers() -> None:
+    value = made.five()
+    value["results"][1]["eventgpt"]["tokens_per_sec"] = "90"
+    (found,) = [one for one in audit(read(value)) if one.rule == "unusable"]
+    assert "results[1].eventgpt.tokens_per_sec" in found.message
+    for row in value["results"]:  # control: a text everywhere is a text
+        row["eventgpt"]["tokens_per_sec"] = "fast"
+    assert not [one for one in audit(read(value)) if one.rule == "unusable"]

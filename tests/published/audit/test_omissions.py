@@ -1,0 +1,175 @@
+"""A total, a rate or a speed-up that leaves a stage out is found under any name, and only then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.published.audit import Finding, audit
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+
+def found(value: Any, rule: str = "left_out") -> list[Finding]:
+    return [finding for finding in audit(read(value)) if finding.rule == rule]
+
+
+def varied(value: Any) -> Any:
+    """Group A whose times differ from row to row, so that no sum is right by accident."""
+    for index, row in enumerate(value):
+        for model in ("egpt", "llava"):
+            for stage in (1, 2, 3):
+                row[f"{model}_stage{stage}_time"] *= 1 + 0.1 * index * stage
+            row[f"{model}_time"] = sum(row[f"{model}_stage{n}_time"] for n in (1, 2, 3))
+    return value
+
+
+def of(row: Any, model: str, *stages: int) -> float:
+    return float(sum(row[f"{model}_stage{stage}_time"] for stage in stages))
+
+
+def test_whole_totals_are_left_in_peace() -> None:
+    assert not found(varied(made.flat())) and not found(made.newest()) and not found(made.five())
+
+
+@pytest.mark.parametrize(
+    "key", ["time", "total_time", "e2e_time", "wall_ms", "whole", "latency", "T", "spent_time"]
+)
+def test_a_total_of_any_name(key: str) -> None:
+    rows = varied(made.flat(6))
+    for row in rows:
+        row[f"llava_{key}"] = of(row, "llava", 2, 3) * (1000 if key.endswith("_ms") else 1)
+    (one,) = found(rows)
+    assert one.model == "llava" and one.message.startswith(
+        f"llava-1.5-7b-hf (llava): {key} leaves stage1_time out in all 6 records; the first states"
+    )
+    assert len(one.paths) == 6 and "its stages make 2,300 ms" in one.message
+    assert not found(rows, "totals")  # one fault is told once
+
+
+def test_a_total_of_one_stage_has_to_be_called_a_total() -> None:
+    rows = varied(made.flat(6))
+    for row in rows:
+        row["llava_total_time"] = row["llava_thing"] = of(row, "llava", 3)
+    (one,) = found(rows)
+    assert "total_time leaves stage1_time, stage2_time out" in one.message
+
+
+def test_most_records_have_to_agree() -> None:
+    rows = varied(made.flat(6))
+    for row in rows[:4]:
+        row["llava_e2e_time"] = of(row, "llava", 1, 3)
+    for row in rows[4:]:
+        row["llava_e2e_time"] = of(row, "llava", 1, 2)
+    assert not found(rows)
+    rows[4]["llava_e2e_time"] = of(rows[4], "llava", 1, 3)
+    (one,) = found(rows)
+    assert "e2e_time leaves stage2_time out in 5 of 6 records" in one.message
+
+
+def test_what_is_missing_has_to_be_more_than_rounding() -> None:
+    rows = varied(made.flat(6))
+    for row in rows:
+        row["egpt_stage2_time"] = 0.004  # of a second
+        row["egpt_time"] = row["egpt_e2e_time"] = of(row, "egpt", 1, 3)
+    assert not found(rows)
+
+
+@pytest.mark.parametrize("key", ["prefill_complete_time", "decode_time", "generation_total_time"])
+def test_a_key_that_says_which_part_it_is_of(key: str) -> None:
+    rows = varied(made.flat(6))
+    for row in rows:
+        row[f"egpt_{key}"] = of(row, "egpt", 1, 2)
+    assert not found(rows)
+
+
+def test_a_number_near_a_sum_is_not_one() -> None:
+    rows = varied(made.flat(6))
+    for row in rows:
+        row["llava_spent_time"] = 1.02 * of(row, "llava", 1, 3)
+    assert not found(rows)
+
+
+def test_few_records_have_to_agree_exactly() -> None:
+    rows = varied(made.flat(2))
+    for row in rows:
+        row["llava_spent_time"] = 1.001 * of(row, "llava", 1, 3)
+    assert not found(rows)
+    for row in rows:
+        row["llava_spent_time"] = of(row, "llava", 1, 3)
+    assert len(found(rows)) == 1
+
+
+@pytest.mark.parametrize("key", ["total_avg", "e2e_avg", "mean_total_time", "avg_latency"])
+def test_a_total_of_a_summary(key: str) -> None:
+    value = made.legacy()
+    value["eventgpt_summary"].pop("total_avg")
+    rows = value["eventgpt_results"]
+    means = [made.mean(rows, f"stage{n}_time") for n in (1, 2, 3, 4)]
+    value["eventgpt_summary"][key] = sum(means)
+    assert not found(value)
+    value["eventgpt_summary"][key] = sum(means[1:])
+    (one,) = found(value)
+    assert f"leaves stage1_time out (eventgpt_summary.{key})" in one.message
+    assert one.model == "eventgpt" and not found(value, "summaries")
+
+
+def test_the_model_of_a_summary_in_the_key() -> None:
+    value = made.metrics()
+    value["statistics"]["egpt_wall_avg"] = 0.48
+    (one,) = [each for each in found(value) if "wall_avg" in each.message]
+    assert one.model == "egpt" and "leaves vision_time out" in one.message
+
+
+def test_the_flat_form_of_h_leaves_the_draft_out() -> None:
+    (one,) = found(made.metrics())
+    assert one.message == (
+        "EventGPT (egpt): egpt_complete_time leaves draft_time out in all 5 records; the first "
+        "states 90 ms, its stages make 490 ms."
+    )
+
+
+def rated(key: str, tokens: float, *stages: int) -> Any:
+    """Group D with a rate or a time per token of these stages."""
+    value = made.five(4)
+    for row in value["results"]:
+        inner = row["videollava"]
+        spent = sum(inner[f"stage{stage}_time"] for stage in stages)
+        count = len(inner["output_tokens"]) - 1 + tokens
+        inner[key] = count / spent if "sec" in key or "tps" in key else spent / count
+    return value
+
+
+@pytest.mark.parametrize("key", ["tokens_per_sec", "tps", "avg_token_time", "time_per_token"])
+def test_a_rate_without_the_decoding(key: str) -> None:
+    for stages in ((5,), (4, 5), (1, 2, 3, 4, 5)):
+        for tokens in (0, 1):
+            assert not found(rated(key, tokens, *stages), "per_token")
+    (one,) = found(rated(key, 1, 4), "per_token")
+    assert f"all 4 records have a {key} that is not of the decoding" in one.message
+    assert "the time of stage4_time alone" in one.message
+    (one,) = found(rated(key, 1, *[5] * 8), "per_token")
+    assert "none of its times" in one.message
+
+
+def test_a_rate_near_the_decoding_is_left_in_peace() -> None:
+    value = rated("tokens_per_sec", 1, 5)
+    for row in value["results"]:
+        row["videollava"]["tokens_per_sec"] *= 1.05
+    assert not found(value, "per_token")
+
+
+def test_a_speed_up_that_nothing_measured_gives() -> None:
+    (one,) = found(made.metrics(), "impossible")
+    assert one.figures["stated"] == 8.0 and one.figures["implied_ms"] == pytest.approx(162.5)
+    assert one.message == (
+        "The stated speedup of 8.00 puts an answer at 162.5 ms on average, where Video-LLaVA (vl) "
+        "alone takes 1,300 ms: its prefill takes 300 ms and EventGPT (egpt) 490 ms, so the "
+        "speed-up leaves measured stages out."
+    )
+    value = made.metrics()
+    for row in value["results"]:
+        row["speedup"] = 1.3 / 0.49  # EventGPT alone against the target alone
+    assert not found(value, "impossible")
+    assert not found(made.five(), "impossible") and not found(made.speculation(), "impossible")

@@ -1,0 +1,308 @@
+"""Three claims beside what files say, and what a difference is made of."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from engine.published.claims.headlines import Headline, headlines
+from engine.published.claims.waterfall import waterfall
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+
+def test_each_claim_has_the_files_that_have_both_times() -> None:
+    files = [read(value, f"{name}.json") for name, value in made.EVERY.items()]
+    overall, decoding, loading = headlines(files)
+    assert [h.stated for h in (overall, decoding, loading)] == [3.3, 1.9, 8.0]
+    assert {one.file[0] for one in overall.evidence} == {"A", "B", "C", "D"}
+    assert {one.file[0] for one in decoding.evidence} == {"A", "B", "C", "D", "E"}
+    assert {one.file[0] for one in loading.evidence} == {"A", "B", "D"}
+
+
+def test_ratios_are_the_others_time_over_eventgpts() -> None:
+    overall, decoding, loading = headlines([read(made.flat(6))])
+    assert overall.evidence[0].recorded == pytest.approx(2.3 / 1.03)
+    assert decoding.evidence[0].corrected == pytest.approx(2.0)
+    assert loading.evidence[0].paired and loading.evidence[0].paired.median == pytest.approx(10.0)
+    assert decoding.verdict == "1 file gives 2.00x; 1 of 1 within 10 % of 1.9x."
+
+
+def test_the_notes_say_what_stands_in_the_way() -> None:
+    (one,) = headlines([read(made.legacy())])[0].evidence
+    assert "labelled Video-LLaVA, but LLaVA-1.5 answered" in one.notes
+    (one,) = headlines([read(made.five())])[0].evidence
+    assert "EventGPT saw one event image" in one.notes and one.samples == 4
+    assert "Video-LLaVA: all answers cut at 50 tokens" in one.notes
+    assert any("2.00x the tokens at 1.00x" in n for n in headlines([read(made.flat())])[0]
+               .evidence[0].notes)  # fmt: skip
+
+
+def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
+    value = made.wallclock()
+    value["stage_timing"] = {
+        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 25.0},
+        "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
+    }
+    overall, decoding, loading = headlines([read(value)])
+    (one,) = decoding.evidence
+    assert one.recorded == 2.0 and one.samples == 0 and one.paired is None
+    assert "2.00x the tokens at 1.00x the time per token" in one.notes
+    assert not overall.evidence and not loading.evidence
+
+
+def test_what_the_findings_state_stands_beside_the_ratio() -> None:
+    (_, decoding, loading) = headlines([read(made.five(errors=3))])
+    assert "3 of 7 samples failed" in loading.evidence[0].notes
+    told = decoding.evidence[0].notes
+    assert "1.25x the tokens at 1.36x the time per token after the first" in told
+    value = made.five(6)
+    for row in value["results"][:4]:
+        row["eventgpt"] |= {"output_tokens": made.ids(row["sample_idx"], 50, end=False),
+                            "num_output_tokens": 50}  # fmt: skip
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert "EventGPT: 4 of 6 answers cut at 50 tokens" in told
+    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    told = headlines([read(made.parallel(same=True))])[1].evidence[0].notes
+    assert "Video-LLaVA gave one and the same answer to all 5" in told
+
+
+def test_a_file_without_a_waterfall_still_says_its_lengths() -> None:
+    file = read(made.speculation())
+    (one,) = headlines([file])[1].evidence
+    assert waterfall(file) is None
+    assert one.notes[0] == "1.67x the tokens at 1.58x the time per token"
+
+
+def test_means_at_the_limit_are_cut_answers() -> None:
+    value = made.wallclock()
+    value["config"]["max_new_tokens"] = 50
+    value["stage_timing"] = {
+        "eventgpt": {"decode_ms": 350.0, "avg_tokens": 50.0},
+        "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
+    }
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert "EventGPT: all answers cut at 50 tokens" in told
+    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    value["stage_timing"]["eventgpt"]["avg_tokens"] = 34.0
+    told = headlines([read(value)])[1].evidence[0].notes
+    assert not any(note.startswith("EventGPT: ") for note in told)
+
+
+def test_nothing_is_said_of_nothing() -> None:
+    for headline in headlines([read(made.failed()), read(made.texts())]):
+        assert headline.evidence == () and "nothing can be said" in headline.verdict
+
+
+@pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
+def test_a_waterfall_leaves_nothing_over(value: object) -> None:
+    fall = waterfall(read(value))
+    assert fall is not None
+    parts = math.fsum(part.ms for part in fall.parts)
+    assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
+
+
+def parts(value: object, corrected: bool = True) -> dict[str, float]:
+    fall = waterfall(read(value), corrected)
+    return {part.name: part.ms for part in fall.parts} if fall else {}
+
+
+@pytest.mark.parametrize("value", [made.five(), made.parallel()])
+def test_a_stage_that_was_not_measured_is_no_0(value: object) -> None:
+    """Video-LLaVA's vision tower ran in its prefill."""
+    found = parts(value)
+    assert "vision" not in found and "prefill" not in found
+    theirs, mine = (320.0, 98.0) if "load" in found else (300.0, 78.0)
+    assert found["prefill + vision"] == pytest.approx(theirs - mine, abs=0.01)
+
+
+def test_vision_inside_of_decoding_is_not_divided() -> None:
+    value = made.legacy()
+    for row in value["videollava_results"]:
+        row["stage3_time"] = 0.0
+    fall = waterfall(read(value))
+    assert fall is not None and fall.per_token_ratio is None and fall.tokens_ratio
+    found = {part.name: part.ms for part in fall.parts}
+    assert set(found) >= {"vision + decode"} and not set(found) & {"vision", "time per token"}
+    assert found["vision + decode"] == pytest.approx(1600 - 805)
+
+
+def test_a_stage_of_one_model_alone_is_a_part_of_its_own() -> None:
+    """Unaccounted stays the total less the stages: 200 ms of the other model, none of EventGPT."""
+    value = made.flat()
+    for row in value:
+        del row["llava_stage1_time"]
+    found = parts(value)
+    assert "load" not in found and found["unaccounted"] == pytest.approx(200.0)
+    assert found["load, timed for one model alone"] == pytest.approx(-20.0)
+
+
+def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
+    value = made.five()
+    for row in value["results"]:
+        row["eventgpt"]["output_tokens"] = [5]
+        row["eventgpt"]["num_output_tokens"] = 1
+        row["eventgpt"]["output_text"] = "Road"
+    found = parts(value)
+    assert "unaccounted" not in found and found["decode"] == pytest.approx(750 - 440)
+
+
+def test_what_no_stage_covers_is_a_part_however_small() -> None:
+    value = made.flat()
+    for row in value:
+        row["llava_time"] += 0.0013
+    assert parts(value)["unaccounted"] == pytest.approx(1.3)
+    assert "unaccounted" not in parts(made.flat())
+
+
+def test_the_first_token_of_d_is_its_prefills() -> None:
+    """440 ms over 39 tokens against 750 over 49; in the others over all of them."""
+    fall = waterfall(read(made.five()))
+    assert fall and fall.per_token_ratio == pytest.approx((750 / 49) / (440 / 39))
+    assert fall.tokens_ratio == pytest.approx(50 / 40) and "N - 1" in fall.definition
+    found = {part.name: part.ms for part in fall.parts}
+    assert found["fewer tokens"] == pytest.approx(10 * 440 / 39)
+    assert found["fewer tokens"] + found["time per token"] == pytest.approx(750 - 440)
+    other = waterfall(read(made.parallel()))
+    assert other and other.per_token_ratio == pytest.approx((800 / 40) / (500 / 28))
+    assert "all N" in other.definition
+
+
+def test_fewer_tokens_are_told_from_faster_tokens() -> None:
+    fall = waterfall(read(made.flat()))
+    assert fall is not None and fall.tokens_ratio == 2.0
+    assert fall.per_token_ratio == pytest.approx(1.0)
+    parts = {part.name: part.ms for part in fall.parts}
+    assert parts["fewer tokens"] == pytest.approx(1000.0)
+    assert parts["time per token"] == pytest.approx(0.0, abs=1e-6)
+    assert waterfall(read(made.texts())) is None and waterfall(read(made.failed())) is None
+
+
+def test_recorded_values_give_recorded_verdicts() -> None:
+    file = read(made.legacy())
+    corrected, recorded = headlines([file])[0], headlines([file], corrected=False)[0]
+    assert corrected.evidence[0].ratio(True) == corrected.evidence[0].corrected
+    assert recorded.evidence[0].ratio(False) == recorded.evidence[0].recorded
+    assert corrected.evidence[0].corrected != recorded.evidence[0].recorded
+    assert corrected.verdict != recorded.verdict
+
+
+def test_a_recorded_waterfall_holds_the_warm_up_and_the_prompt() -> None:
+    file = read(made.legacy())
+    recorded, corrected = waterfall(file, corrected=False), waterfall(file)
+    assert recorded and corrected and recorded.tokens_ratio and corrected.tokens_ratio
+    assert recorded.tokens_ratio > 20 * corrected.tokens_ratio
+    assert recorded.fast_ms > corrected.fast_ms
+    for fall in (recorded, corrected):
+        saved = math.fsum(part.ms for part in fall.parts)
+        assert saved == pytest.approx(fall.slow_ms - fall.fast_ms)
+
+
+def reasons(headline: Headline) -> dict[str, str]:
+    """By file, why it says nothing."""
+    return {file: one.reason for one in headline.without for file in one.files}
+
+
+def test_every_file_without_both_times_says_why() -> None:
+    alone = made.five()
+    for row in alone["results"]:
+        del row["videollava"]
+    value = made.EVERY | {"F3": made.pairs("F3"), "alone": alone, "other": {"a": 1}}
+    files = [read(one, name) for name, one in value.items()]
+    overall, decoding, loading = headlines(files)
+    for headline in (overall, decoding, loading):
+        told = reasons(headline)
+        assert set(told) | {one.file for one in headline.evidence} == set(value)
+        assert not set(told) & {one.file for one in headline.evidence}
+        assert "the run failed" in told["Z"] and "not usable" in told["other"]
+        assert "one model alone" in told["alone"] and "no times" in told["F3"]
+    assert "leave loading out" in reasons(overall)["E"] and "loading" in reasons(overall)["H"]
+    assert "no rows of EventGPT" in reasons(overall)["G"]
+    assert "together with preprocessing" in reasons(loading)["C"]
+    assert "as a whole" in reasons(decoding)["H"]
+
+
+def test_times_of_one_model_and_samples_apart_are_told_apart() -> None:
+    one_sided, apart = made.flat(), made.flat()
+    for row in one_sided:
+        del row["llava_stage1_time"]
+    apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
+    loading = headlines([read(one_sided, "a")])[2]
+    assert "loading is timed for one model alone" in reasons(loading)["a"]
+    assert headlines([read(apart, "b")])[2].evidence[0].samples == 3
+
+
+def scaled(by: float, *keys: str) -> object:
+    """A whose EventGPT times under these keys are that many times as long."""
+    value = made.flat()
+    for row in value:
+        for key in keys:
+            row[f"egpt_{key}"] *= by
+    return value
+
+
+EVERY_TIME = ("time", "stage1_time", "stage2_time", "stage3_time")
+
+
+def test_a_file_whose_units_cannot_be_right_is_in_no_verdict() -> None:
+    good, bad = read(made.flat(), "good"), read(scaled(1000, *EVERY_TIME), "bad")
+    for headline in headlines([good, bad]):
+        doubted = {one.file: one.doubted for one in headline.evidence}
+        assert doubted == {"good": False, "bad": True}
+        assert "1 file gives" in headline.verdict and "1 more left out" in headline.verdict
+        (noted,) = [one for one in headline.evidence if one.doubted]
+        assert "units in doubt" in noted.notes[0]
+    (alone, *_) = headlines([bad])
+    assert "nothing can be said" in alone.verdict and "left out" in alone.verdict
+
+
+def test_one_record_in_another_unit_is_doubt_enough() -> None:
+    value = made.flat()
+    for key in EVERY_TIME:
+        value[2][f"llava_{key}"] *= 1000
+    assert all(h.evidence[0].doubted for h in headlines([read(value)]))
+
+
+def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
+    """Loading in 0.2 ms against 200: the stages still make up the totals, in one unit."""
+    value = made.flat()
+    for row in value:
+        row["egpt_stage1_time"], row["egpt_time"] = 0.0002, 1.0102
+    assert headlines([read(value)])[2].evidence[0].doubted is False
+    in_ms = headlines([read(scaled(1000, "stage1_time"))])[2].evidence[0]
+    assert in_ms.doubted and headlines([read(scaled(1000, "stage1_time"))])[1].evidence[0].notes
+
+
+def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
+    rows = [dict(row, event_data="one.npy") for row in made.flat()]
+    (one, *_) = headlines([read(rows)])[0].evidence
+    assert one.amount == "4 records of 1 clip" and one.paired is None
+    (few, *_) = headlines([read(made.flat(5))])[0].evidence
+    assert few.amount == "5" and few.paired is None
+    (other, *_) = headlines([read(made.flat(6))])[0].evidence
+    assert other.amount == "6" and other.paired is not None
+
+
+def test_as_recorded_the_label_stands_with_its_mark() -> None:
+    file = read(made.legacy())
+    recorded, corrected = (headlines([file], one)[0].evidence[0].other for one in (False, True))
+    assert (recorded, corrected) == ("Video-LLaVA, label disputed", "LLaVA-1.5")
+    falls = [waterfall(file, one) for one in (False, True)]
+    assert [fall.slow for fall in falls if fall] == [recorded, corrected]
+
+
+def test_parts_that_are_more_than_all_the_time_are_nonsense() -> None:
+    """As recorded the prompt counts as output: 617 tokens against 11."""
+    file = read(made.legacy())
+    recorded, corrected = waterfall(file, corrected=False), waterfall(file)
+    assert recorded and "make sense" in recorded.nonsense and "fewer tokens" in recorded.nonsense
+    assert corrected and corrected.nonsense == ""
+    assert "makes no sense" in "; ".join(headlines([file], False)[0].evidence[0].notes)
+
+
+def test_claims_go_into_json() -> None:
+    found = [one.as_dict() for one in headlines([read(made.flat(), "a"), read(made.failed(), "z")])]
+    assert json.loads(json.dumps(found, allow_nan=False))[0]["evidence"][0]["file"] == "a"
+    assert found[1]["without"][0]["files"] == ("z",) and "paired" not in found[0]["evidence"][0]

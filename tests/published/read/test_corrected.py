@@ -1,0 +1,94 @@
+"""A warm-up is left out of the stage that shows it and of the total, in tables and rows alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.published.claims.waterfall import waterfall
+from engine.published.read import file_summary
+from engine.published.read.as_result_rows import rows
+from engine.published.read.record_types import ResultFile
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+
+def means(file: ResultFile, model: str = "eventgpt") -> dict[str, float]:
+    """The corrected means of a model's stages."""
+    (found,) = [one for one in file_summary.models(file) if one.model == model]
+    after = {key: stage.corrected for key, stage in found.stages.items()}
+    return {key: one.mean for key, one in after.items() if one and one.mean is not None}
+
+
+def uneven() -> Any:
+    """B whose first answer is longer than the others: leaving the whole record out would show."""
+    value = made.legacy()
+    first = value["eventgpt_results"][0]
+    first["stage4_time"], first["total_time"] = 1.2, first["total_time"] + 0.4
+    first["token_ids"], first["tokens"] = made.ids(0, 19), 19
+    return value
+
+
+def test_stages_add_up_to_the_total_without_the_warm_up() -> None:
+    found = means(read(uneven()))
+    stages = sum(found[f"stage{n}_time"] for n in (1, 2, 3, 4))
+    assert found["total_time"] == pytest.approx(stages)
+    assert found["stage3_time"] == pytest.approx(0.005)
+
+
+def test_only_the_stage_that_shows_it_is_left_out() -> None:
+    """The first answer's decoding and tokens count: 4 records, not 3."""
+    file = read(uneven())
+    (mine, _) = file_summary.models(file)
+    assert means(file)["stage4_time"] == pytest.approx((1.2 + 3 * 0.8) / 4)
+    assert mine.tokens_corrected.mean == pytest.approx((19 + 3 * 11) / 4)
+    vision = mine.stages["stage3_time"].corrected
+    assert vision and vision.n == 3 and vision.mean_without_first == vision.mean
+
+
+def test_the_waterfall_is_of_the_same_means() -> None:
+    file = read(uneven())
+    fall = waterfall(file)
+    assert fall and fall.fast_ms == pytest.approx(1000 * means(file)["total_time"])
+    assert fall.slow_ms == pytest.approx(1000 * means(file, "videollava")["total_time"])
+    assert "unaccounted" not in [part.name for part in fall.parts]
+
+
+def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
+    value = made.five()
+    for row in value["results"]:
+        mine = row["eventgpt"]
+        mine["prefill_complete_time"] = sum(mine[f"stage{n}_time"] for n in (1, 2, 3, 4))
+    file = read(value)
+    found = means(file)
+    stages = sum(found[f"stage{n}_time"] for n in (1, 2, 3, 4))
+    assert found["prefill_complete_time"] == pytest.approx(stages) == pytest.approx(0.104)
+    recorded = file_summary.models(file)[0].stages["prefill_complete_time"].recorded.mean
+    assert recorded == pytest.approx(0.104 + (0.1 - 0.008) / 4)
+
+
+def test_what_is_recorded_keeps_the_warm_up() -> None:
+    file = read(uneven())
+    (mine, _) = file_summary.models(file)
+    assert mine.stages["stage3_time"].recorded.mean == pytest.approx((0.1 + 3 * 0.005) / 4)
+    total = mine.stages["total_time"].recorded.mean
+    assert total == pytest.approx(sum(r.times["total_time"] for r in file.of("eventgpt")) / 4)
+    assert total and total > means(file)["total_time"]
+
+
+def test_a_stage_that_stands_for_a_warm_up_is_no_measurement() -> None:
+    told = rows(read(uneven()))
+    assert told[0]["stages"]["vision"] == {"ms": 5.0, "source": "derived", "original_ms": None}
+    assert told[0]["recorded"]["times"]["stage3_time"] == 0.1
+    assert told[2]["stages"]["vision"]["source"] == "recorded"
+    assert rows(read(uneven()), False)[0]["stages"]["vision"]["source"] == "recorded"
+
+
+def test_without_a_warm_up_nothing_changes() -> None:
+    value = made.legacy()
+    first = value["eventgpt_results"][0]
+    first["stage3_time"], first["total_time"] = 0.005, first["total_time"] - 0.095
+    file = read(value)
+    assert not any("cold" in record.marks for record in file.corrected)
+    assert means(file)["total_time"] == pytest.approx(0.835)

@@ -1,0 +1,356 @@
+"""Groups are told apart by keys; every group gives its figures; bad input gives one sentence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.published.audit import audit
+from engine.published.claims.headlines import headlines
+from engine.published.read import ResultFile, answer_pairs, file_summary, read_bytes
+from engine.published.read import read as read_paths
+from engine.published.read.as_result_rows import rows
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+SHAPES = {
+    **made.EVERY,
+    "A newer": made.flat(other="videollava", key="videollava"),
+    "C older": made.frames(old=True),
+    "D semantic": made.five(semantic=True),
+    "E without ids": made.parallel(ids_too=False),
+    "F2": made.pairs("F2"),
+    "F3": made.pairs("F3"),
+    "F4": made.speculation(),
+}
+
+LARGE = {"B", "D", "D semantic", "F3", "F4"}  # of the shapes
+
+
+def models(file: ResultFile) -> dict[str, file_summary.ModelSummary]:
+    return {model.model: model for model in file_summary.models(file)}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_is_its_group_whatever_the_file_is_called(name: str) -> None:
+    file = read(SHAPES[name], "any.json")
+    assert file.group.letter[0] == name[0] and not file.problems
+    assert file.status == ("failed" if name == "Z" else "ok")
+    document = file_summary.as_dict(file)
+    assert json.loads(json.dumps(document, allow_nan=False))["group"] == str(file.group)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_single_row_is_still_told_apart(name: str) -> None:
+    """As many rows as a script that was stopped early leaves."""
+    value = json.loads(json.dumps(SHAPES[name]))
+    for holder in (value, *(value.values() if isinstance(value, dict) else ())):
+        lists = holder.values() if isinstance(holder, dict) else [holder]
+        for found in lists:
+            if isinstance(found, list) and found and isinstance(found[0], dict):
+                del found[1:]
+    file = read(value)
+    assert file.group.letter[0] == name[0] and file.samples == (0 if name == "Z" else 1)
+
+
+def test_flat_rows() -> None:
+    found = models(read(made.flat()))
+    mine, other = found["egpt"], found["llava"]
+    assert mine.n == other.n == 4
+    assert mine.stages["stage3_time"].recorded.mean == pytest.approx(1.0)
+    assert mine.stages["stage1_time"].part == "load" and mine.stages["time"].part == "total"
+    assert mine.tokens_recorded.mean == 11 and other.tokens_recorded.mean == 22
+    assert mine.figures["tokens_per_s"] == pytest.approx(11.0)
+    assert mine.figures["max_total_minus_stages"] == pytest.approx(0, abs=1e-9)
+
+
+def test_legacy_rows_lose_the_prompt() -> None:
+    file = read(made.legacy())
+    other = models(file)["videollava"]
+    assert other.tokens_recorded.mean == 617 and other.tokens_corrected.mean == 20
+    assert other.figures["prompt_ids"] == 597 and other.figures["max_tokens"] == 20
+    stage = models(file)["eventgpt"].stages["stage3_time"]
+    assert stage.recorded.mean == pytest.approx((0.1 + 3 * 0.005) / 4)
+    assert stage.recorded.mean_without_first == pytest.approx(0.005)
+    assert stage.corrected and stage.corrected.mean == pytest.approx(0.005)
+
+
+def test_frames_with_and_without_their_first_stages() -> None:
+    new, old = (models(read(made.frames(old=old)))["eventgpt"] for old in (False, True))
+    assert new.stages["total_time"].recorded.mean == pytest.approx(0.17)
+    assert set(old.stages) == {"s3_time", "s4_time", "s5_time"}
+    assert new.figures["prefill_len"] == old.figures["prefill_len"] == 636
+
+
+def test_five_stages() -> None:
+    file = read(made.five(errors=2))
+    other = models(file)["videollava"]
+    assert len(file.failures) == 2 and file.samples == 4
+    assert other.stages["stage3_time"].corrected is None
+    assert other.stages["stage3_time"].recorded.mean == pytest.approx(3e-6)
+    assert other.figures["prefill_length"] == 4124 and other.figures["context_corrected"] == 2076
+    assert other.figures["ended_with_eos"] == 0 and other.figures["distinct_texts"] == 4
+    assert file_summary.figures(file)["parallel.wall_clock_total"].n == 4
+
+
+def test_parallel_without_ids_has_counts_and_no_acceptance() -> None:
+    file = read(made.parallel(ids_too=False))
+    assert models(file)["eventgpt"].tokens_recorded.mean == 28
+    assert file_summary.acceptance_dict(file) == {}
+
+
+def test_an_early_flat_parallel_row_whose_second_model_failed() -> None:
+    row = {"sample_idx": 0, "egpt_prefill_time": 0.2, "egpt_prefill_length": 637,
+           "vl_prefill_time": 0, "vl_prefill_length": 0, "draft_tokens": 30, "draft_time": 0.5,
+           "egpt_error": None, "vl_error": "no shape"}  # fmt: skip
+    file = read({"config": {}, "results": [row], "errors": [made.failure(1)]})
+    assert file.group.letter == "E" and {record.model for record in file.records} == {"eventgpt"}
+
+
+def test_wallclock_figures() -> None:
+    file = read(made.wallclock())
+    found = models(file)
+    assert file.unit == "ms" and found["baseline"].stages["total_ms"].recorded.mean == 1000
+    drafted = found["L1"].figures
+    assert drafted["ratio_of_means"] == 0.5 and drafted["accept_micro"] == 0.05
+    assert drafted["text_identical_to_baseline"] == 0.75
+
+
+def test_milliseconds_and_seconds_of_files() -> None:
+    assert read(made.speculation()).unit == "ms" and read(made.flat()).unit == "s"
+    assert read(made.pairs("F2")).unit == "-"
+
+
+def test_who_answered() -> None:
+    def identity(value: Any, model: str) -> tuple[str | None, bool | None]:
+        found = read(value).identities[model]
+        return found.family, found.agrees
+
+    assert identity(made.flat(), "llava") == ("llava", True)
+    assert identity(made.flat(other="videollava", key="videollava"), "videollava") == (
+        "video_llava", True)  # fmt: skip
+    mislabelled = made.flat()
+    mislabelled[0]["llava_memory_model_mb"] = 14051.8
+    assert identity(mislabelled, "llava") == ("video_llava", False)
+    assert identity(made.legacy(), "videollava") == ("llava", False)
+    assert identity(made.frames(), "videollava") == ("llava", False)
+    assert identity(made.five(), "videollava") == ("video_llava", True)
+    assert identity(made.pairs("F1"), "videollava") == ("video_llava", True)
+    assert identity(made.texts(), "vl") == (None, None)
+
+
+def test_the_recorded_values_stay_beside_the_corrected() -> None:
+    file = read(made.legacy())
+    assert [r.path for r in file.records] == [r.path for r in file.corrected]
+    recorded, corrected = file.of("videollava")[0], file.of("videollava", True)[0]
+    assert recorded.ids and len(recorded.ids) == 617
+    assert corrected.ids and len(corrected.ids) == 20 and corrected.marks == {"prompt"}
+    assert file.records[0].path == "eventgpt_results[0]"
+
+
+def test_what_a_summary_states_stands_beside_its_rows() -> None:
+    file = read(made.legacy())
+    claims = {claim.path: claim for claim in file.claims}
+    claim = claims["videollava_summary.stage4_avg"]
+    assert claim.stated == claim.rows == pytest.approx(1.6)
+    assert claims["eventgpt_summary.samples"].rows == 4
+    assert claims["speculative_decoding.theoretical_speedup"].rows is None
+
+
+# bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b"   \n", "is empty"),
+        (b"PK\x03\x04" + b"\0" * 100, "is not JSON"),  # a zip, whatever is in it
+        (b"\xff\xfe\x00\xd8", "is not"),
+        (b"hello", "is not JSON"),
+        (b'{"config": {}, "results": [{"a"', "ends in the middle"),
+        (b'[{"egpt": "In the', "ends in the middle"),
+        (b'{"config": 1,}', "is not valid JSON"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"[" * 10_000 + b"]" * 10_000, "nested too deep"),
+        (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, "nested too deep"),
+        (b"[" + b"9" * 5000 + b"]", "number that is too long"),
+        (b"{}", "an empty object"),
+        (b"[1, 2, null]", "a list without known objects"),
+        (b"17", "a single number"),
+        (b"null", "nothing but null"),
+        (b"false", "a single true or false"),
+        (b'"x"', "text"),
+        (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys 'dataset', 'percentiles'"),
+        (b'{"results": []}', "unknown: keys 'results'"),
+        (b'{"results": {"a": 1}, "samples": 3}', "unknown: keys 'results', 'samples'"),
+        (b'{"results": [null, 5, "x"]}', "unknown: keys 'results'"),
+        (b'{"eventgpt": 5, "videollava": []}', "unknown"),
+        (b'{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1}', "unknown: keys 'a', 'b', 'c' and 2 more)"),
+    ],
+)
+def test_what_is_no_result_file_says_why(data: bytes, words: str) -> None:
+    file = read_bytes("one.json", data)
+    assert file.status == "unknown" and words in file.message and "\n" not in file.message
+    assert file.message.startswith("one.json") and not file.records
+    assert file_summary.as_dict(file)["status"] == "unknown"
+
+
+def test_two_hundred_megabytes_are_refused_without_parsing() -> None:
+    file = read_bytes("big.json", bytes(200 * 2**20))
+    assert "has 200 MB" in file.message and file.status == "unknown"
+
+
+def test_control_characters_and_paths_in_names() -> None:
+    assert read_bytes("../../etc/x", b"17").name == "x"
+    assert read_bytes("C:\\..\\a\x1b[31m.json", b"17").name == "a\N{REPLACEMENT CHARACTER}[31m.json"
+    file = read_bytes("k.json", made.to_bytes({"a\x1b[2J\n": 1, "<b>": 2}))
+    assert all(c.isprintable() for c in file.message)
+
+
+def test_a_byte_order_mark_is_no_obstacle() -> None:
+    assert read_bytes("bom.json", b"\xef\xbb\xbf" + made.to_bytes(made.flat())).status == "ok"
+
+
+def test_values_that_cannot_be_used_are_left_out_and_named() -> None:
+    rows = made.flat(6)
+    rows[0]["egpt_time"] = float("nan")
+    rows[1]["egpt_time"] = float("inf")
+    rows[2]["egpt_time"] = "1.03"
+    rows[3]["egpt_time"] = -1.0
+    rows[4]["egpt_time"] = None
+    rows[5]["egpt_token_ids"] = [1, "two", 3]
+    rows.append("no object")  # type: ignore[arg-type]
+    file = read(rows)
+    assert [p.kind for p in file.problems] == [
+        "type", "finite", "finite", "text", "negative", "type"]  # fmt: skip
+    assert models(file)["egpt"].stages["time"].recorded.n == 1
+    assert file.of("egpt")[5].ids is None
+    json.dumps(file_summary.as_dict(file), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=pytest.mark.slow) if one in LARGE else one for one in SHAPES],
+)
+def test_odd_values_never_stop_a_file(name: str) -> None:
+    """Every third value of the first rows, one at a time, replaced by something else."""
+    odd = (None, "x", -1, True, [], {}, [[1]], 10**400, "\ud800", 0, 1e308, 1e-320, -5.0)
+    value = json.loads(json.dumps(SHAPES[name]))
+    for number, (holder, key) in enumerate(places(value)[::3]):
+        before = holder[key]
+        holder[key] = odd[number % len(odd)]
+        file = read_bytes(name, made.to_bytes(value))
+        json.dumps(file_summary.as_dict(file, audit(file)), allow_nan=False)
+        json.dumps(rows(file), allow_nan=False)
+        assert len(headlines([file])) == 3
+        holder[key] = before
+
+
+def places(value: Any, depth: int = 3) -> list[tuple[Any, Any]]:
+    """(holder, key) of the values in the first two rows, three levels deep."""
+    found: list[tuple[Any, Any]] = []
+    items = value.items() if isinstance(value, dict) else list(enumerate(value))[:2]
+    for key, inner in items:
+        found.append((value, key))
+        if isinstance(inner, (dict, list)) and depth:
+            found += places(inner, depth - 1)
+    return found
+
+
+def test_rows_with_one_model_only() -> None:
+    rows = made.flat()
+    for key in [key for key in rows[1] if "llava" in key]:
+        del rows[1][key]
+    file = read(rows)
+    assert len(file.of("egpt")) == 4 and len(file.of("llava")) == 3
+
+
+@pytest.mark.parametrize("place", ["statistics", "errors", "text", "config", "question"])
+def test_depth_inside_a_file_is_no_trap(place: str) -> None:
+    """As deep as the parser lets through, in every place that is walked."""
+    deep: Any = 1.0
+    for _ in range(800):
+        deep = {"a": deep} if place != "text" else [deep]
+    value = made.five(errors=1)
+    if place == "errors":
+        value["errors"][0]["egpt_error"] = deep
+    elif place == "question":
+        value = made.pairs("F2")
+        value["results"][0]["question"] = deep
+    elif place == "text":
+        value["results"][0]["eventgpt"]["output_text"] = deep
+    else:
+        value[place] |= {"a": deep}
+    file = read(value)
+    assert file.status == "ok" and file_summary.as_dict(file, audit(file))
+
+
+def test_a_file_of_two_hundred_megabytes_is_not_opened(tmp_path: Path) -> None:
+    path = tmp_path / "big.json"
+    with path.open("wb") as stream:
+        stream.truncate(200 * 2**20)
+    (file,) = read_paths([path])
+    assert file.status == "unknown" and "has 200 MB" in file.message
+
+
+def test_drafts_by_another_model_than_eventgpt() -> None:
+    """The figure of 13 % stands beside ours, and the claims about EventGPT leave it out."""
+    rows = [
+        {"id": f"id-{index}", "draft_output": "The key.", "target_output": "The key.",
+         "draft_tokens": [9, 10 + index, 12], "target_tokens": [9, 20 + index, 13],
+         "draft_time": 0.9, "target_time": 0.9, "matched_tokens": 1, "total_tokens": 3}
+        for index in range(3)
+    ]  # fmt: skip
+    stated = {"overall_token_acceptance_rate": 0.13, "total_matched_tokens": 3, "c_ratio": 1.0}
+    file = read({"config": {}, "results": stated, "samples": rows})
+    assert (str(file.group), file.draft, file.target) == ("F token-pairs", "draft", "target")
+    (row,) = file_summary.acceptance_dict(file)["stated"]
+    assert row["stated"] == 0.13 and row["ours"] == pytest.approx(1 / 3)
+    assert not any(headline.evidence for headline in headlines([file]))
+
+
+def test_a_draft_is_painted_over_its_own_text() -> None:
+    file = read(made.pairs("F2"))
+    draft = file.of("egpt", corrected=True)[0]
+    painted = answer_pairs.painting(file, draft)
+    assert painted and painted.text == made.SENTENCE
+    assert {piece.state for piece in painted.pieces} <= {"rejected", "matched"}
+    assert answer_pairs.painting(file, file.of("egpt")[1], "adapter") is None
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\uDFFF x", "\\udc00\\ud800"])
+def test_half_a_surrogate_pair_is_replaced_everywhere(half: str) -> None:
+    """A page and a file of UTF-8 refuse one; whole pairs and all other letters stay."""
+    value = made.flat()
+    value[0]["query"] = value[1]["id"] = value[2]["egpt"] = "HERE"
+    text = json.dumps(value).replace("HERE", f"é {half} \\ud83d\\ude00")
+    file = read_bytes("a.json", text.encode())
+    told = [file.records[0].question, file.records[2].sample, file.records[4].text or ""]
+    for one in told:
+        assert "\N{REPLACEMENT CHARACTER}" in one and "\N{GRINNING FACE}" in one and "é" in one
+        assert one.encode("utf-8")
+    whole = read_bytes("a.json", json.dumps(value).replace("HERE", "\\ud83d\\ude00").encode())
+    assert whole.records[0].question == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("odd", [10**400, -(10**400), float("inf"), float("nan"), 1e300])
+def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
+    value = made.five()
+    value["config"]["max_new_tokens"] = odd
+    file = read(value)
+    assert isinstance(file.config["max_new_tokens"], str)
+    assert len(str(file.config["max_new_tokens"])) < 50
+    audit(file)
+
+
+@pytest.mark.parametrize("wrap", [list, lambda rows: {"results": rows},
+                                  lambda rows: {"eventgpt": {"samples": rows}}])  # fmt: skip
+def test_a_list_that_is_too_long_is_refused(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.published.read.file_forms.LIMIT_ROWS", 5)
+    file = read(wrap([{"egpt_time": 1.0, "stage5_time": 1.0}] * 6))
+    assert file.status == "unknown" and "holds a list of 6 rows" in file.message
+    assert read(made.flat(5)).status == "ok"

@@ -1,0 +1,149 @@
+"""What is kept on disk: whole sets under safe names, read anew; rows in the project's own form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.published.read import RecordsError, imported_sets, read, read_bytes
+from engine.published.read.as_result_rows import rows
+from tests.published.read import synthetic as made
+
+
+@pytest.fixture(autouse=True)
+def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "runs"))
+    return tmp_path / "runs"
+
+
+def test_a_kept_set_comes_back_as_it_was(runs_dir: Path) -> None:
+    data = made.to_bytes(made.flat()).replace(b"1.03", b"NaN", 1)
+    folder = imported_sets.save(
+        "my set", [("a.json", data), ("../x.json", made.to_bytes(made.failed()))]
+    )
+    assert folder == runs_dir / "imported" / "my set" and imported_sets.names() == ("my set",)
+    first, second = imported_sets.load("my set")
+    assert (first.name, first.samples, second.name) == ("a.json", 4, "x.json")
+    assert [p.kind for p in first.problems] == ["finite"] and second.status == "failed"
+    imported_sets.delete("my set")
+    assert imported_sets.names() == () and not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../x", "a/b", "a\\b", "/etc", "a..b", "x" * 65, ".x", "x.", "a\n", "é"]
+)
+def test_names_that_could_be_paths_are_refused(name: str) -> None:
+    for call in (
+        lambda: imported_sets.save(name, []),
+        lambda: imported_sets.load(name),
+        lambda: imported_sets.delete(name),
+    ):
+        with pytest.raises(RecordsError, match="cannot name a set"):
+            call()
+
+
+def test_a_name_is_taken_once() -> None:
+    imported_sets.save("one", [])
+    with pytest.raises(RecordsError, match="kept already"):
+        imported_sets.save("one", [])
+    with pytest.raises(RecordsError, match="No imported set is named 'two': there are one"):
+        imported_sets.load("two")
+
+
+@pytest.mark.parametrize(
+    "listed", ['{"files": [{"file": "x", "kept": "../../secret.json"}]}', "[]", '{"files": [1]}']
+)
+def test_a_damaged_list_opens_no_other_file(runs_dir: Path, listed: str) -> None:
+    folder = imported_sets.save("one", [("a.json", b"{}")])
+    (folder / imported_sets.LIST).write_text(listed)
+    with pytest.raises(RecordsError, match="is damaged"):
+        imported_sets.load("one")
+
+
+def test_a_full_disk_leaves_nothing_behind(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(RecordsError, match="No space left"):
+        imported_sets.save("one", [("a.json", b"{}")])
+    assert list((runs_dir / "imported").iterdir()) == []
+
+
+def test_folders_links_and_bad_files(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "a.json").write_bytes(made.to_bytes(made.flat()))
+    (folder / "deep" / "b.JSON").write_bytes(b"{")
+    (folder / "notes.txt").write_text("no")
+    (tmp_path / "secret.json").write_bytes(made.to_bytes(made.flat()))
+    (folder / "link.json").symlink_to(tmp_path / "secret.json")
+    (folder / "out").symlink_to(tmp_path)
+    seen: list[str] = []
+    found = read([folder, folder / "a.json"], lambda done, every, name: seen.append(name))
+    assert [(f.name, f.status) for f in found] == [("a.json", "ok"), ("deep/b.JSON", "unknown")]
+    assert seen == ["a.json", "deep/b.JSON"]
+    with pytest.raises(RecordsError, match=r"holds no \.json file"):
+        (tmp_path / "empty").mkdir()
+        read([tmp_path / "empty"])
+    (missing,) = read([tmp_path / "none.json"])
+    assert "No such file" in missing.message
+    (odd,) = read([Path("a\0b.json")])
+    assert odd.status == "unknown"
+
+
+def test_rows_are_the_projects_own_with_the_recorded_beside() -> None:
+    file = read_bytes("five.json", made.to_bytes(made.five()))
+    mended, raw = rows(file), rows(file, corrected=False)
+    other, same = mended[1], raw[1]
+    assert other["model"] == "videollava" and other["stages"]["vision"] is None
+    assert same["stages"]["vision"]["ms"] == pytest.approx(0.003)
+    assert other["context_tokens"] == 2076 and other["recorded"]["context_tokens"] == 4124
+    assert other["prefill"]["ms"] == 320 and other["steps"]["ms"] == 750
+    assert other["stages"]["decode"] == {"ms": 1070, "source": "derived", "original_ms": None}
+    assert other["source"] == {"file": "five.json", "path": "results[0].videollava", "unit": "s"}
+    assert mended[0]["cold"] and not mended[2]["cold"] and other["stop"] == "length"
+    json.dumps(mended, allow_nan=False)
+
+
+def test_the_shown_name_follows_the_evidence() -> None:
+    file = read_bytes("b.json", made.to_bytes(made.legacy()))
+    other = next(row for row in rows(file) if row["model"] == "videollava")
+    assert (other["claimed"], other["shown_as"]) == ("Video-LLaVA", "LLaVA-1.5")
+    assert other["new_tokens"] == 20 and other["recorded"]["new_tokens"] == 617
+
+
+@pytest.mark.parametrize("name", made.EVERY)
+def test_every_group_makes_rows(name: str) -> None:
+    file = read_bytes(name, made.to_bytes(made.EVERY[name]))
+    found = rows(file)
+    assert len(found) == len(file.records)
+    json.dumps(found, allow_nan=False)
+
+
+def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
+    imported_sets.save("good", [("a.json", b"not even JSON"), ("b.json", b"{}")])
+    bad = imported_sets.save("bad", [])
+    (bad / imported_sets.LIST).write_text("[]")
+    first, second = imported_sets.listing()
+    assert (first.name, first.files) == ("bad", 0) and "is damaged" in first.problem
+    assert (second.name, second.files, second.problem) == ("good", 2, "")
+    assert second.imported.endswith("+00:00")
+
+
+def test_the_stamp_of_a_set_changes_with_its_files() -> None:
+    folder = imported_sets.save("one", [("a.json", b"{}")])
+    before = imported_sets.stamp("one")
+    assert len(before) == 2 and imported_sets.stamp("none") == ()
+    (folder / "000.json").write_bytes(b"{ }")
+    assert imported_sets.stamp("one") != before
+
+
+def test_loading_says_how_far_it_is() -> None:
+    imported_sets.save("one", [("a.json", b"{}"), ("b.json", b"{}")])
+    told: list[tuple[int, int, str]] = []
+    imported_sets.load("one", lambda *args: told.append(args))
+    assert told == [(0, 2, "a.json"), (1, 2, "b.json")]

@@ -1,0 +1,150 @@
+"""What a file holds and no reader takes: further models, empty rows, ids as floats, no rows."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from engine.published.audit import Finding, audit
+from engine.published.read import read_bytes
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+
+def unusable(value: Any) -> list[Finding]:
+    return [finding for finding in audit(read(value)) if finding.rule == "unusable"]
+
+
+def third(kind: str) -> Any:
+    value = copy.deepcopy(made.EVERY[kind] if kind != "F2" else made.pairs("F2"))
+    if kind == "B":
+        return value | {"qwen_results": value["eventgpt_results"]}
+    if kind == "C":
+        return value | {"qwen": value["eventgpt"]}
+    rows = value if kind == "A" else value.get("samples") or value["results"]
+    for row in rows:
+        if kind == "A":
+            row |= {"qwen_time": 1.0, "qwen_token_ids": [5, 2]}
+        elif kind == "F2":
+            row["qwen_tokens"] = [5, 2]
+        else:
+            row["qwen"] = row["videollava"]
+    return value
+
+
+@pytest.mark.parametrize("kind", ["A", "B", "B'", "C", "D", "E", "F2"])
+def test_a_third_model_is_named_once(kind: str) -> None:
+    value = third(kind)
+    (one,) = unusable(value)
+    assert "1 further model is not read" in one.message and "qwen" in one.paths[0]
+
+
+@pytest.mark.parametrize("name", made.EVERY)
+def test_nothing_else_is_taken_for_a_model(name: str) -> None:
+    assert not unusable(made.EVERY[name])
+    assert not unusable(made.pairs("F3")) and not unusable(made.speculation())
+
+
+def test_lists_and_objects_that_are_no_answers_are_no_models() -> None:
+    value, pairs = made.five(), made.pairs("F2")
+    for row in value["results"]:
+        row["reference"] = {"text": "A road.", "tokens": 3}
+    for row in pairs["results"]:
+        row["prompt_tokens"] = [1, 2, 3]
+    assert not unusable(value) and not unusable(pairs)
+
+
+@pytest.mark.parametrize("row", [{}, {"sample_idx": 1}])
+def test_a_row_without_an_answer_is_named(row: Any) -> None:
+    value = made.five()
+    value["results"][1] = row
+    (one,) = unusable(value)
+    assert "1 row holds no answer (results[1]" in one.message and read(value).samples == 3
+
+
+def test_ids_written_as_floats_are_ids() -> None:
+    rows = made.flat()
+    whole = read(rows).of("egpt")[0].ids
+    rows[0]["egpt_token_ids"] = [float(one) for one in rows[0]["egpt_token_ids"]]
+    assert read(rows).of("egpt")[0].ids == whole and not unusable(rows)
+    for bad in (0.5, True, "5", float("nan")):
+        rows[0]["egpt_token_ids"][0] = bad
+        (one,) = unusable(rows)
+        assert one.paths == ("$[0].egpt_token_ids",) and read(rows).of("egpt")[0].ids is None
+
+
+def test_a_count_that_is_no_whole_number_is_left_out() -> None:
+    value = made.legacy()
+    value["eventgpt_results"][0]["tokens"] = 34.5
+    (one,) = unusable(value)
+    assert "1 value is no whole number (eventgpt_results[0].tokens, 34.5 counts no tokens)" in (
+        one.message
+    )
+    assert read(value).of("eventgpt")[0].tokens == 11  # its ids
+    assert not [f for f in audit(read(value)) if f.rule in ("count_and_ids", "summaries")]
+
+
+def test_rows_of_pairs_alone_are_pairs() -> None:
+    rows = made.pairs("F2")["results"]
+    file = read(rows)
+    assert file.group.letter == "F" and file.models == ("egpt", "vl")
+    assert file.of("vl")[0].path == "$[0]" and file.of("vl")[0].ids
+    assert read(made.flat()).group.letter == "A"
+
+
+def test_flat_rows_of_one_model_have_no_other() -> None:
+    rows = [{k: v for k, v in row.items() if "llava" not in k} for row in made.flat()]
+    file = read(rows)
+    assert file.models == ("egpt",) and not file.target and file.samples == 4
+    assert not [f for f in audit(file) if f.rule == "one_sided"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[], {"config": {}, "results": [], "errors": []}, {"summary": {}, "samples": []}],
+)
+def test_a_known_kind_without_rows_says_so(value: Any) -> None:
+    file = read(value)
+    assert file.status == "failed" and "holds no rows" in file.message and not file.records
+    assert str(file.group) == "Z no rows" and not audit(file)
+
+
+def test_a_refusal_names_the_keys_of_the_rows() -> None:
+    value = made.five()
+    for row in value["results"]:
+        row["EventGPT"], row["VideoLLaVA"] = row.pop("eventgpt"), row.pop("videollava")
+    file = read_bytes("a.json", json.dumps(value).encode())
+    assert file.status == "unknown" and "'EventGPT', 'VideoLLaVA'" in file.message
+
+
+def errors(*names: Any) -> Any:
+    value = made.five()
+    value["errors"] = [{"sample_idx": name, "error": "No memory"} for name in names]
+    return value
+
+
+def test_errors_of_samples_that_have_a_result_are_no_failures() -> None:
+    (one,) = [f for f in audit(read(errors(1, 1, 1))) if f.rule == "failures"]
+    assert "3 errors name 1 sample that has a result all the same" in one.message
+    lost, kept = (f for f in audit(read(errors(7, 7, 8, 1))) if f.rule == "failures")
+    assert lost.message.startswith("2 of 6 samples failed and are in none of the means")
+    assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")
+
+
+def test_errors_without_a_name_are_of_other_samples() -> None:
+    value = errors()
+    value["errors"] = [{"error": "No memory"}] * 2
+    (one,) = [f for f in audit(read(value)) if f.rule == "failures"]
+    assert one.message.startswith("2 of 6 samples failed")
+
+
+def test_samples_of_either_model_are_counted() -> None:
+    value = made.legacy()
+    for row in value["videollava_results"]:
+        row["sample"] += 100
+    assert read(value).samples == read(value).clips == 8
+    assert read(made.legacy()).samples == 4
+    assert read([*made.flat(), made.flat()[0]]).samples == 5  # one stands there twice

@@ -1,0 +1,128 @@
+"""Who answered, by labels that are foreign, exchanged, or right for some records only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.published.audit import Finding, audit
+from engine.published.claims.headlines import headlines
+from engine.published.read.who_answered import foreign, speaks_of_eventgpt
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+
+
+def found(value: Any, rule: str) -> list[Finding]:
+    return [finding for finding in audit(read(value)) if finding.rule == rule]
+
+
+def named(mine: str, other: str) -> Any:
+    value = made.five()
+    for row in value["results"]:
+        row["eventgpt"]["model"], row["videollava"]["model"] = mine, other
+    return value
+
+
+def exchanged(labels: bool = False) -> Any:
+    """The two answers of each row change places, and their labels with them or not."""
+    value = made.five()
+    for row in value["results"]:
+        row["eventgpt"], row["videollava"] = row["videollava"], row["eventgpt"]
+        if not labels:
+            row["eventgpt"]["model"], row["videollava"]["model"] = "EventGPT", "Video-LLaVA"
+    return value
+
+
+def test_foreign_names_are_evidence_of_nothing() -> None:
+    file = read(named("Qwen2-VL-7B", "InternVL"))
+    for identity in file.identities.values():
+        assert identity.family is None and identity.agrees is None
+        assert "is no model whose contexts or weights are known here" in identity.evidence
+    rules = {finding.rule for finding in audit(file)}
+    assert not rules & {"label", "one_image", "doubled_context"} and "placeholder" in rules
+
+
+def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
+    for value in (named("Qwen2-VL-7B", "Video-LLaVA"), named("EventGPT", "InternVL"), exchanged()):
+        assert not speaks_of_eventgpt(read(value))
+        for headline in headlines([read(value)], intervals=False):
+            assert not headline.evidence
+            assert headline.without[0].reason.startswith("another model than EventGPT")
+    assert headlines([read(made.five())], intervals=False)[0].evidence  # control
+
+
+@pytest.mark.parametrize(
+    ("claimed", "model", "is_foreign"),
+    [
+        ("Qwen2-VL-7B", "eventgpt", True),
+        ("EventGPT", "eventgpt", False),
+        ("Video-LLaVA, drafted for by L1/L2", "L1/L2", False),
+        ("draft", "draft", False),  # a key is no name
+        ("llava-1.5-7b-hf", "llava", False),
+    ],
+)
+def test_which_names_are_foreign(claimed: str, model: str, is_foreign: bool) -> None:
+    assert foreign(claimed, model) is is_foreign
+
+
+def test_exchanged_answers_under_kept_labels_are_found() -> None:
+    told = found(exchanged(), "label")
+    assert [one.model for one in told] == ["eventgpt", "videollava"]
+    assert "fits Video-LLaVA's 2,056 visual tokens" in told[0].message
+    assert "a context of 637 is that of EventGPT's event images" in told[1].message
+    file = read(exchanged(labels=True))  # control: the labels went with the answers
+    assert [one.agrees for one in file.identities.values()] == [True, True]
+    assert not found(exchanged(labels=True), "label") and not found(made.five(), "label")
+
+
+def test_a_context_of_another_model_alone_accuses_no_label() -> None:
+    """637 tokens may be one image of LLaVA-1.5 and a question of 61."""
+    value = made.five()
+    for row in value["results"]:
+        row["videollava"]["prefill_length"] = 637
+    assert read(value).identities["videollava"].agrees is None
+
+
+def test_one_image_is_found_by_the_record() -> None:
+    value = made.five(6)
+    for row in value["results"][:2]:
+        row["eventgpt"]["prefill_length"] = 641
+    (one,) = found(value, "one_image")
+    assert "EventGPT: 4 of 6 answers were given from one event image" in one.message
+    assert one.paths[0] == "results[2].eventgpt"
+    assert "(4 of 6 records)" in read(value).identities["eventgpt"].evidence
+    for row in value["results"]:
+        row["eventgpt"]["prefill_length"] = 641
+    assert not found(value, "one_image")
+
+
+def with_context(tokens: int, key: str = "videollava") -> Any:
+    value = made.five()
+    for row in value["results"]:
+        row[key]["prefill_length"] = tokens
+    return value
+
+
+@pytest.mark.parametrize("tokens", [1173, 597])
+def test_a_context_that_the_named_model_could_have_accuses_nobody(tokens: int) -> None:
+    """1,173 is 2 images of LLaVA-1.5 and 21 of text, or 4 of Video-LLaVA and 145 of text."""
+    identity = read(with_context(tokens)).identities["videollava"]
+    assert identity.family is None and identity.agrees is None
+    assert f"a context of {tokens:,} is undetermined" in identity.evidence
+    assert not found(with_context(tokens), "label")
+
+
+def test_the_possible_models_are_named() -> None:
+    evidence = read(with_context(1173)).identities["videollava"].evidence
+    assert evidence == (
+        "a context of 1,173 is undetermined: 4 images of 257 tokens and 145 of text, as "
+        "Video-LLaVA, or 2 images of 576 tokens and 21 of text, as LLaVA-1.5"
+    )
+
+
+def test_a_context_that_the_named_model_cannot_have_is_evidence() -> None:
+    (one,) = found(with_context(4643), "label")
+    assert "8 images of 576 tokens and 35 of text, as LLaVA-1.5" in one.message
+    (one,) = found(with_context(2076, "eventgpt"), "label")[:1]
+    assert one.model == "eventgpt"

@@ -1,0 +1,308 @@
+"""python -m engine import: one JSON shape, one sentence per bad file, nothing heavy imported."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.__main__ import main
+from engine.published.claims import published_report as imported_report
+from engine.published.read import imported_sets, read_bytes
+from tests.published.read import synthetic as made
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE_KEYS = {"file", "group", "unit", "records", "errors", "status", "models", "acceptance",
+             "findings"}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One file of every group."""
+    monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "runs"))
+    base = tmp_path / "results"
+    base.mkdir()
+    for number, value in enumerate(made.EVERY.values()):
+        (base / f"{number}.json").write_bytes(made.to_bytes(value))
+    return base
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, Any, str]:
+    code = main(["import", *map(str, arguments), "--json"])
+    out, err = capsys.readouterr()
+    return code, json.loads(out) if out else None, err
+
+
+def test_the_json_has_the_shape_that_is_promised(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    code, found, err = call(capsys, folder)
+    assert code == 0 and err == "" and set(found) == {"files", "claims"}
+    assert [file["group"].split()[0] for file in found["files"]] == list(made.EVERY)
+    for file in found["files"]:
+        assert set(file) >= FILE_KEYS
+        for model in file["models"].values():
+            keys = {"n", "claimed", "evidence", "stages", "tokens_recorded", "tokens_corrected"}
+            assert set(model) >= keys
+            for stage in model["stages"].values():
+                assert set(stage) >= {"mean", "median", "mean_without_first", "corrected"}
+        for finding in file["findings"]:
+            assert set(finding) >= {"rule", "severity", "records", "message", "figures"}
+    assert [claim["name"] for claim in found["claims"]] == ["overall", "decoding", "loading"]
+    assert all(claim["verdict"] and claim["without"] for claim in found["claims"])
+    acceptance = found["files"][1]["acceptance"]
+    assert acceptance["pairs"] == 4 and acceptance["raw"]["pos_matched"] == 0
+    assert acceptance["shuffled_interval"]
+    assert acceptance["predicted_speedup_interval"] is None  # four clips are too few
+
+
+def test_one_bad_file_in_a_folder_costs_only_itself(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    (folder / "bad.json").write_bytes(b'{"results": [')
+    (folder / "other.json").write_text('{"dataset": 1}')
+    code, found, err = call(capsys, folder)
+    assert code == 0 and len(found["files"]) == len(made.EVERY) + 2
+    unknown = [file for file in found["files"] if file["status"] == "unknown"]
+    assert [file["file"] for file in unknown] == ["bad.json", "other.json"]
+    assert all(file["message"] in err for file in unknown) and "keys 'dataset'" in err
+
+
+def test_a_bad_file_that_was_named_is_exit_code_2(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.json").write_text("no")
+    code, found, err = call(capsys, folder / "0.json", tmp_path / "bad.json", tmp_path / "none")
+    assert code == 2 and [f["status"] for f in found["files"]] == ["ok", "unknown", "unknown"]
+    assert err.count("\n") == 2 and "is not JSON" in err and "No such file" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gamma", "0"], "--gamma is 0"),
+        (["--gamma", "9" * 4000], "--gamma is 9999999999"),
+        *(
+            (["--save", name], "cannot name a set: use up to 64 letters")
+            for name in ("", " ", "../x", "..", "a/b", "a\\b", "x" * 65, "a\nb", "a\x1b[31m", "..x")
+        ),
+    ],
+)
+def test_bad_options_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
+) -> None:
+    code, found, err = call(capsys, folder, *arguments)
+    assert code == 2 and found is None and message in err and err.strip().count("\n") == 0
+    assert "\x1b" not in err and imported_sets.names() == ()
+
+
+def test_an_empty_folder_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, found, err = call(capsys, tmp_path)
+    assert code == 2 and found is None and "holds no .json file" in err
+
+
+def test_what_is_saved_can_be_loaded(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "bad.json").write_text("no")
+    code, _, err = call(capsys, folder, "--save", "original")
+    assert code == 0 and "Kept 10 files as original" in err
+    assert [file.name for file in imported_sets.load("original")] == [
+        f"{n}.json" for n in range(10)
+    ]
+    code, _, err = call(capsys, folder, "--save", "original")
+    assert code == 2 and "kept already" in err
+
+
+def test_progress_is_on_standard_error(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    for number in range(20, 35):
+        (folder / f"{number}.json").write_bytes(made.to_bytes(made.failed()))
+    _, found, err = call(capsys, folder)
+    assert len(found["files"]) == 25 and "20 of 25 files read" in err
+
+
+def test_the_text_is_readable_and_safe(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    value = made.failed()
+    value["errors"][0]["egpt_error"] = "\x1b[31mred"
+    (folder / "9.json").write_bytes(made.to_bytes(value))
+    assert main(["import", str(folder)]) == 0
+    out, _ = capsys.readouterr()
+    assert "not measured" in out and "error: " in out and "\x1b" not in out
+    assert "stage3_time  mean 100 ms" not in out and "tokens  mean 617.0" in out
+
+
+class Page(HTMLParser):
+    """Tags and texts of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def hostile() -> Any:
+    rows = made.flat()
+    sign = "<script>alert(1)</script>|`*[x](http://e)"
+    for row in rows:
+        row["id"] = sign
+        row["egpt"] = (sign + " ") * 20
+    return read_bytes("<img src=x onerror=y>.json", made.to_bytes(rows))
+
+
+def test_the_report_answers_its_three_questions(folder: Path) -> None:
+    files = [read_bytes(path.name, path.read_bytes()) for path in sorted(folder.iterdir())]
+    text = imported_report.markdown(files)
+    for words in ("## What was claimed", "3.3x faster overall", "## What the files show",
+                  "What a difference is made of", "shuffled", "## What cannot be known",
+                  "labelled wrongly", "not measured"):  # fmt: skip
+        assert words in text, words
+    page = Page(imported_report.page(files))
+    assert page.tags.count("h2") == 4 and "table" in page.tags
+    assert not {"script", "img", "link", "iframe", "a"} & set(page.tags)
+    shown = " ".join(page.texts)
+    assert "What cannot be known" in shown and "labelled wrongly" in shown
+
+
+def report(*values: Any) -> str:
+    files = [read_bytes(f"{n}.json", made.to_bytes(value)) for n, value in enumerate(values)]
+    return imported_report.markdown(files)
+
+
+def test_what_is_known_is_not_among_the_unknowns() -> None:
+    equal = "Whether the answers equal those of generate()"
+    assert equal in report(made.flat()) and equal not in report(made.five())
+    assert "EventGPT's cannot, for it saw one event image" in report(made.five())
+    vision = "The time of the vision tower"
+    for value in (made.flat(), made.five(), made.parallel(), made.pairs("F1"), made.texts()):
+        assert vision in report(value)
+    for value in (made.legacy(), made.newest(), made.frames(), made.pairs("F2")):
+        assert vision not in report(value)
+
+
+def test_a_share_has_one_denominator_or_both_are_named() -> None:
+    """Four matches of 4 x 50 places, and of the 4 x 40 that both answers have."""
+    told = "Without the begin-of-text id 4 ids match: 2.0% of the 200 places"
+    assert f"{told} that the file counts, 2.5% of the 160" in report(made.five())
+    assert "begin-of-text id 4 ids" not in report(made.five(semantic=True))
+
+
+def test_the_parts_of_a_difference_add_up_in_print() -> None:
+    value = made.flat()
+    for row in value:
+        row["llava_time"] += 0.0013
+    text = report(value)
+    assert "unaccounted +1.3" in text and "LLaVA-1.5 2,301.3" in text
+    assert "Time per token over all N tokens: 0.json." in text
+    assert "prefill + vision +222.0" in report(made.five())
+    assert "Time per token over the N - 1 tokens after the first" in report(made.five())
+
+
+def test_texts_of_a_file_stay_text_in_a_report() -> None:
+    page = imported_report.page([hostile()])
+    assert not {"script", "img"} & set(Page(page).tags) and "&lt;script&gt;" in page
+    text = imported_report.markdown([hostile()])
+    assert "<script" not in text and "<img" not in text and "\\](http" in text
+    assert not re.search(r"(?<!\\)\]\(", text)
+
+
+def test_a_report_of_nothing_says_so() -> None:
+    text = imported_report.markdown([read_bytes("x.json", b"17")])
+    assert "1 of another kind" in text and text.count("nothing can be said") == 3
+
+
+@pytest.mark.parametrize(("kind", "start"), [("md", "# What"), ("html", "<!doctype html>")])
+def test_reports_are_written(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path, kind: str, start: str
+) -> None:
+    path = tmp_path / "report"
+    arguments = ["report", "--imported", str(folder), "--format", kind, "--out", str(path)]
+    assert main(arguments) == 0 and "Written" in capsys.readouterr().err
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith(start) and "What cannot be known" in text
+
+
+def test_a_report_takes_files_and_kept_sets_together(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    imported_sets.save("kept", [("of-the-set.json", made.to_bytes(made.flat()))])
+    assert main(["report", "--imported", "kept", str(folder / "9.json")]) == 0
+    out, err = capsys.readouterr()
+    assert "2 files: 1 with results, 1 of runs that failed" in out and err == ""
+    assert "of-the-set.json" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Name either runs, or published files after --imported."),
+        (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
+        (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
+        (["--imported", "/no/such/x.json"], "x.json is neither a file nor a folder nor a kept set"),
+        (["--imported", "x" * 5000], "nor a kept set"),
+        (["--imported", "{folder}", "--out", "/no/such/folder/x.md"], "cannot be written"),
+    ],
+)
+def test_a_report_that_cannot_be_made_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
+) -> None:
+    code = main(["report", *(one.format(folder=folder) for one in arguments)])
+    err = capsys.readouterr().err
+    assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_a_bad_file_of_a_folder_costs_a_report_nothing(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    (folder / "bad.json").write_text("no")
+    assert main(["report", "--imported", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert "bad.json is not JSON" in out.replace("\\", "") and "bad.json is not JSON" in err
+
+
+@pytest.mark.slow
+def test_nothing_heavy_is_imported(folder: Path) -> None:
+    """Neither torch nor pandas for an import with audit and acceptance, or for a report."""
+    arguments = [str(folder), str(folder.parent / "r.html")]
+    code = (
+        "import sys; from engine.__main__ import main; main(['import', sys.argv[1], '--json']); "
+        "main(['report', '--imported', sys.argv[1], '--out', sys.argv[2]]); "
+        "print([m for m in ('torch', 'pandas', 'transformers', 'streamlit') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_a_message_repeats_a_part_of_a_long_value(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["import", str(folder), "--gamma", "9" * 5000])
+    err = capsys.readouterr().err
+    assert refused.value.code == 2 and "9" * 70 in err and len(err) < 300
+
+
+def test_counts_that_cannot_be_corrected_are_not_known(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    value = made.speculation()
+    for row in value["results"]:
+        row["sd_output_text"] = " ".join(["word"] * 90)
+    (tmp_path / "a.json").write_bytes(made.to_bytes(value))
+    assert main(["import", str(tmp_path / "a.json")]) == 0
+    assert "corrected mean not known, median not known" in capsys.readouterr().out

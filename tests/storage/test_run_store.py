@@ -1,0 +1,214 @@
+"""Run folders: made, gone on with, read, listed; every trouble one sentence."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import BadInput, StoreError
+from engine.storage import run_header as headers
+from engine.storage import run_store
+from engine.storage.plan import Task
+from tests import fabricate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rows = [fabricate.row("ev", f"s{index}") for index in range(3)]
+    run = fabricate.run(tmp_path / "run", rows)
+    assert [row for _, row in run.results()] == rows and run.state == "finished"
+    assert run.problems == () and run.header == headers.read(tmp_path / "run")
+    assert [entry["event"] for entry in run.journal] == ["started"]
+    offset = next(at for at, row in run.results() if row["sample"] == "s2")
+    assert run.row(offset) == rows[2]
+    with pytest.raises(StoreError, match="no result at byte 5"):
+        run.row(5)
+
+
+def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
+    fabricate.run(tmp_path / "run", [fabricate.row()])
+    with pytest.raises(StoreError, match=r"holds journal\.jsonl already"):
+        run_store.create(fabricate.header(), tmp_path / "run")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be made"):
+        run_store.create(fabricate.header(), tmp_path / "file")
+
+
+def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fabricate.run(folder, [fabricate.row("ev", "s0"), fabricate.failed("vl", "s0")], finished=False)
+    with (folder / run_store.RESULTS).open("ab") as stream:
+        stream.write(b'{"model": "ev", "sample": "s1"')
+    run = run_store.read(folder)
+    assert len(list(run.results())) == 2 and "torn" in run.problems[0]
+    with run_store.reopen(folder) as writer:
+        assert writer.done == {Task("ev", "s0", 0, "measured"), Task("vl", "s0", 0, "measured")}
+        writer.append(fabricate.row("ev", "s1"))
+    run = run_store.read(folder)
+    assert [row["sample"] for _, row in run.results()] == ["s0", "s0", "s1"]
+    assert run.problems == () and run.state == "stopped"
+    assert "30 bytes" in next(e["text"] for e in run.journal if e["event"] == "torn")
+
+
+def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    fabricate.run(folder, [fabricate.row("ev", "s0")], finished=False)
+    with (folder / run_store.RESULTS).open("ab") as stream:
+        stream.write(b"odd\n")
+    run = run_store.read(folder)
+    list(run.results())
+    assert "line 2" in run.problems[0]
+    with run_store.reopen(folder) as writer:
+        assert len(writer.done) == 1 and "is run again" in writer.problem
+    assert any("line 2" in entry["text"] for entry in run_store.read(folder).journal)
+
+
+@pytest.mark.parametrize(
+    "name", [run_store.RESULTS, run_store.JOURNAL, run_store.LOCK, headers.HEADER]
+)
+def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None:
+    """Neither read nor written through: what it leads to stays as it is."""
+    outside = tmp_path / "outside"
+    outside.write_text("kept")
+    kinds = (lambda path: path.symlink_to(outside), os.mkfifo, Path.mkdir)
+    for number, put in enumerate(kinds):
+        folder = fabricate.run(tmp_path / f"{number}", [fabricate.row()], finished=False).folder
+        (folder / name).unlink()
+        put(folder / name)
+        with pytest.raises(StoreError, match=r"link|pipe|folder|Is a directory"):
+            run_store.reopen(folder)
+        if name not in (run_store.LOCK, run_store.JOURNAL):
+            with pytest.raises(StoreError, match=r"link|pipe|folder"):
+                list(run_store.read(folder).results())
+        (tmp_path / f"new{number}").mkdir()
+        put(tmp_path / f"new{number}" / name)
+        with pytest.raises(StoreError):
+            run_store.create(fabricate.header(), tmp_path / f"new{number}")
+    assert outside.read_text() == "kept"
+
+
+def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
+    """Half of a surrogate pair is no text: a reader would leave out the whole line."""
+    run = fabricate.run(tmp_path / "run", [fabricate.row(reference="a \ud800 b", text="😀")])
+    assert [(row["reference"], row["text"]) for _, row in run.results()] == [("a ? b", "😀")]
+    with pytest.raises(BadInput, match="surrogate"):
+        fabricate.header(samples=("\ud800",))
+
+
+def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = run_store.create(fabricate.header(), folder)
+    assert run_store.read(folder).state == "running"
+    with pytest.raises(StoreError, match="written by another process"):
+        run_store.reopen(folder)
+    first.close()
+    run_store.reopen(folder).close()
+
+
+_RESUMER = "import sys; from pathlib import Path; from engine import store; store.reopen(Path(sys.argv[1]))"  # noqa: E501
+
+
+def test_another_process_is_refused_too(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with run_store.create(fabricate.header(), folder):
+        done = subprocess.run(
+            [sys.executable, "-c", _RESUMER, str(folder)], cwd=ROOT, capture_output=True, text=True
+        )
+    assert done.returncode and "written by another process" in done.stderr
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with run_store.create(fabricate.header(), folder) as writer:
+        writer.append(fabricate.row("ev", "s0"))
+        monkeypatch.setattr(os, "write", full)
+        with pytest.raises(StoreError, match=r"cannot take the result \(No space left.*--resume"):
+            writer.append(fabricate.row("ev", "s1"))
+        monkeypatch.undo()
+    assert len(list(run_store.read(folder).results())) == 1
+
+
+def change(folder: Path, **more: Any) -> None:
+    value = json.loads((folder / headers.HEADER).read_text())
+    (folder / headers.HEADER).write_text(json.dumps(value | more))
+
+
+@pytest.mark.parametrize(
+    ("change_", "message"),
+    [
+        ({"version": 99}, "version 99 and this program reads version 1"),
+        ({"format": "odd"}, "not a run of StageScope"),
+        ({"plan": {}}, "plan in run.json cannot be used"),
+        ({"dataset": {"root": 1}}, "cannot be used"),
+        ({"models": 7}, "cannot be used"),
+        ({"environment": []}, "cannot be used"),
+    ],
+)
+def test_a_folder_of_another_kind_is_refused(
+    tmp_path: Path, change_: dict[str, Any], message: str
+) -> None:
+    fabricate.run(tmp_path / "run", [])
+    change(tmp_path / "run", **change_)
+    for use in (run_store.read, run_store.reopen):
+        with pytest.raises(StoreError, match=message):
+            use(tmp_path / "run")
+    (info,) = run_store.listing(tmp_path)
+    assert info.state == "unreadable" and info.problem
+
+
+def test_no_run_and_no_json(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"holds no run\.json: name the folder of a run"):
+        run_store.read(tmp_path)
+    (tmp_path / headers.HEADER).write_text("{")
+    with pytest.raises(StoreError, match="cannot be used"):
+        run_store.read(tmp_path)
+
+
+def test_the_list_has_the_newest_first_and_states(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dates = iter(["2026-01-02T00:00:00+00:00", "2026-01-01T00:00:00+00:00"])
+    assert run_store.listing(tmp_path / "none") == ()
+    for name, finished in (("new", True), ("old", False)):
+        fabricate.run(tmp_path / name, [fabricate.row()], finished)
+        change(tmp_path / name, created=next(dates))
+    (tmp_path / "certificates").mkdir()
+    infos = run_store.listing(tmp_path)
+    assert [(i.folder.name, i.state, i.results, i.planned) for i in infos] == [
+        ("new", "finished", 1, 1),
+        ("old", "stopped", 1, 1),
+    ]
+
+
+def test_runs_are_found_by_path_or_name(tmp_path: Path) -> None:
+    fabricate.run(tmp_path / "run", [])
+    assert run_store.find("run", tmp_path) == tmp_path / "run"
+    assert run_store.find(str(tmp_path / "run"), tmp_path / "elsewhere") == tmp_path / "run"
+    for odd in ("none", "../..", ""):
+        with pytest.raises(StoreError, match="is no run"):
+            run_store.find(odd, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "row", [{}, {"model": 1}, fabricate.row() | {"phase": "odd"}, fabricate.row() | {"repeat": "0"}]
+)
+def test_what_is_no_row_has_no_key(row: dict[str, Any]) -> None:
+    assert run_store.task_of(row) is None
+
+
+def test_ids_differ_when_the_clock_stands_still() -> None:
+    assert len({headers.new_id() for _ in range(50)}) == 50

@@ -1,0 +1,215 @@
+"""What is read back is of the types that readers rely on, and unknown keys stay as they are."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import report
+from engine.analysis.results_table import frame
+from engine.benchmark.run_progress import Tracker
+from engine.errors import StageScopeError, StoreError
+from engine.plain_files import JSON_FAULTS, reason
+from engine.storage import json_lines, run_store, schemas
+from engine.storage.json_lines import Damage
+from engine.storage.run_header import HEADER
+from engine.storage.run_store import Run
+from engine.storage.schemas import Annotation, Event, Row
+from tests import fabricate
+
+ODD: tuple[Any, ...] = (None, "x", -1, 0, 1.5, True, [], {}, [[]], 10**30, 1e308, "\u202e")
+
+
+def line(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def refused(data: bytes, form: type[Any] | None = Row) -> str:
+    """Why these bytes are no such line."""
+    with pytest.raises(JSON_FAULTS) as caught:
+        schemas.checked(data, form)
+    return reason(caught.value)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [fabricate.row(), fabricate.row(cached_ms=3.0, forced=True), fabricate.failed(),
+     fabricate.batch(["s0", "s1"])[0], fabricate.row() | {"later": {"a": [1, None]}}],
+)  # fmt: skip
+def test_a_row_comes_back_as_it_was(row: dict[str, Any]) -> None:
+    assert schemas.checked(line(row), Row) == row
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"total_ms": "1"}, "Expected `float | null`, got `str` - at `$.total_ms`"),
+        ({"total_ms": 1e30}, "<= 1000000000000.0 - at `$.total_ms`"),
+        ({"total_ms": -1}, ">= 0.0 - at `$.total_ms`"),
+        ({"new_tokens": 2.5}, "Expected `int | null`, got `float` - at `$.new_tokens`"),
+        ({"repeat": True}, "Expected `int`, got `bool` - at `$.repeat`"),
+        ({"phase": "odd"}, "Invalid enum value 'odd' - at `$.phase`"),
+        ({"stages": {"load": {"ms": 1}}}, "missing required field `start_ms`"),
+        ({"token_ms": [1, "x"]}, "$.token_ms[1]"),
+        ({"total_ms": None}, "It is an answer and has no `total_ms`"),
+        ({"stages": None}, "It is an answer and has no `stages`"),
+        ({"batch": 2}, "It is an answer and has no `batch_id`"),
+        ({"new_tokens": 931}, "`new_tokens` is 931 and `token_ids` has"),
+        ({"token_ms": [1.0]}, "and `token_ms` has 1"),
+        ({"stages": {"load": {"start_ms": 0, "ms": -5e9}}}, ">= -1.0"),
+        (
+            {"machine_load": {"began_s": 1, "wall_ms": 1, "cpu_ms": 1, "cores": 0, "threads": 1}},
+            "$.machine_load.cores",
+        ),
+        ({"tensors": [{"name": "x", "shape": [-1], "dtype": "y", "bytes": 1}]}, "shape[0]"),
+    ],
+)
+def test_another_type_is_named_with_its_key(change: dict[str, Any], told: str) -> None:
+    assert told in refused(line(fabricate.row() | change))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b"1", b"null", b"{", b"NaN", b'{"a": NaN}', b'{"a": 1e999}', b'{"a": Infinity}',
+     b'{"a": ' + b"9" * 5000 + b"}", b'{"a": "\xff"}', b'{"a": "\\ud800"}', b"\0" * 100,
+     b'{"a":' * 50_000, '{"a": "ü"}'.encode("utf-16"), b"\xef\xbb\xbf{}"],
+)  # fmt: skip
+def test_what_is_no_object_of_plain_json_is_refused(data: bytes) -> None:
+    assert 0 < len(refused(data, None)) <= 80
+
+
+def made(folder: Path, rows: Sequence[Any]) -> Run:
+    """A run folder that holds these rows, whatever they are."""
+    fabricate.run(folder, [])
+    (folder / run_store.RESULTS).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run_store.read(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]], ids=["alone", "batch"]
+)
+def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str, Any]) -> None:
+    """Each is a row or a fault that is told; no report ends over it."""
+    rows = [
+        base | {"sample": f"{key}-{number}"} | {key: value}
+        for key in base
+        for number, value in enumerate(ODD)
+    ]
+    run = made(tmp_path / "run", [*rows, fabricate.row("vl", "good")])
+    table = frame([run])
+    assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
+    for form in ("md", "csv", "json", "trace"):
+        assert "".join(report.write([run], form))
+
+
+@pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
+def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
+    """Older rows have fewer keys: what is absent is not known."""
+    rows = []
+    for key in base:
+        row = base | {"sample": f"without-{key}"}
+        del row[key]
+        rows.append(row)
+    run = made(tmp_path / "run", rows)
+    for form in ("md", "csv", "json", "trace"):
+        assert "".join(report.write([run], form))
+    tracker = Tracker(1, ("ev",))
+    for _, row in run.results():
+        tracker.earlier(row)
+    assert tracker.view().done > 20 and len(run.damage.broken) < 12
+
+
+def mutated(value: Any, draw: random.Random, share: float) -> Any:
+    """The value with some parts of it replaced by odd ones."""
+    if draw.random() < share:
+        return draw.choice(ODD)
+    if isinstance(value, dict):
+        return {key: mutated(one, draw, share) for key, one in value.items()}
+    return [mutated(one, draw, share) for one in value] if isinstance(value, list) else value
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
+    draw = random.Random(seed)
+    for number in range(2):
+        source = [*fabricate.pair(3), *fabricate.batch(["a", "b"]), fabricate.failed(sample="f")]
+        rows = [mutated(row, draw, draw.choice((0.002, 0.01, 0.1))) for row in source]
+        run = made(tmp_path / f"{number}", rows)
+        for form in ("md", "csv", "json", "trace"):
+            assert "".join(report.write([run], form))
+        run_store.reopen(run.folder).close()
+
+
+def headers() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
+    """Each key of run.json, and of what it holds, with each odd value."""
+    value = json.loads(json.dumps(run_store.headers.as_json(fabricate.header())))
+    for key, inner in value.items():
+        yield from ((key, lambda v, k=key, o=odd: v.update({k: o})) for odd in ODD)
+        if isinstance(inner, dict):
+            for name in inner:
+                yield from (
+                    (name, lambda v, k=key, n=name, o=odd: v[k].update({n: o})) for odd in ODD
+                )
+
+
+@pytest.mark.slow
+def test_a_header_with_an_odd_value_is_read_or_refused_in_a_sentence(tmp_path: Path) -> None:
+    fabricate.run(tmp_path / "run", [])
+    path = tmp_path / "run" / HEADER
+    whole = json.loads(path.read_bytes())
+    refusals = 0
+    for _, change in headers():
+        value = json.loads(json.dumps(whole))
+        change(value)
+        path.write_text(json.dumps(value))
+        try:
+            run_store.read(tmp_path / "run")
+        except StageScopeError as error:
+            assert isinstance(error, StoreError) and len(str(error)) < 400
+            assert str(error).endswith(".") and "\n" not in str(error)
+            refusals += 1
+        (info,) = run_store.listing(tmp_path)
+        assert info.state in ("finished", "unreadable")
+    assert refusals > 200
+
+
+def test_journal_and_notes_have_types_too(tmp_path: Path) -> None:
+    run = fabricate.run(tmp_path / "run", [])
+    with (run.folder / run_store.JOURNAL).open("ab") as stream:
+        stream.write(b'{"event": 5}\n[]\n{"event": "worker ended", "tasks": "x"}\n')
+        stream.write(b'{"event": "paused", "ms": 1.5, "later": []}\n')
+    run = run_store.read(run.folder)
+    assert [entry["event"] for entry in run.journal] == ["started", "paused"]
+    assert run.problems[0].startswith("3 of 5 lines of journal.jsonl cannot be read (line 2: ")
+    assert "event" in refused(b"{}", Event)
+    note = {"model": "m", "sample": "s", "repeat": 0, "phase": "measured", "thumb": "", "note": "x"}
+    assert schemas.checked(line(note), Annotation) == note
+    assert "thumb" in refused(line(note | {"thumb": "sideways"}), Annotation)
+
+
+def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    path, damage = tmp_path / "a.jsonl", Damage()
+    good = line(fabricate.row())
+    path.write_bytes(b"\n".join([good, b"odd", b"[]", b"{}", b"1", good, b""]))
+    assert len(list(json_lines.read(path, damage, Row))) == 2
+    told = damage.told("results.jsonl")
+    assert told.startswith("4 of 6 lines of results.jsonl cannot be read (line 2: ")
+    assert told.endswith("; and 1 more)") and len(told) < 400
+
+
+def test_a_line_that_is_too_long_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_lines, "MAX_LINE", 100)
+    path, damage = tmp_path / "a.jsonl", Damage()
+    path.write_bytes(b'{"n": 1}\n{"n": "' + b"x" * 950 + b'"}\n{"n": 3}\n' + b"y" * 99)
+    found = list(json_lines.read(path, damage))
+    assert [value["n"] for _, value in found] == [1, 3] and damage.broken == [2] and damage.torn
+    assert json_lines.at(path, found[1][0]) == {"n": 3} and "may have 100" in damage.reasons[0]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.benchmark.run_progress import Live, Progress
+from engine.jobs.benchmark_job import BenchmarkView
+from ui.benchmark import run_progress_view
+
+
+def progress(**more: Any) -> Progress:
+    live = (Live("a", 2, 1, {"load": 1.234, "total": 100.4}), Live("b", 0, 0, {}))
+    given: dict[str, Any] = {
+        "planned": 10, "done": 2, "failed": 1, "per_s": 0.5, "left_s": 130.0, "paused_ms": 0.0,
+        "current": "a, measured, sample s1", "models": live, "failures": (), "notes": (),
+    }  # fmt: skip
+    return Progress(**given | more)
+
+
+def view(**more: Any) -> BenchmarkView:
+    given: dict[str, Any] = {
+        "id": "x", "title": "The run of a", "state": "running", "position": 0, "queued_ms": 0.0,
+        "folder": Path("/runs/x"), "stage": "vision", "progress": progress(), "error": "",
+    }  # fmt: skip
+    return BenchmarkView(**given | more)
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (view(), "a, measured, sample s1, vision"),
+        (view(state="queued", position=2, progress=None), "Waiting: 2 jobs before this one"),
+        (view(state="queued", progress=None), "Starting"),
+        (
+            view(state="loading", progress=None, stage=""),
+            "Checking the dataset and the checkpoints …",
+        ),
+        (view(state="loading", progress=None, stage="starting Ray"), "Starting Ray …"),
+        (view(stage="", progress=progress(current="")), "starting"),
+        (view(cluster=True, stage="", progress=progress(current="")), "waiting for workers"),
+        (view(cluster=True, stage="", progress=progress(current="2 workers")), "2 workers"),
+        (view(cluster=True, stage="leaving Ray"), "Leaving Ray …"),
+        (view(state="done", cluster=True, stage="leaving Ray"), "Finished"),
+        (view(state="done"), "Finished"),
+        (view(state="cancelled"), "Cancelled"),
+    ],
+)
+def test_what_is_done_now(found: BenchmarkView, words: str) -> None:
+    assert run_progress_view.doing(found) == words
+
+
+def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:
+    shown = {name: value for name, value, _ in run_progress_view.numbers(view())}
+    assert shown == {
+        "Results": "2 / 10", "Rate": "0.5 /s", "Time left": "2 min 10 s", "Failed": "1",
+    }  # fmt: skip
+    none = {
+        n: v
+        for n, v, _ in run_progress_view.numbers(view(progress=progress(per_s=None, left_s=None)))
+    }
+    assert none["Rate"] == none["Time left"] == "–"
+    ended = {n: v for n, v, _ in run_progress_view.numbers(view(state="cancelled"))}
+    assert ended["Time left"] == "–"
+    assert ended["Rate at the end"] == "0.5 /s" and "Rate" not in ended
+
+
+def test_a_pause_is_said_when_there_was_one() -> None:
+    paused = run_progress_view.numbers(view(progress=progress(paused_ms=61_000.0)))
+    assert ("Paused", "1 min 1 s") in [(name, value) for name, value, _ in paused]
+
+
+def test_a_model_without_results_has_no_figure() -> None:
+    first, second = run_progress_view.table(progress(), {"a": "**A**"})
+    assert first["model"] == r"\*\*A\*\*" and first["load (ms)"] == "1.23"
+    assert second["model"] == "b" and second["total (ms)"] == "–"
+
+
+def test_batches_have_a_table_of_their_own() -> None:
+    medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
+    models = (Live("a", 4, 0, medians), Live("b", 0, 0, {}))
+    first, second = run_progress_view.batches(progress(models=models), {})
+    assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
+    assert first["samples/s"] == second["time of a batch (ms)"] == "–"
+    assert run_progress_view.batches(progress(), {}) == []
+
+
+def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
+    (first,) = run_progress_view.batches(progress(models=(Live("a", 0, 0, {}),), batch=4), {})
+    assert first["samples at once"] == first["time of a batch (ms)"] == "–"
+    assert "TTFT (ms)" not in first
+
+
+def test_what_the_medians_of_batches_leave_out_is_said() -> None:
+    live = Live("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
+    (told,) = run_progress_view.left_out(progress(models=(live,), batch=4), {"a": "A"})
+    assert told == (
+        "A: these medians are of 12 results in batches of 4; left out here: "
+        "1 result that ran alone, 2 results in batches of 2."
+    )
+    same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
+    assert (
+        run_progress_view.left_out(progress(models=(same, Live("b", 0, 0, {})), batch=4), {}) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("many", "boxes"), [(run_progress_view.FEW, 0), (run_progress_view.FEW + 1, 1)]
+)
+def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None:
+    def page(found: object) -> None:
+        from ui.benchmark import run_progress_view
+
+        run_progress_view._notes(found)  # type: ignore[arg-type]
+
+    notes = (*(f"note {number}" for number in range(many)), "note 0")
+    at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
+    assert len(at.expander) == boxes and not at.exception
+    assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]

@@ -1,0 +1,75 @@
+"""What a job says of itself, and that nobody starts a second one for the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from engine.jobs import queue as jobs
+from engine.jobs.model_jobs import ModelJob, ModelView
+from engine.jobs.queue import Jobs
+from tests.ui.models.test_card_rows import ENTRY
+from ui.models import model_actions
+
+VIEW = ModelView(
+    id="1",
+    model="m",
+    action="load",
+    state="loading",
+    position=0,
+    cancelling=False,
+    step=None,
+    done=0,
+    total=0,
+    elapsed_s=3.4,
+    freed=0,
+    error="",
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"state": "queued"}, "Waiting: next"),
+        ({"state": "queued", "position": 2}, "Waiting: 2 jobs before this one"),
+        ({}, "Loading … 3 s"),
+        (
+            {"step": "hash", "done": 2**30, "total": 2**31},
+            "Loading: 1.0 GiB of 2.0 GiB read for the hash … 3 s",
+        ),
+        ({"step": "weights", "done": 7, "total": 1200}, "Loading: 7 of 1,200 weights … 3 s"),
+        ({"cancelling": True}, "Cancelling … 3 s"),
+        ({"action": "unload"}, "Unloading … 3 s"),
+    ],
+)
+def test_what_a_job_does_now(changes: dict[str, object], words: str) -> None:
+    assert model_actions.doing(replace(VIEW, **changes)) == words  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    """A queue whose worker never starts."""
+    found = Jobs()
+    monkeypatch.setattr(found, "_start", lambda: None)
+    monkeypatch.setattr(jobs, "manager", lambda: found)
+    yield found
+
+
+def test_a_model_has_one_job_at_a_time(queue: Jobs) -> None:
+    other = replace(ENTRY, name="other")
+    model_actions.start(ENTRY, "load")
+    model_actions.start(ENTRY, "unload")
+    model_actions.start(other, "hash")
+    assert [(job.entry.name, job.action) for job in model_actions.live()] == [
+        ("m", "load"),
+        ("other", "hash"),
+    ]
+    first = model_actions.of(ENTRY)
+    assert first is not None and first.position == 0 and model_actions.live()[1].position == 1
+    first.cancel()
+    assert model_actions.of(ENTRY) is first and len(model_actions.live()) == 1
+    model_actions.start(ENTRY, "load")
+    last = model_actions.of(ENTRY)
+    assert last is not first and isinstance(last, ModelJob) and not last.ended

@@ -1,0 +1,105 @@
+"""Tables of recorded files: recorded and corrected, not measured and never 0, names by evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.published.audit import audit
+from engine.published.read import ResultFile, file_summary
+from tests.published.read import synthetic as made
+from tests.published.read.synthetic import read
+from ui.published import claim_view, draft_view, file_figures, file_list, opened_sets, record_table
+from ui.published.opened_sets import Audited, Opened
+
+
+def look(*found: ResultFile, corrected: bool = True) -> Opened:
+    return Opened((), (), tuple(Audited(file, audit(file)) for file in found), corrected)
+
+
+def rows(file: ResultFile, corrected: bool) -> dict[tuple[str, str], tuple[str, ...]]:
+    table = file_figures.table(file, file_summary.models(file), corrected)
+    return {(row[0], row[1]): row[2:] for row in table.rows}
+
+
+def test_the_table_of_files_says_kind_and_state() -> None:
+    found = look(read(made.five(errors=2), "a.json"), read(made.failed(), "b.json"), read(17))
+    first, second, third = file_list.table(found).rows
+    assert first[:3] == ("a.json", "D 5stages", "read") and first[4:6] == ("4", "2")
+    assert second[2] == "the run failed" and third[1:4] == ("unknown", "not usable", "-")
+    assert third[4:] == ("-", "-", "-") and len(file_list.unread(found)) == 2
+    assert file_list.told(found).startswith("3 files: 1 with results, 1 of a run that failed")
+
+
+def test_the_table_of_files_names_the_models_that_the_switch_says() -> None:
+    file = read(made.legacy())
+    told = [file_list.table(look(file, corrected=one)).rows[0][3] for one in (True, False)]
+    assert told == ["EventGPT; LLaVA-1.5", "EventGPT; Video-LLaVA, label disputed"]
+
+
+def test_many_models_are_counted() -> None:
+    assert file_list.table(look(read(made.pairs("F3")))).rows[0][3].endswith("and 1 more")
+
+
+def test_the_switch_changes_tokens_and_means_and_names() -> None:
+    file = read(made.legacy())
+    recorded, corrected = rows(file, False), rows(file, True)
+    assert recorded["Video-LLaVA (videollava), label disputed", "new tokens"][1] == "617"
+    assert corrected["LLaVA-1.5 (videollava)", "new tokens"][1] == "20.0"
+    key = "EventGPT", "stage3_time: vision (ms)"
+    assert (recorded[key][:2], corrected[key][:2]) == (("4", "28.8"), ("3", "5.00"))
+
+
+def test_a_placeholder_is_not_measured() -> None:
+    file = read(made.five())
+    found = {key[1]: row for key, row in rows(file, True).items() if "Video" in key[0]}
+    assert found["stage3_time: vision (ms)"] == ("-", "not measured", "-", "-")
+
+
+def test_who_answered_is_claimed_beside_its_evidence() -> None:
+    table = file_figures.who(file_summary.models(read(made.legacy())))
+    assert table.rows[1][2] == "✖ contradicts the label" and "576" in table.rows[1][3]
+
+
+def test_the_records_of_a_finding_show_both_values() -> None:
+    file = read(made.legacy())
+    finding = next(one for one in audit(file) if one.rule == "prompt_counted")
+    both = record_table.concerned(file, finding)
+    assert len(both) == 4 and {told.model for told, _ in both} == {"videollava"}
+    lines = record_table.lines(both)
+    assert list(lines["tokens, recorded"]) == [617] * 4
+    assert list(lines["tokens, corrected"]) == [20] * 4
+    assert lines["stage4_time (ms)"].iloc[0] == pytest.approx(1600)
+    assert lines["where"].iloc[0] == "videollava_results[0]"
+
+
+def test_every_record_follows_the_switch() -> None:
+    file = read(made.legacy())
+    assert record_table.every(file, False)["new tokens"].max() == 617
+    assert record_table.every(file, True)["new tokens"].max() == 20
+
+
+def test_a_verdict_says_no_more_than_the_figures() -> None:
+    told = {
+        kind: draft_view.verdict(one)
+        for kind, one in draft_view.variants(read(made.legacy(6)), True, 5).items()
+    }
+    assert "Without times of both models" in told["raw"]
+    assert "slower" in told["main"] and "faster" not in told["main"]
+    few = draft_view.variants(read(made.legacy(5)), True, 5)["main"]
+    assert "Too few clips for an interval" in draft_view.verdict(few)
+
+
+def test_as_recorded_there_is_one_comparison_per_draft() -> None:
+    file = read(made.pairs("F3"))
+    assert set(draft_view.variants(file, True, 5)) == {"main", "adapter", "adapter_shifted"}
+    assert set(draft_view.variants(file, False, 5)) == {"egpt", "adapter"}
+    assert draft_view.spoken(file, "adapter_shifted").endswith("from its second id")
+    assert draft_view.spoken(file, "egpt") == "egpt for vl"
+
+
+def test_claims_follow_the_switch() -> None:
+    file = read(made.legacy(), "a.json")
+    for corrected, tokens in ((True, "1.82x the tokens"), (False, "56.09x the tokens")):
+        headline = opened_sets.claims(look(file, corrected=corrected))[0]
+        row = claim_view.table(headline, corrected).rows[0]
+        assert row[0] == "a.json" and tokens in row[2]

@@ -1,0 +1,93 @@
+"""HTML that lets no word of a model or a file be anything but text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from ui.verify import verdict_markup
+
+EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+
+
+class Tags(HTMLParser):
+    """The tags that a browser would see, and their attributes' names."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.attributes: set[str] = set()
+        self.words = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        verdict_markup.mark("failed", EVIL),
+        verdict_markup.names([(EVIL, EVIL)], 1),
+        verdict_markup.bullets(EVIL, [EVIL]),
+        verdict_markup.line(EVIL, "head"),
+        verdict_markup.grid([EVIL], [[EVIL, EVIL]], EVIL),
+        verdict_markup.about(EVIL),
+        verdict_markup.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
+    ],
+)
+def test_words_stay_words(html: str) -> None:
+    tags = Tags(html)
+    assert not tags.seen & {"script", "img"} and "onerror" not in tags.attributes
+
+
+def test_the_look_at_tags_can_fail() -> None:
+    tags = Tags(f"<p>{EVIL}</p>")
+    assert {"script", "img"} <= tags.seen and "onerror" in tags.attributes
+
+
+@pytest.mark.parametrize("outcome", ["passed", "tie", "failed", "unresolved", "skipped", ""])
+def test_an_outcome_is_a_word_and_a_symbol_of_its_own(outcome: str) -> None:
+    symbol, word = verdict_markup.MARKS[outcome]
+    assert symbol and word in verdict_markup.mark(outcome)
+    assert [pair for pair in verdict_markup.MARKS.values() if word in pair or symbol in pair] == [
+        (symbol, word)
+    ]
+
+
+def test_the_first_difference_is_marked_on_both_sides_and_nothing_else_is() -> None:
+    one = verdict_markup.tokens("plain", [" a", " car", "."], [1, 2, 3], 1)
+    assert one.count("proof-first") == 1 and "first difference" in one
+    assert one.count("proof-pale") == 1
+    assert "proof-first" not in verdict_markup.tokens("plain", [" a", " car", "."], [1, 2, 3], None)
+
+
+def test_an_answer_that_ends_where_the_other_goes_on_says_so() -> None:
+    assert "ends here" in verdict_markup.tokens("plain", [" a"], [1], 1)
+
+
+def test_a_long_equal_beginning_is_left_out_and_counted() -> None:
+    html = verdict_markup.tokens("plain", [f"w{i}" for i in range(200)], list(range(200)), 150)
+    assert "130 equal tokens" in html and ">w129<" not in html and ">w130<" in html
+    assert ">w0<" in verdict_markup.tokens("plain", ["w0", "w1"], [0, 1], 1)
+
+
+def test_white_space_is_seen() -> None:
+    assert verdict_markup.visible(" a\n") == "␣a⏎" and verdict_markup.visible("") == "(empty)"
+    assert "⏎" in verdict_markup.tokens("plain", ["\n"], [1], None)
+
+
+def test_a_table_has_heads_rows_and_a_name() -> None:
+    html = verdict_markup.grid(["Way", "Calls"], [["plain", 1], ["hooked", 2]], "Calls per way")
+    assert 'aria-label="Calls per way"' in html and html.count("<tr>") == 3
+    assert re.findall(r"<td>(.*?)</td>", html) == ["1", "2"]
+
+
+def test_bullets_without_sentences_are_nothing() -> None:
+    assert verdict_markup.bullets("Proved", []) == ""

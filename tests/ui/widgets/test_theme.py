@@ -1,0 +1,59 @@
+"""Colours can be told from the ground in both themes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.types import STAGES
+from ui.widgets import theme
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+CONFIG = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
+
+
+def config() -> dict[str, Any]:
+    return tomllib.loads(CONFIG.read_text(encoding="utf-8"))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, two: str) -> float:
+    dark, light = sorted((luminance(one), luminance(two)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("base", ["light", "dark"])
+def test_marks_stand_out_from_the_ground(base: str) -> None:
+    ground = config()["theme"][base]["backgroundColor"]
+    for colour in (*theme.STAGE_COLOURS.values(), *theme.FAMILY_COLOURS.values()):
+        assert contrast(colour, ground) >= 3, colour
+
+
+@pytest.mark.parametrize("base", ["light", "dark"])
+def test_text_is_readable(base: str) -> None:
+    colours = config()["theme"][base]
+    for ground in (colours["backgroundColor"], colours["sidebar"]["backgroundColor"]):
+        assert contrast(colours["textColor"], ground) >= 7
+        assert contrast(colours["primaryColor"], ground) >= 3
+
+
+def test_every_stage_has_its_own_colour_and_meaning() -> None:
+    assert tuple(theme.STAGE_COLOURS) == theme.PARTS == (*STAGES, theme.UNACCOUNTED)
+    assert len(set(theme.STAGE_COLOURS.values())) == len(theme.PARTS)
+
+
+def test_the_server_listens_on_this_machine_alone() -> None:
+    assert config()["server"]["address"] == "127.0.0.1"
+    assert config()["browser"]["gatherUsageStats"] is False

@@ -1,0 +1,115 @@
+"""Whether a certificate still says something about what runs now."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import settings
+from engine.models import checkpoint, registry, weights
+from engine.models.checkpoint import ModelEntry
+from engine.verify import certificate_status, certificates
+from tests.ui.verify.made import PLACE, certificate, verdicts
+
+HERE = PLACE | {"hardware": platform.machine()}
+
+
+@pytest.fixture
+def entry(tiny_models: Path) -> ModelEntry:
+    """A tiny model whose files have been hashed, as loading does."""
+    found = registry.entry("tiny-llava")
+    weights.digest(checkpoint.locate(found), found.name, settings.load().hashes_file)
+    return found
+
+
+def proof(entry: ModelEntry, **changes: Any) -> dict[str, Any]:
+    """A certificate for the entry as it is, but for what is changed."""
+    as_is = {
+        "digest": certificate_status.digest_now(entry),
+        "name": entry.name,
+        "environment": HERE,
+    }
+    return certificate(**as_is | changes)
+
+
+def test_a_digest_is_known_only_after_the_files_were_hashed(tiny_models: Path) -> None:
+    entry = registry.entry("tiny-eventgpt")
+    assert certificate_status.digest_now(entry) is None
+    folder = checkpoint.locate(entry)
+    hashed = weights.digest(folder, entry.name, settings.load().hashes_file)
+    assert certificate_status.digest_now(entry) == hashed
+
+
+def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
+    assert certificate_status.covering(entry) is None
+    kept = proof(entry)
+    certificates.keep(kept)
+    assert certificate_status.covering(entry) == kept
+    assert certificate_status.why_stale(kept, [entry]) == ""
+
+
+def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
+    entry: ModelEntry,
+) -> None:
+    certificates.keep(proof(entry, pixels="fast"))
+    certificates.keep(proof(entry, backend="compiled"))
+    assert certificate_status.covering(entry) is None
+    certificates.keep(proof(entry, backend="eager"))  # the control
+    assert certificate_status.covering(entry) is not None
+
+
+def test_each_change_takes_the_cover_away_and_says_why(entry: ModelEntry) -> None:
+    changes: dict[str, dict[str, Any]] = {
+        "checkpoint": {"digest": "0" * 32},
+        "float16": {"dtype": "float16"},
+        "device": {"environment": HERE | {"hardware": "abacus"}},
+        "models.toml": {"name": "gone"},
+    }
+    for words, change in changes.items():
+        kept = proof(entry, **change)
+        assert words in certificate_status.why_stale(kept, [entry])
+        if "name" not in change:  # what counts is the checkpoint, not what it is called
+            certificates.keep(kept)
+    assert certificate_status.covering(entry) is None
+
+
+def test_other_code_and_other_libraries_are_told_apart(
+    entry: ModelEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = proof(entry)
+    certificates.keep(kept)
+    monkeypatch.setattr(certificates, "engine_digest", lambda: "another")
+    assert certificate_status.covering(entry) is None
+    assert "engine's code" in certificate_status.why_stale(kept, [entry])
+    kept["libraries"] = kept["libraries"] | {"torch": "0.1"}
+    assert "torch was 0.1 then" in certificate_status.why_stale(kept, [entry])
+
+
+def test_a_refused_model_is_not_covered(entry: ModelEntry) -> None:
+    kept = proof(entry, found=verdicts(entry.name, {("observer", ""): "failed"}))
+    certificates.keep(kept)
+    assert certificate_status.covering(entry) is None
+
+
+def test_a_model_that_did_not_load_makes_no_certificate_stale(entry: ModelEntry) -> None:
+    assert certificate_status.why_stale(proof(entry, digest="", dtype=""), [entry]) == ""
+
+
+@pytest.mark.parametrize(
+    ("device", "wanted", "right"),
+    [("cpu", "cpu", True), ("cuda:0", "cpu", False), ("cpu", "nonsense", False)],
+)
+def test_a_certificate_counts_on_its_own_device(
+    device: str, wanted: str, right: bool, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_DEVICE", wanted)
+    assert certificate_status.here(HERE | {"device": device}) is right
+
+
+def test_a_checkpoint_that_is_gone_covers_nothing(entry: ModelEntry, tmp_path: Path) -> None:
+    certificates.keep(proof(entry))
+    assert certificate_status.covering(dataclasses.replace(entry, folder=tmp_path / "gone")) is None

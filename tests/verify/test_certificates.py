@@ -1,0 +1,325 @@
+"""A certificate holds while nothing has changed, and for nobody else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.errors import BadInput
+from engine.storage import coverage
+from engine.storage.coverage import NOT_RECORDED, Standing
+from engine.types import (
+    Batch,
+    DecodeConfig,
+    Generation,
+    ModelInfo,
+    PrefixUse,
+    RunRequest,
+    RunResult,
+    Sample,
+    TensorSpec,
+)
+from engine.verify import certificates
+from engine.verify.verdict import CHECKS, Finding, Outcome, Verdict, VerifyRequest
+
+HERE = {"device": "cpu", "hardware": "x86_64", "threads": "1"}
+REQUEST = VerifyRequest(("m",), (Sample("s", "q"),))
+
+
+REACHED = {
+    "answer": {"new_tokens": 48, "positions": 148, "pictures": 8},
+    "equal_batch": {"size": 4},
+    "frames": {"rules": ["arange"]},
+}
+
+
+def certificate(good: bool = True, **outcomes: Outcome) -> dict[str, object]:
+    """All checks passed, but for `outcomes`; answers of 48 tokens in a context of 100."""
+    usual: Outcome = "passed" if good else "failed"
+    verdicts = [
+        Verdict(
+            check, "m", "s",
+            Finding(outcomes.get(check, usual), "So.", evidence=REACHED.get(check, {})),
+        )
+        for check in CHECKS
+    ]  # fmt: skip
+    models = [certificates.model_entry("m", "d1", "float32", HERE, verdicts)]
+    return certificates.make(REQUEST, models, verdicts, "/data")
+
+
+def result(
+    digest: str = "d1",
+    dtype: str = "float32",
+    place: dict[str, str] = HERE,
+    tokens: int = 48,
+    config: DecodeConfig = DecodeConfig(),  # noqa: B008
+    frames: str = "arange",
+    pixels: str = "exact",
+    **more: object,
+) -> RunResult:
+    """A result that is covered, but for what is changed."""
+    info = ModelInfo("m", "video_llava", "c", None, dtype, False, digest=digest)
+    request = RunRequest(
+        Sample("s", "q"),
+        "m",
+        "Why?",
+        config,
+        frames=frames,
+        pixels=pixels,  # type: ignore[arg-type]
+    )
+    pictures = int(str(more.pop("pictures", 8)))
+    whole: dict[str, object] = {
+        "total_ms": 1.0,
+        "cold": False,
+        "shown": f"MP4: frames 0 of 9 ({frames})",
+        "tensors": (TensorSpec("images", (pictures, 4, 4, 3), "uint8", 1),),
+        "environment": place,
+    }
+    answer = Generation((1,) * tokens, "", "eos", 100, ())
+    return RunResult(request, info, (), answer, **{**whole, **more})  # type: ignore[arg-type]
+
+
+def standing(**changes: object) -> Standing:
+    return certificates.standing_of(result(**changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def kept_here(cache_dir: Path) -> Path:
+    return cache_dir
+
+
+def test_a_kept_certificate_is_found_and_holds_everything() -> None:
+    made = certificate()
+    path = certificates.keep(made)
+    assert certificates.read(path) == made and certificates.kept() == [made]
+    assert certificates.of(result()) == made["hash"]
+    rows = made["verdicts"]
+    assert isinstance(rows, list) and [row["check"] for row in rows] == list(CHECKS)
+    assert set(rows[0]) >= {"title", "model", "sample", "outcome", "sentence", "figure", "bound"}
+
+
+@pytest.mark.parametrize(
+    ("change", "missing"),
+    [
+        ({"dtype": "bfloat16"}, "dtype bfloat16 (float32 verified)"),
+        ({"place": HERE | {"device": "cuda:0"}}, "device cuda:0 (cpu verified)"),
+        ({"place": HERE | {"hardware": "abacus"}}, "hardware abacus (x86_64 verified)"),
+        ({"pixels": "fast"}, "pixels fast (exact verified)"),
+        ({"backend": "compiled"}, "backend compiled (eager verified)"),
+        ({"tokens": 49, "config": DecodeConfig(max_new_tokens=300)}, "49 tokens (48 verified)"),
+        ({"frames": "linspace"}, "frame rule linspace"),
+        ({"extent": "stream"}, "extent stream (slice verified)"),
+        ({"pictures": 5}, "prompt with 5 picture(s) (8 verified)"),
+        ({"batch": Batch("b", 8, (), 1.0, 8)}, "batch of 8 (4 verified)"),
+    ],
+)
+def test_a_result_beyond_the_certificate_says_what_is_missing(
+    change: dict[str, object], missing: str
+) -> None:
+    kept = certificate()
+    certificates.keep(kept)
+    assert standing() == Standing("verified", str(kept["hash"]))
+    found = standing(**change)
+    assert (found.state, found.certificate) == ("not covered", kept["hash"])
+    assert found.missing[0] == missing and certificates.of(result(**change)) is None  # type: ignore[arg-type]
+    assert found.words.startswith(f"not covered: {missing}")
+
+
+def test_pictures_of_several_sizes_are_counted_together() -> None:
+    certificates.keep(certificate())
+    parts = [
+        TensorSpec("images", (count, 4, size, 3), "uint8", 1) for count, size in ((3, 4), (5, 6))
+    ]
+    assert standing(tensors=tuple(parts)).state == "verified"
+    assert standing(tensors=tuple(parts[:1])).missing[0].startswith("prompt with 3 picture(s)")
+
+
+def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
+    kept = certificate()
+    certificates.keep(kept)
+    for outcome, state in (("unresolved", "verified"), ("failed", "unverified")):
+        later = certificate(clock=outcome) | {"made": "2999-01-01T00:00:00+00:00"}
+        certificates.keep(later | {"hash": certificates.content_hash(later)})
+        assert standing().state == state
+
+
+@pytest.mark.parametrize(
+    ("open_", "change", "missing"),
+    [
+        ("equal_sampled", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
+        ("settings", {"config": DecodeConfig(temperature=0.5)}, "sampling"),
+        ("ends", {}, "natural end"),
+        ("equal_batch", {"batch": Batch("b", 2, (), 1.0, 2)}, "batch of 2 (none verified)"),
+        ("frames", {}, "frame rule arange"),
+    ],
+)
+def test_what_a_check_left_open_is_not_covered(
+    open_: str, change: dict[str, object], missing: str
+) -> None:
+    """The control: with that check passed the same result is verified."""
+    certificates.keep(certificate(**{open_: "unresolved"}))
+    assert standing(**change).missing == (missing,)
+    certificates.keep(certificate())
+    assert standing(**change).state == "verified"
+
+
+def test_several_gaps_are_listed_together_and_a_forced_answer_extends_the_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    certificates.keep(certificate(settings="unresolved"))
+    far = {"tokens": 96, "config": DecodeConfig(temperature=1.0)}
+    words = standing(**far).words
+    assert words == "not covered: sampling, 96 tokens (48 verified), 196 positions (148 verified)"
+    monkeypatch.setitem(REACHED, "long", {"new_tokens": 272, "positions": 372})
+    certificates.keep(certificate())
+    assert standing(**far).state == "verified"
+
+
+def test_a_reused_prefix_needs_a_check_that_passed() -> None:
+    reused = {"prefix": PrefixUse("reused", 9)}
+    certificates.keep(certificate())
+    assert standing(**reused).state == "verified"
+    rows = [row for row in certificate()["verdicts"] if row["check"] != "equal_prefix"]  # type: ignore[attr-defined]
+    assert coverage.missing(coverage.of(rows), result(**reused)) == ("reused prefix",)  # type: ignore[arg-type]
+
+
+def test_another_checkpoint_is_unverified() -> None:
+    certificates.keep(certificate())
+    assert standing(digest="d2") == Standing("unverified")
+    assert standing(digest="") == Standing("unverified")
+
+
+def test_pixels_of_one_setting_prove_nothing_about_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    certificates.keep(certificate())
+    monkeypatch.setitem(globals(), "REQUEST", replace(REQUEST, pixels="fast"))
+    fast = certificate()
+    certificates.keep(fast)
+    assert certificates.of(result(pixels="fast")) == fast["hash"]
+    assert certificates.of(result()) not in (None, fast["hash"])
+
+
+def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
+    made = certificate() | {"format": certificates.WITHOUT_COVERAGE}
+    for model in made["models"]:  # type: ignore[attr-defined]
+        del model["coverage"], model["unproved"]
+    made["hash"] = certificates.content_hash(made)
+    assert certificates.read(certificates.keep(made)) == made
+    assert certificates.stale(made) and standing() == Standing("unverified")
+    assert certificates.coverage_in(made["models"][0]) is None  # type: ignore[index]
+    old = coverage.of_row({"verified": "ab" * 32})
+    assert old.words == f"not covered: {NOT_RECORDED}"
+
+
+def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:
+    made = certificate()
+    for model in made["models"]:  # type: ignore[attr-defined]
+        model["coverage"]["new_tokens"] = 4096
+    sealed = made | {"hash": certificates.content_hash(made)}
+    assert certificates.read(certificates.keep(sealed)) is None
+
+
+def test_what_is_not_proved_stands_on_the_certificate() -> None:
+    (model,) = certificate(long="unresolved")["models"]  # type: ignore[misc]
+    assert model["unproved"][0] == "Long answers: So."
+    assert any("language model" in sentence for sentence in model["unproved"])
+
+
+def test_a_failed_verification_verifies_nobody_and_takes_back_an_earlier_one() -> None:
+    early = certificate() | {"made": "2020-01-01T00:00:00+00:00"}
+    early["hash"] = certificates.content_hash(early)
+    certificates.keep(early)
+    assert certificates.of(result()) == early["hash"]
+    certificates.keep(certificate(good=False))
+    assert standing() == Standing("unverified")
+
+
+def test_a_certificate_that_its_verdicts_contradict_is_none() -> None:
+    for forged in (certificate() | {"verdicts": []}, certificate(good=False)):
+        for model in forged["models"]:  # type: ignore[attr-defined]
+            model["verified"] = True
+        sealed = forged | {"hash": certificates.content_hash(forged)}
+        assert certificates.read(certificates.keep(sealed)) is None
+    twice = certificate()
+    twice["models"] = twice["models"] * 2  # type: ignore[operator]
+    sealed = twice | {"hash": certificates.content_hash(twice)}
+    assert certificates.read(certificates.keep(sealed)) is None
+
+
+def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = certificate()
+    certificates.keep(made)
+    assert not certificates.stale(made)
+    monkeypatch.setattr(certificates, "engine_digest", lambda: "other code")
+    assert certificates.stale(made) and certificates.of(result()) is None
+
+
+def test_the_engines_digest_changes_with_each_source_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models").mkdir()
+    file = tmp_path / "models" / "base.py"
+    file.write_text("a = 1\n")
+    monkeypatch.setattr(certificates, "__file__", str(tmp_path / "certificates.py"))
+    digest = certificates.engine_digest.__wrapped__
+    before = digest()
+    assert digest() == before
+    file.write_text("a = 2\n")
+    assert digest() != before
+
+
+def test_what_is_no_number_is_null() -> None:
+    odd = Verdict("sight", "m", "s", Finding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)}))
+    made = certificates.make(REQUEST, [], [odd], "/data")
+    (row,) = made["verdicts"]
+    assert row["figure"] is None and row["evidence"] == {"a": [1]}
+
+
+@pytest.mark.parametrize("lost", ["made", "models", "verdicts", "request", "engine"])
+def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
+    made = certificate()
+    for odd in ({k: v for k, v in made.items() if k != lost}, made | {lost: 7}):
+        sealed = odd | {"hash": certificates.content_hash(odd)}
+        assert certificates.read(certificates.keep(sealed)) is None
+    assert certificates.kept() == [] and certificates.of(result()) is None
+
+
+@pytest.mark.parametrize("damage", ["verdict", "garbage", "hash", "format", "list"])
+def test_what_was_tampered_with_is_no_certificate(damage: str) -> None:
+    made = certificate(good=False)
+    path = certificates.keep(made)
+    if damage == "verdict":
+        for model in made["models"]:  # type: ignore[attr-defined]
+            model["verified"] = True
+    changed = {"verdict": made, "hash": made | {"hash": "0"}, "format": made | {"format": 1}}
+    texts = {"garbage": "{", "list": "[]"}
+    path.write_text(texts.get(damage) or json.dumps(changed[damage]))
+    assert certificates.read(path) is None and certificates.kept() == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
+    with pytest.raises(BadInput, match="set STAGESCOPE_RUNS_DIR to another folder"):
+        certificates.keep(certificate())
+    assert certificates.kept() == []
+
+
+@pytest.mark.parametrize(
+    ("ran", "pixels", "flags"),
+    [
+        ("eager", "exact", " --backend eager"),
+        ("compiled", "exact", " --backend compiled"),
+        ("compiled", "fast", " --backend compiled --pixels fast"),
+        ("generate", "exact", ""),
+    ],
+)
+def test_the_command_verifies_what_ran(ran: str, pixels: str, flags: str) -> None:
+    words = certificates.command("ev", ran, pixels)
+    assert words == f"python -m engine verify --models ev{flags}"

@@ -1,0 +1,167 @@
+"""All models and samples: a failure stays its own, a cancelled one stops, nothing is polluted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine import settings
+from engine.errors import BadInput, Cancelled
+from engine.models import registry
+from engine.models.llava import LlavaAdapter
+from engine.models.pixels import Plain
+from engine.types import Pixels, Sample
+from engine.verify import answer_paths, runner
+from engine.verify.verdict import VerifyRequest
+from tests.conftest import make_sample
+from tests.verify.conftest import Notes
+
+
+@pytest.fixture(autouse=True)
+def few_pairs(monkeypatch: pytest.MonkeyPatch, tiny_models: Path) -> None:
+    monkeypatch.setattr(runner, "PAIRS", 5)
+
+
+def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> VerifyRequest:
+    return VerifyRequest(models, samples, max_new_tokens=8, runs=1)
+
+
+def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
+    blind = replace(make_sample(tmp_path, 7), missing={"image": "It has no picture: add one."})
+    blind = replace(blind, frames=(), images=())
+    notes = Notes()
+    wanted = request(blind, sample, models=("tiny-odd", "tiny-llava"))
+    odd, llava = runner.verify(wanted, notes)
+    assert not odd.known and "not a known model" in odd.verdicts[0].sentence
+    first, *others = llava.verdicts
+    assert (first.check, first.outcome, first.sample) == ("answer", "skipped", blind.id)
+    assert first.sentence == "It has no picture: add one."
+    assert {v.sample for v in others} == {sample.id, ""} and others[0].passed
+    assert [v for one in (odd, llava) for v in one.verdicts] == notes.verdicts
+    assert notes.steps.count("gave way") == 2
+
+
+@pytest.mark.slow
+def test_the_setting_that_is_used_is_judged(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    made = Plain.pixels
+
+    def watched(self: Plain, images: Any, setting: Pixels) -> Any:
+        asked.append(setting)
+        return made(self, images, setting)
+
+    monkeypatch.setattr(Plain, "pixels", watched)
+    (found,) = runner.verify(replace(request(sample), pixels="fast"), Notes())
+    equal = [v for v in found.verdicts if v.check.startswith("equal") or v.check == "keys"]
+    assert len(equal) == 7 and all(v.passed for v in equal)
+    pixels = next(v for v in found.verdicts if v.check == "pixels")
+    assert pixels.finding.bound == 2 and pixels.finding.evidence == {"setting": "fast"}
+    assert asked.count("exact") <= len(asked) // 3  # the keys of the other setting alone
+
+
+@pytest.mark.slow
+def test_a_model_that_raises_is_a_row_that_says_where(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("odd model")
+
+    monkeypatch.setattr(LlavaAdapter, "generate_from_features", broken)
+    models = ("tiny-llava", "tiny-eventgpt")
+    llava, other = runner.verify(request(sample, models=models), Notes())
+    (verdict,) = llava.verdicts
+    assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
+    assert len(other.verdicts) > 10
+
+
+@pytest.mark.slow
+def test_a_neighbour_that_is_broken_costs_the_good_one_nothing(
+    sample: Sample, tmp_path: Path
+) -> None:
+    broken = make_sample(tmp_path, 7)
+    for path in broken.frames:
+        path.write_bytes(b"no picture")
+    (llava,) = runner.verify(request(sample, broken), Notes())
+    good = {v.check: v for v in llava.verdicts if v.sample == sample.id}
+    assert good["sight"].passed and good["left_as_found"].passed
+    (bad,) = [v for v in llava.verdicts if v.sample == broken.id]
+    assert bad.outcome == "skipped"
+
+
+def test_bad_input_after_the_first_answer_is_a_failure(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BadInput("odd: choose another.")
+
+    monkeypatch.setattr(LlavaAdapter, "generate_from_features", refuse)
+    (llava,) = runner.verify(request(sample), Notes())
+    assert [v.outcome for v in llava.verdicts] == ["failed"]
+
+
+def test_cancel_stops_between_two_steps(sample: Sample) -> None:
+    notes = Notes(stop_at="timing the stages")
+    with pytest.raises(Cancelled):
+        runner.verify(request(sample), notes)
+    assert notes.steps[-1].startswith("timing the stages")
+    assert {verdict.check for verdict in notes.verdicts} >= {"equal_hooked", "encoded_once"}
+
+
+@pytest.mark.slow
+def test_the_users_cache_and_generator_are_left_alone(sample: Sample) -> None:
+    before = torch.get_rng_state()
+    runner.verify(request(sample), Notes())
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not settings.load().features_dir.exists()
+
+
+@pytest.mark.slow
+def test_raw_events_are_changed_one_by_one(
+    real_root: Path, cache_dir: Path, tiny_models: Path
+) -> None:
+    from engine.media import dataset
+
+    events = [s for s in dataset.read(real_root).samples if s.events is not None]
+    notes = Notes()
+    runner.verify(request(events[0], models=("tiny-eventgpt",)), notes)
+    keys = next(v for v in notes.verdicts if v.check == "keys")
+    changes = {change["what"]: change for change in keys.finding.evidence["changes"]}
+    assert keys.passed and changes["t of the last event"]["changed"]
+    assert not changes["equal events under another file name"]["changed"]
+    assert changes["event pictures sized by stream"] == {
+        "what": "event pictures sized by stream",
+        "must_change": True,
+        "changed": True,
+        "right": True,
+    }
+
+
+def test_rounding_is_measured_on_plain_and_is_small_in_float32(
+    sample: Sample, tmp_path: Path
+) -> None:
+    adapter = registry.load(registry.entry("tiny-llava"))
+    subject = answer_paths.Subject(adapter, sample, request(sample), tmp_path, lambda: False)
+    noise = answer_paths.rounding(adapter, subject.plain(subject.greedy))
+    assert 0 < noise < 1e-3
+
+
+@pytest.mark.slow
+def test_bfloat16_is_exact_or_tied(
+    sample: Sample, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (tiny_folder / "models.toml").read_text(encoding="utf-8")
+    other = tiny_folder / "bfloat16.toml"
+    other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
+    models = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
+    for examined in runner.verify(request(sample, models=models), Notes()):
+        compared = [v for v in examined.verdicts if v.check.startswith("equal_")]
+        equal = [v for v in compared if v.check != "equal_batch"]  # may stay open in this dtype
+        assert len(equal) == 5 and all(v.passed for v in equal), equal
+        assert examined.info is not None and examined.info.dtype == "bfloat16"

@@ -1,0 +1,190 @@
+"""Verdicts on times, from runs whose times are known because they are made up here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from engine.machine.load import MachineLoad
+from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
+from engine.verify import observer, stage_times
+from engine.verify.busy_checks import BEYOND, Try, settled
+from engine.verify.stage_times import Timed
+
+INFO = ModelInfo("m", "llava", "c", None, "float32", False)
+REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
+
+
+def result(
+    vision: float = 10.0,
+    rest: float = 0.0,
+    source: Source = "measured",
+    tokens: Sequence[float] = (80, 90),
+) -> RunResult:
+    """load 5, preprocess 5, vision, decode 80, and `rest` that no stage covers."""
+    spans, start = [], 0.0
+    for name, ms in (("load", 5.0), ("preprocess", 5.0), ("vision", vision), ("decode", 80.0)):
+        spans.append(Span(name, start, ms, source))
+        start += ms
+    answer = Generation((1, 2), "", "eos", 9, tuple(tokens))
+    return RunResult(REQUEST, INFO, tuple(spans), answer, start + rest, False)
+
+
+def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[Timed]]:
+    kinds = ("computed", "cached", "hooked")
+    return [
+        [Timed(kind, one, one.total_ms + 1) for kind, one in zip(kinds, _told(row), strict=True)]
+        for row in results
+    ]
+
+
+def _told(row: Sequence[RunResult]) -> list[RunResult]:
+    """The cached run says what the computed one took."""
+    computed, cached, hooked = row
+    took = computed.span("vision")
+    assert took is not None
+    spans = [replace(s, original_ms=took.ms) if s.name == "vision" else s for s in cached.spans]
+    return [computed, replace(cached, spans=tuple(spans)), hooked]
+
+
+def test_stages_that_add_up_pass_and_the_first_run_stands_apart() -> None:
+    first, warm = result(vision=500, rest=100), result(rest=1)
+    found = stage_times.accounted(rounds((first,) * 3, *[(warm,) * 3] * 4))
+    assert found.outcome == "passed" and found.figure == pytest.approx(1 / 101)
+    kind = found.evidence["kinds"]["computed"]
+    assert kind["vision"]["median"] == 10 and kind["vision"]["n"] == 4
+    assert kind["first_run_ms"]["vision"] == 500
+
+
+def test_two_per_cent_that_no_stage_covers_fail() -> None:
+    bad = result(rest=3)
+    found = stage_times.accounted(rounds(*[(result(), bad, result())] * 6))
+    assert found.outcome == "failed" and "cached" in found.sentence
+    assert stage_times.accounted(rounds(*[(result(rest=-3),) * 3] * 6)).outcome == "failed"
+    assert stage_times.accounted(rounds(*[(bad,) * 3] * 3)).outcome == "unresolved"
+
+
+def loaded(one: RunResult, waited: float, inside: float = 0.0) -> RunResult:
+    """The same on a machine where the thread waited `waited` ms, `inside` of them within stages."""
+    load = MachineLoad(0.0, one.total_ms, 50.0, 2, 1, waited_ms=waited, others=1.5)
+    spans = tuple(replace(s, waited_ms=inside / 4) for s in one.spans)
+    return replace(one, spans=spans, machine_load=load)
+
+
+def test_a_gap_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
+    """30 ms between the stages: the thread had no core in them, or it had one."""
+    for waited, inside, beyond in ((30.0, 0.0, False), (30.0, 30.0, True), (1.0, 0.0, True)):
+        gap = loaded(result(rest=30), waited, inside)
+        found = stage_times.accounted(rounds(*[(gap,) * 3] * 6))
+        assert found.outcome == "failed" and found.evidence[BEYOND] is beyond
+        load = stage_times.load_of(rounds(*[(gap,) * 3] * 6))
+        assert settled([Try(found, load)]).outcome == ("failed" if beyond else "unresolved")
+
+
+def test_an_overlap_is_a_fault_whatever_the_load() -> None:
+    bad = loaded(result(rest=-30), 90.0)
+    assert stage_times.accounted(rounds(*[(bad,) * 3] * 6)).evidence[BEYOND]
+
+
+def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
+    """Waits taken off, stage 3 takes 10 ms alone; the probe sees 10 of them, or 1."""
+    for ms, outcome in ((10.0, "unresolved"), (1.0, "failed")):
+        alone, probed = loaded(result(50.0), 60.0, 160.0), loaded(result(ms), 60.0)
+        found = stage_times.stage3(rounds(*[(alone, alone, probed)] * 6))
+        assert found.outcome == "failed" and found.evidence[BEYOND] is (outcome == "failed")
+        load = MachineLoad(0.0, 100.0, 50.0, 2, 1, waited_ms=60.0, others=1.5)
+        assert settled([Try(found, load)]).outcome == outcome
+
+
+def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
+    raw = [(100.0 + i % 3, 160.0 + i % 3) for i in range(40)]
+    noise = [(50.0, 51.0 + i % 3) for i in range(40)]
+    assert not observer.observer(raw, noise).evidence[BEYOND]
+    assert observer.observer(raw, [(50.0, 110.0)] * 40).evidence[BEYOND]
+    assert BEYOND not in observer.observer(raw).evidence
+    noisy = [(100.0, 100.0 + 90 * (-1) ** i) for i in range(40)]
+    assert observer.observer(noisy).outcome == "unresolved"
+    assert observer.observer(noisy, [(50.0, 110.0)] * 40).outcome == "failed"
+
+
+def test_a_token_outside_stage_4_fails() -> None:
+    found = stage_times.clock(rounds((result(), result(tokens=(10, 90)), result())))
+    assert "not within stage 4" in found.sentence and found.evidence[BEYOND]
+
+
+def test_a_frame_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
+    for waited, beyond in ((100.0, False), (0.0, True), (None, False)):
+        runs = [[Timed("hooked", loaded(result(), 0.0), 200.0, waited)]]
+        assert stage_times.clock(runs).evidence[BEYOND] is beyond
+
+
+def test_a_cached_stage_must_say_what_it_took() -> None:
+    (round_,) = rounds((result(),) * 3)
+    wrong = Timed("cached", result(), 100)
+    found = stage_times.accounted([round_, [round_[0], wrong, round_[2]]])
+    assert found.outcome == "failed" and "says that it took None ms" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("probed", "outcome"),
+    [
+        ((10, 10.5, 9.8, 10.2, 10), "passed"),
+        ((3, 3.1, 2.9, 3, 3), "failed"),
+        ((6, 14, 8, 11, 9), "unresolved"),
+        ((8, 8, 8, 8), "unresolved"),
+        ((3, 3, 3), "failed"),
+        ((3, 3), "unresolved"),
+    ],
+)
+def test_stage_3_by_probe_against_alone(probed: tuple[float, ...], outcome: str) -> None:
+    rows = [(result(10), result(), result(ms)) for ms in (99, *probed)]
+    found = stage_times.stage3(rounds(*rows))
+    assert found.outcome == outcome
+    assert found.evidence["probe_ms"] == list(probed) and found.evidence["n"] == len(probed)
+    assert ("not resolved with n =" in found.sentence) == (outcome == "unresolved")
+
+
+def test_a_clock_that_only_goes_forward_passes() -> None:
+    found = stage_times.clock(rounds((result(),) * 3, (result(),) * 3))
+    assert found.outcome == "passed" and found.evidence["runs"] == 6
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        result(vision=-1),
+        result(tokens=(90, 80)),
+        result(rest=-10),
+        RunResult(
+            REQUEST,
+            INFO,
+            (Span("load", 0, 10), Span("vision", 5, 10)),
+            Generation((), "", "eos", 9, ()),
+            20,
+            False,
+        ),
+    ],
+)
+def test_time_that_goes_back_fails(bad: RunResult) -> None:
+    found = stage_times.clock(rounds((result(), bad, result())))
+    assert found.outcome == "failed" and found.evidence["faults"]
+
+
+@pytest.mark.parametrize("outer", [50.0, 200.0])
+def test_clocks_that_disagree_fail(outer: float) -> None:
+    runs = [[Timed("hooked", result(), outer)]]
+    assert "by another clock" in stage_times.clock(runs).sentence
+
+
+def test_the_observers_cost_is_a_tick_only_when_resolved() -> None:
+    even = [(100.0, 100.0 + 0.2 * (i % 3)) for i in range(40)]
+    assert observer.observer(even).outcome == "passed"
+    dear = [(100.0, 103.0 + 0.2 * (i % 3)) for i in range(40)]
+    assert observer.observer(dear).outcome == "failed"
+    noisy = [(100.0, 100.0 + 30 * (-1) ** i) for i in range(9)]
+    found = observer.observer(noisy)
+    assert found.outcome == "unresolved" and "Not resolved with 9 pairs" in found.sentence
+    border = [(100.0, 100.9 + 0.2 * (i % 2)) for i in range(40)]
+    assert observer.observer(border).outcome == "unresolved"

@@ -1,0 +1,146 @@
+"""What the demo checkpoints are trained on: scenes rendered, recorded and reduced to tower size.
+
+The boundary: seeds in, arrays out, kept in chunks on disk so that a broken run goes on. No torch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo.camera import KINDS
+from engine.demo.recorder import decode_mp4, encode_mp4
+from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
+from engine.demo.simulator import simulate
+from engine.media.events import render as draw_events
+from engine.types import Events
+
+SIZE = 96  # pixels of a tower's square input
+GRID = 6  # patches per side
+SHOWN = np.arange(0, FRAMES, FRAMES / 8).astype(int)[:8]  # the frames a video model sees
+SLICES = 5  # event images per scene
+CHUNK = 200  # scenes per file
+TRAINING = range(0, 3200)
+HELD_OUT = range(900_000, 900_400)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """N scenes. Pixels are uint8, patch labels the share of each kind times 255."""
+
+    frames: npt.NDArray[np.uint8]  # (N, 8, 96, 96, 3)
+    frame_patches: npt.NDArray[np.uint8]  # (N, 8, 6, 6, kinds)
+    frame_metres: npt.NDArray[np.float32]  # (N, 8) to the lead vehicle, nan without one
+    events: npt.NDArray[np.uint8]  # (N, 5, 96, 96, 3)
+    event_patches: npt.NDArray[np.uint8]  # (N, 5, 6, 6, kinds)
+    event_metres: npt.NDArray[np.float32]  # (N, 5)
+    truth: npt.NDArray[np.int8]  # (N, attributes): index of the value, -1 where none applies
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+
+def truth_of(row: npt.NDArray[np.int8]) -> dict[str, str]:
+    """A row of `Corpus.truth` in words."""
+    pairs = zip(ATTRIBUTES.items(), row.tolist(), strict=True)
+    return {name: values[index] for (name, values), index in pairs if index >= 0}
+
+
+def load_corpus(folder: Path, seeds: range, workers: int = 2) -> Corpus:
+    """The corpus of the seeds; chunks that are not in the folder yet are made first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    starts = range(seeds.start, seeds.stop, CHUNK)
+    parts = [range(start, min(start + CHUNK, seeds.stop)) for start in starts]
+    missing = [part for part in parts if not _chunk_path(folder, part).exists()]
+    with ProcessPoolExecutor(workers) as pool:
+        for part in pool.map(_make_chunk, [folder] * len(missing), missing):
+            print(f"corpus: scenes {part.start} to {part.stop}", file=sys.stderr, flush=True)
+    loaded = [np.load(_chunk_path(folder, part)) for part in parts]
+    names = [field.name for field in fields(Corpus)]
+    return Corpus(**{name: np.concatenate([chunk[name] for chunk in loaded]) for name in names})
+
+
+def mirrored(corpus: Corpus) -> Corpus:
+    """The same scenes in a mirror, left and right exchanged in the truth."""
+    truth = corpus.truth.copy()
+    for column, (name, values) in enumerate(ATTRIBUTES.items()):
+        if name in MIRRORED:
+            swap = {"left": "right", "right": "left"}
+            order = [values.index(swap.get(value, value)) for value in values]
+            table = np.array([*order, -1], np.int8)  # index -1 stays -1
+            truth[:, column] = table[truth[:, column]]
+    return Corpus(
+        frames=corpus.frames[:, :, :, ::-1],
+        frame_patches=corpus.frame_patches[:, :, :, ::-1],
+        frame_metres=corpus.frame_metres,
+        events=corpus.events[:, :, :, ::-1],
+        event_patches=corpus.event_patches[:, :, :, ::-1],
+        event_metres=corpus.event_metres,
+        truth=truth,
+    )
+
+
+def _chunk_path(folder: Path, seeds: range) -> Path:
+    return folder / f"{seeds.start:07d}-{seeds.stop:07d}.npz"
+
+
+def _make_chunk(folder: Path, seeds: range) -> range:
+    rows = [_observe(render(seed)) for seed in seeds]
+    columns = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    path = _chunk_path(folder, seeds)
+    with path.with_suffix(".part").open("wb") as file:
+        np.savez(file, **columns)  # type: ignore[arg-type]
+    path.with_suffix(".part").rename(path)
+    return seeds
+
+
+def _observe(scene: Scene) -> dict[str, npt.NDArray[np.generic]]:
+    """One scene as the towers see it."""
+    seen = decode_mp4(encode_mp4(scene.frames, FPS))
+    events = simulate(scene.frames, FPS, scene.seed)
+    at = _slice_frames(events)
+    return {
+        "frames": _shrink(seen[SHOWN]),
+        "frame_patches": _patches(scene.labels[SHOWN]),
+        "frame_metres": scene.distance[SHOWN],
+        "events": _shrink(draw_events(events, SLICES, "stream")),
+        "event_patches": _patches(scene.labels[at]),
+        "event_metres": scene.distance[at],
+        "truth": np.array(list(_indices(scene.truth)), np.int8),
+    }
+
+
+def _indices(truth: dict[str, str]) -> Iterator[int]:
+    for name, values in ATTRIBUTES.items():
+        yield values.index(truth[name]) if name in truth else -1
+
+
+def _slice_frames(events: Events) -> npt.NDArray[np.int64]:
+    """(5,) the frame nearest to the middle event of each slice of equal count."""
+    middles = (np.arange(SLICES) * 2 + 1) * len(events.t) // (2 * SLICES)
+    nearest = np.rint(events.t[middles] * FPS / 1e6).astype(np.int64)
+    return np.minimum(nearest, FRAMES - 1)
+
+
+def _shrink(images: Iterable[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    """(n, H, W, 3) -> (n, 96, 96, 3), as CLIP's processor resizes."""
+    small = [Image.fromarray(i).resize((SIZE, SIZE), Image.Resampling.BICUBIC) for i in images]
+    return np.stack([np.asarray(image) for image in small])
+
+
+def _patches(labels: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """(n, H, W) label maps -> (n, 6, 6, kinds) shares times 255."""
+    nearest = [Image.fromarray(i).resize((SIZE, SIZE), Image.Resampling.NEAREST) for i in labels]
+    maps = np.stack([np.asarray(image) for image in nearest])
+    step = SIZE // GRID
+    blocks = maps.reshape(len(maps), GRID, step, GRID, step)
+    shares = [(blocks == kind).mean(axis=(2, 4)) for kind in range(len(KINDS))]
+    return np.asarray(np.stack(shares, axis=-1) * 255, dtype=np.uint8)

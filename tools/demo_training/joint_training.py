@@ -1,0 +1,187 @@
+"""Language first, then language and sight together: the last two stages of training.
+
+The boundary: towers that already see, and a corpus, in; networks that answer out. The towers stay
+as they are, so that their features are computed once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from transformers import CLIPVisionModel, LlamaConfig, LlamaForCausalLM
+
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo.scene_answers import VOICES, Voice
+from engine.demo.scenes import draw_truth
+from tools.demo_training.corpus import Corpus, truth_of
+from tools.demo_training.lessons import QUESTIONS_PER_LOOK, Reader, draw_lesson, teach
+from tools.demo_training.networks import SIGHT, VOICE, Pupil, language_config
+from tools.demo_training.towers import Sight, batches, normalise, say, set_rate, tokens_of
+
+Rng = np.random.Generator
+Features = npt.NDArray[np.float16]  # (N, images, 37, tower width)
+LANGUAGE_RATE, LANGUAGE_BATCH = 2e-3, 16
+JOINT_RATE, JOINT_BATCH = 1e-3, 16
+PROJECTOR_SCALE = 3.0  # the projector starts from nothing and learns faster
+ALONE = 0.12  # share of the steps in which only the projector learns
+READER_WEIGHT = 0.5
+# What a video's last row knows must be there a layer early: words are made from that layer.
+READ_AT: dict[Voice, int] = {"image": -1, "event": -1, "video": -2}
+MIDDLE = slice(3, 6)  # the frames around the one a still-image model is shown
+
+
+class Told(nn.Module):
+    """Visual rows made from the truth instead of pixels: what language is learned with."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.starts = np.cumsum([0, *(len(values) + 1 for values in ATTRIBUTES.values())])
+        self.table = nn.Embedding(int(self.starts[-1]) + len(VOICES), width)
+
+    def forward(self, truths: Sequence[dict[str, str]], voice: int, rng: Rng) -> Tensor:
+        """(B, attributes + 1, width), in an order of its own for every scene."""
+        codes = [[*self._codes(truth), self.starts[-1] + voice] for truth in truths]
+        rows = [rng.permutation(line) for line in codes]
+        embedded: Tensor = self.table(torch.from_numpy(np.stack(rows)))
+        return embedded
+
+    def _codes(self, truth: dict[str, str]) -> list[int]:
+        pairs = zip(self.starts, ATTRIBUTES.items(), strict=False)
+        return [
+            int(start) + (1 + values.index(truth[name]) if name in truth else 0)
+            for start, (name, values) in pairs
+        ]
+
+
+def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
+    """A Llama that puts given attributes into words, in all three voices."""
+    torch.manual_seed(2)
+    model = LlamaForCausalLM(LlamaConfig(**language_config(tokenizer)))
+    told, rng = Told(model.config.hidden_size), np.random.default_rng(3)
+    weights = [*model.parameters(), *told.parameters()]
+    optimiser = torch.optim.AdamW(weights, lr=LANGUAGE_RATE, weight_decay=0.01)
+    began = time.monotonic()
+    for step in range(steps):
+        set_rate(optimiser, LANGUAGE_RATE, step, steps)
+        voice = step % len(VOICES)
+        truths = [draw_truth(rng) for _ in range(LANGUAGE_BATCH)]
+        voices = [VOICES[voice]] * LANGUAGE_BATCH
+        lesson = draw_lesson(tokenizer, list(truths), voices, rng, QUESTIONS_PER_LOOK)
+        with torch.autocast("cpu", torch.bfloat16):
+            rows = told(truths, voice, rng)
+            loss, _ = teach(model.model, model.model.embed_tokens, model.lm_head, rows, lesson)
+        _step(optimiser, loss, weights)
+        if step % 25 == 0 or step == steps - 1:
+            lost = float(loss.detach())
+            say(f"language: step {step} loss {lost:.3f}, {time.monotonic() - began:.0f} s")
+    return model
+
+
+def look(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
+    """Every picture of the corpus through the tower, once."""
+    images = corpus.frames if sight == "frames" else corpus.events
+    parts = []
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
+        for start in range(0, len(images), 64):
+            pixels = normalise(images[start : start + 64])
+            tokens = tokens_of(tower, pixels.flatten(0, 1), sight).float()
+            parts.append(tokens.reshape(*pixels.shape[:2], *tokens.shape[1:]).numpy())
+    return np.concatenate(parts).astype(np.float16)
+
+
+def settle(projector: nn.Module, features: Features) -> None:
+    """Give the projector's first layer inputs of mean 0 and variance 1, folded into its weights."""
+    sample = torch.from_numpy(features[:400].astype(np.float32)).flatten(0, -2)
+    mean, std = sample.mean(0), sample.std(0).clamp_min(1e-3)
+    first = next(layer for layer in projector.modules() if isinstance(layer, nn.Linear))
+    with torch.no_grad():
+        nn.init.normal_(first.weight, std=sample.shape[1] ** -0.5)
+        first.weight /= std
+        first.bias.copy_(-(first.weight @ mean))
+
+
+def join(
+    pupil: Pupil,
+    tokenizer: Any,
+    features: Features,
+    truth: npt.NDArray[np.int8],
+    steps: int,
+    fresh: bool = True,
+) -> None:
+    """Teach projector and language model to answer from features of a frozen tower.
+
+    A fresh projector learns alone at first, so that it does not spoil the language.
+    """
+    torch.manual_seed(4)
+    if fresh:
+        settle(pupil.projector, features)
+    alone = ALONE * steps if fresh else 0
+    reader, rng = Reader(pupil.model.get_input_embeddings().embedding_dim), np.random.default_rng(5)
+    speech = [*_language_weights(pupil), *reader.parameters()]
+    groups: list[dict[str, Any]] = [
+        {"params": list(pupil.projector.parameters()), "scale": PROJECTOR_SCALE},
+        {"params": speech},
+    ]
+    optimiser = torch.optim.AdamW(groups, lr=JOINT_RATE, weight_decay=0.01)
+    weights = [*pupil.projector.parameters(), *speech]
+    rows, began, shown = batches(len(truth), JOINT_BATCH, rng), time.monotonic(), 0.0
+    for step in range(steps):
+        set_rate(optimiser, JOINT_RATE, step, steps)
+        for weight in _language_weights(pupil):
+            weight.requires_grad_(step >= alone)
+        loss = _joint_loss(pupil, tokenizer, reader, features, truth, next(rows), rng)
+        _step(optimiser, loss, weights)
+        shown = 0.95 * shown + 0.05 * float(loss.detach()) if step else float(loss.detach())
+        if step % 25 == 0 or step == steps - 1:
+            say(f"{pupil.family}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
+
+
+def _language_weights(pupil: Pupil) -> list[nn.Parameter]:
+    """The decoder's weights; EventGPT's decoder also holds its tower and projector."""
+    skip = {id(w) for part in (pupil.tower, pupil.projector) for w in part.parameters()}
+    every = [*pupil.language.parameters(), *pupil.head.parameters()]
+    return [weight for weight in every if id(weight) not in skip]
+
+
+def _joint_loss(
+    pupil: Pupil,
+    tokenizer: Any,
+    reader: Reader,
+    features: Features,
+    truth: npt.NDArray[np.int8],
+    rows: npt.NDArray[np.int64],
+    rng: Rng,
+) -> Tensor:
+    voice = VOICE[pupil.family]
+    shown = features[rows]
+    if voice == "image":  # any one of the frames around the middle
+        which = rng.integers(MIDDLE.start, MIDDLE.stop, len(rows))
+        shown = shown[np.arange(len(rows)), which][:, None]
+    truths = [dict(truth_of(truth[row])) for row in rows]
+    lesson = draw_lesson(tokenizer, list(truths), [voice] * len(rows), rng, QUESTIONS_PER_LOOK)
+    unseen = {"image": ("motion",), "event": ("time of day",), "video": ()}[voice]
+    with torch.autocast("cpu", torch.bfloat16):
+        visual = pupil.rows(torch.from_numpy(shown.astype(np.float32)))
+        embed = pupil.language.embed_tokens
+        depth = READ_AT[voice]
+        loss, state = teach(pupil.language, embed, pupil.head, visual, lesson, depth)
+    target = torch.from_numpy(truth[rows].astype(np.int64))
+    return loss + READER_WEIGHT * reader.loss(state, target, unseen)
+
+
+def _step(optimiser: torch.optim.Optimizer, loss: Tensor, weights: list[nn.Parameter]) -> None:
+    optimiser.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(weights, 1.0)
+    optimiser.step()
+
+
+def sight_of(pupil: Pupil) -> Sight:
+    """Which pictures the network is shown."""
+    return SIGHT[pupil.family]

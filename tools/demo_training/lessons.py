@@ -1,0 +1,173 @@
+"""Questions and answers about scenes as token batches in which one look serves several questions.
+
+The boundary: words and truth in, tensors and a loss out. Where the visual rows come from is the
+caller's affair: attribute embeddings while the language is learned, projected features later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.demo.demo_questions import ASKED, draw_question
+from engine.demo.scene_answers import Truth, Voice, draw_answer
+from tools.demo_training.tokenizer import FRAMES
+
+Rng = np.random.Generator
+# The words that carry what was seen; they weigh more in the loss than the grammar around them.
+TELLING = re.compile(
+    r"\b(?:left|right|straight|runs|curves|bends|cars?|trucks?|no|free|coming|getting|closer|keeps|"
+    r"stays|steady|pulling|moving|away|trees?|buildings?|metal|guardrail|open|fields?|a pedestrian|"
+    r"day|daytime|daylight|night|dark)\b",
+    re.IGNORECASE,
+)
+# Motion is told by comparing frames, the hardest look a video model has to take.
+MOVING = re.compile(r"\b(?:coming|getting|keeps|stays|pulling|moving)\b")
+WEIGHT, MOVING_WEIGHT = 5.0, 15.0
+OTHERS = tuple(kind for kind in ASKED if kind != "describe")
+QUESTIONS_PER_LOOK = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """B looks: their shared prefix, then the questions with answers, padded to length L."""
+
+    before: Tensor  # (P,) ids ahead of the visual rows
+    after: Tensor  # (B, L) ids of question and answer, one pair after the other
+    pair: Tensor  # (B, L) number of the pair from 1, 0 for padding
+    place: Tensor  # (B, L) position within the pair
+    weight: Tensor  # (B, L) weight of a token as a target, 0 for questions and padding
+
+
+def draw_lesson(
+    tokenizer: Any, truths: list[Truth], voices: list[Voice], rng: Rng, questions: int
+) -> Lesson:
+    """Each look gets a description and other questions, in random wordings and order."""
+    looks = zip(truths, voices, strict=True)
+    rows = [_draw_row(tokenizer, *look, rng, questions) for look in looks]
+    length = max(len(row[0]) for row in rows)
+
+    def pad(column: int, kind: torch.dtype) -> Tensor:
+        lines = [row[column] + [0] * (length - len(row[column])) for row in rows]
+        return torch.tensor(lines, dtype=kind)
+
+    before = [tokenizer.bos_token_id, *encode(tokenizer, FRAMES[voices[0]][0])]
+    return Lesson(
+        before=torch.tensor(before),
+        after=pad(0, torch.long),
+        pair=pad(1, torch.long),
+        place=pad(2, torch.long),
+        weight=pad(3, torch.float32),
+    )
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Token ids without <s>."""
+    return cast(list[int], tokenizer(text, add_special_tokens=False).input_ids)
+
+
+def _draw_row(
+    tokenizer: Any, truth: Truth, voice: Voice, rng: Rng, questions: int
+) -> tuple[list[int], list[int], list[int], list[float]]:
+    must = ["describe", "motion"] if voice == "video" else ["describe"]
+    rest = [kind for kind in OTHERS if kind not in must]
+    kinds = must + list(rng.choice(rest, questions - len(must), replace=False))
+    ids, pair, place, weight = [], [], [], []
+    for number, kind in enumerate(kinds, start=1):
+        asked = FRAMES[voice][1].format(q=draw_question(kind, rng))
+        question = encode(tokenizer, asked)
+        said = " " + draw_answer(truth, voice, kind, rng)
+        answer, weights = _weigh(tokenizer, said, MOVING_WEIGHT if voice == "video" else WEIGHT)
+        ids += question + answer
+        pair += [number] * (len(question) + len(answer))
+        place += list(range(len(question) + len(answer)))
+        weight += [0.0] * len(question) + weights
+    return ids, pair, place, weight
+
+
+def _weigh(tokenizer: Any, text: str, moving: float) -> tuple[list[int], list[float]]:
+    """Ids of an answer with </s>, and each one's weight; `moving` is that of motion's words."""
+    coded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    spans = [(*match.span(), WEIGHT) for match in TELLING.finditer(text)]
+    spans += [(*match.span(), moving) for match in MOVING.finditer(text)]
+    weights = [
+        max((weight for first, last, weight in spans if start < last and end > first), default=1.0)
+        for start, end in coded.offset_mapping
+    ]
+    return [*coded.input_ids, tokenizer.eos_token_id], [*weights, 1.0]
+
+
+def attention(lesson: Lesson, visual: int) -> Tensor:
+    """(B, 1, S, S) additive mask: a pair sees the prefix and itself, never another pair."""
+    prefix = len(lesson.before) + visual
+    shared = torch.zeros(len(lesson.pair), prefix, dtype=torch.long)
+    pair = torch.cat([shared, lesson.pair.masked_fill(lesson.pair == 0, -1)], 1)
+    same = pair[:, :, None] == pair[:, None, :]
+    shown = pair[:, None, :] == 0
+    earlier = torch.ones(pair.shape[1], pair.shape[1]).tril().bool()
+    allowed = (same | shown) & earlier
+    return torch.zeros(allowed.shape).masked_fill(~allowed, float("-inf"))[:, None]
+
+
+def positions(lesson: Lesson, visual: int) -> Tensor:
+    """(B, S): the prefix counts up, every pair goes on from its end."""
+    prefix = len(lesson.before) + visual
+    shared = torch.arange(prefix).expand(len(lesson.place), prefix)
+    return torch.cat([shared, prefix + lesson.place], 1)
+
+
+class Reader(nn.Module):
+    """Reads all attributes off the state after the last visual row; used in training only."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.heads = nn.ModuleList(nn.Linear(width, len(values)) for values in ATTRIBUTES.values())
+
+    def loss(self, state: Tensor, truth: Tensor, skip: tuple[str, ...]) -> Tensor:
+        """state (B, width), truth (B, attributes); attributes in `skip` are not asked for."""
+        total = torch.zeros(())
+        for column, (name, head) in enumerate(zip(ATTRIBUTES, self.heads, strict=True)):
+            target = truth[:, column]
+            if name not in skip and bool((target >= 0).any()):
+                total = total + F.cross_entropy(head(state), target, ignore_index=-1)
+        return total
+
+
+def teach(
+    language: Callable[..., Any],
+    embed: nn.Module,
+    head: nn.Module,
+    rows: Tensor,
+    lesson: Lesson,
+    depth: int = -1,
+) -> tuple[Tensor, Tensor]:
+    """Weighted cross-entropy of the answers, and the state (B, width) after the last row.
+
+    The state is that of the layer `depth`, counted from the last, which is -1.
+    """
+    count = len(rows)
+    before = embed(lesson.before).expand(count, -1, -1)
+    inputs = torch.cat([before, rows, embed(lesson.after)], 1)
+    said_by = language(
+        inputs_embeds=inputs,
+        attention_mask=attention(lesson, rows.shape[1]),
+        position_ids=positions(lesson, rows.shape[1]),
+        use_cache=False,
+        output_hidden_states=True,
+    )
+    states = said_by.last_hidden_state
+    prefix = lesson.before.shape[0] + rows.shape[1]
+    answers = lesson.weight[:, 1:] > 0  # a question comes first, so no target is lost
+    said = head(states[:, prefix:-1][answers]).float()
+    losses = F.cross_entropy(said, lesson.after[:, 1:][answers], reduction="none")
+    weights = lesson.weight[:, 1:][answers]
+    read = said_by.hidden_states[depth][:, prefix - 1]
+    return (losses * weights).sum() / weights.sum(), read.float()

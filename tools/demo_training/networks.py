@@ -1,0 +1,177 @@
+"""The three demo networks: the same classes as the real checkpoints, small, and how one is saved.
+
+The boundary: configurations and folders. How the weights come to be is train.py's business.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    CLIPImageProcessor,
+    CLIPVisionModel,
+    GenerationConfig,
+    LlamaConfig,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    PreTrainedTokenizerFast,
+    VideoLlavaConfig,
+    VideoLlavaForConditionalGeneration,
+    VideoLlavaImageProcessor,
+)
+
+from engine.demo.demo_questions import ASKED
+from engine.demo.scene_answers import Voice
+from engine.models import trained_questions
+from engine.models.eventgpt_model import EventGPT, EventGPTConfig
+from tools.demo_training.corpus import GRID, SIZE
+from tools.demo_training.tokenizer import CONTEXT
+from tools.demo_training.towers import Sight, tower_config
+
+Family = Literal["eventgpt", "video_llava", "llava"]
+FAMILIES: tuple[Family, ...] = ("llava", "video_llava", "eventgpt")
+VOICE: dict[Family, Voice] = {"eventgpt": "event", "video_llava": "video", "llava": "image"}
+SIGHT: dict[Family, Sight] = {"eventgpt": "events", "video_llava": "frames", "llava": "frames"}
+LANGUAGE: dict[str, Any] = {
+    "hidden_size": 192,
+    "intermediate_size": 512,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 6,
+    "max_position_embeddings": CONTEXT,
+    "tie_word_embeddings": False,
+}
+SQUARE = {"height": SIZE, "width": SIZE}
+
+
+@dataclass(frozen=True, eq=False)
+class Pupil:
+    """A whole network and the parts that are taught together."""
+
+    family: Family
+    model: Any
+    tower: CLIPVisionModel
+    projector: nn.Module
+    language: Any
+    head: nn.Module
+
+    def rows(self, features: Tensor) -> Tensor:
+        """(B, images, 37, tower width) tower tokens -> (B, visual tokens, width)."""
+        if self.family == "eventgpt":
+            tokens: Tensor = self.projector(features)
+            return torch.cat([tokens.mean(dim=2), tokens.mean(dim=1)], 1)
+        shown = features if self.family == "video_llava" else features[:, :, 1:]  # without CLS
+        tokens = self.projector(shown)
+        return tokens.flatten(1, 2)
+
+
+def language_config(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
+    """Llama's settings, with the tokenizer's special ids."""
+    return {
+        **LANGUAGE,
+        "vocab_size": len(tokenizer),
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
+def new_pupil(family: Family, tokenizer: PreTrainedTokenizerFast) -> Pupil:
+    """A network with random weights."""
+    if family == "eventgpt":
+        return _new_eventgpt(tokenizer)
+    model = _new_llava(tokenizer) if family == "llava" else _new_video_llava(tokenizer)
+    inner = model.model
+    tower = inner.vision_tower if family == "llava" else inner.video_tower
+    projector = inner.multi_modal_projector
+    return Pupil(family, model, tower, projector, inner.language_model, model.lm_head)
+
+
+def _new_llava(tokenizer: PreTrainedTokenizerFast) -> LlavaForConditionalGeneration:
+    config = LlavaConfig(
+        vision_config=tower_config("frames"),
+        text_config=LlamaConfig(**language_config(tokenizer)),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        image_seq_length=GRID * GRID,
+        vision_feature_layer=-2,
+        vision_feature_select_strategy="default",
+        tie_word_embeddings=False,
+    )
+    return LlavaForConditionalGeneration(config)
+
+
+def _new_video_llava(tokenizer: PreTrainedTokenizerFast) -> VideoLlavaForConditionalGeneration:
+    config = VideoLlavaConfig(
+        vision_config=tower_config("frames"),
+        text_config=LlamaConfig(**language_config(tokenizer)),
+        image_token_index=tokenizer.convert_tokens_to_ids("<image>"),
+        video_token_index=tokenizer.convert_tokens_to_ids("<video>"),
+        image_seq_length=GRID * GRID,
+        video_seq_length=8 * (GRID * GRID + 1),
+        vision_feature_layer=-2,
+        vision_feature_select_strategy="default",
+        tie_word_embeddings=False,
+    )
+    return VideoLlavaForConditionalGeneration(config)
+
+
+def _new_eventgpt(tokenizer: PreTrainedTokenizerFast) -> Pupil:
+    config = EventGPTConfig(
+        **language_config(tokenizer),
+        vision_config=tower_config("events").to_dict(),
+        event_feature_adaptor=True,
+        mm_use_im_patch_token=False,
+        mm_use_im_start_end=False,
+        architectures=["EventGPT"],
+    )
+    model = EventGPT(config)
+    tower = model.model.visual_tower.visual_tower
+    projector = nn.Sequential(*model.model.visual_projector, model.model.feature_adaptor)
+    return Pupil("eventgpt", model, tower, projector, model.model, model.lm_head)
+
+
+def save_pupil(pupil: Pupil, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """An ordinary `save_pretrained` folder in half precision."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if pupil.family == "video_llava":  # both towers see alike; the model asks only the second
+        pupil.model.model.image_tower.load_state_dict(pupil.tower.state_dict())
+    pupil.model.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        do_sample=False,
+    )
+    pupil.model.half().save_pretrained(folder)
+    pupil.model.float()
+    _save_processor(pupil.family, tokenizer, folder)
+    save_questions(folder)
+
+
+def save_questions(folder: Path) -> None:
+    """The file in which the checkpoint declares the questions it was trained on."""
+    wordings = [wording for kind in ASKED.values() for wording in kind]
+    text = json.dumps({"questions": wordings}, indent=1, ensure_ascii=False)
+    (folder / trained_questions.FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def _save_processor(family: Family, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """Frames are squeezed to the tower's square: a centre crop would cut the roadsides off."""
+    plain: dict[str, Any] = {"size": SQUARE, "do_center_crop": False, "crop_size": SQUARE}
+    patches: dict[str, Any] = {
+        "patch_size": SIZE // GRID,
+        "num_additional_image_tokens": 1,
+        "vision_feature_select_strategy": "default",
+    }
+    if family == "llava":
+        LlavaProcessor(CLIPImageProcessor(**plain), tokenizer, **patches).save_pretrained(folder)
+        return
+    tokenizer.save_pretrained(folder)
+    reader = CLIPImageProcessor if family == "eventgpt" else VideoLlavaImageProcessor
+    reader(**plain).save_pretrained(folder)

@@ -1,0 +1,73 @@
+"""The tokenizer of the demo checkpoints: a byte-level BPE over everything that is said.
+
+The boundary: text in, token ids out. It mirrors LLaMA's in what matters to the engine: <s> comes
+first with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+from engine.demo.demo_questions import ASKED
+from engine.demo.scene_answers import VOICES, draw_answer
+from engine.demo.scenes import draw_truth
+
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<video>")
+VOCABULARY = 768
+CONTEXT = 2048
+EVENT_PREAMBLE = (
+    "A chat between a curious human and an artificial intelligence assistant. The assistant gives "
+    "helpful, detailed, and polite answers to the human's questions. USER: <ev_start>"
+)
+# What stands before and after the visual tokens at run time, per voice; `{q}` is the question.
+FRAMES: dict[str, tuple[str, str]] = {
+    "event": (EVENT_PREAMBLE, "<ev_end>\n{q} ASSISTANT:"),
+    "image": ("USER: ", "\n{q} ASSISTANT:"),
+    "video": ("USER: ", "\n{q} ASSISTANT:"),
+}
+
+
+def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
+    """A tokenizer trained on the demo's own questions and answers; deterministic."""
+    inner = Tokenizer(models.BPE(unk_token="<unk>"))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    inner.train_from_iterator(_everything_said(seed), trainer)
+    start = inner.token_to_id("<s>")
+    inner.post_processor = processors.TemplateProcessing(
+        single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", start)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        pad_token="<pad>",
+        additional_special_tokens=["<image>", "<video>"],
+        model_max_length=CONTEXT,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def _everything_said(seed: int) -> Iterator[str]:
+    rng = np.random.default_rng(seed)
+    for before, after in FRAMES.values():
+        yield from [before, after] * 20
+    for questions in ASKED.values():
+        yield from questions
+        yield from (question.lower() for question in questions)
+    for _ in range(400):
+        truth = draw_truth(rng)
+        for voice in VOICES:
+            yield from (" " + draw_answer(truth, voice, kind, rng) for kind in ASKED)

@@ -1,0 +1,217 @@
+"""A dataset run as it stands: how far, how fast, live medians, failures, pauses, its end.
+
+Boundary: draws a BenchmarkView, changes nothing.  What models, records and files say is plain text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import streamlit as st
+
+from engine.analysis import throughput
+from engine.analysis.metrics import BY_NAME
+from engine.benchmark.run_progress import RATED, Live, Progress
+from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
+from engine.types import STAGES
+from ui.benchmark import worker_table
+from ui.widgets import notices
+from ui.widgets.text import count, duration, escape, figure
+
+# What the small table shows, beside the counts.
+SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
+FEW = 8  # failures, the newest; the Results page has all
+RATE_HELP = (
+    f"Measured results a second, over the last {RATED} of this sitting at most, pauses left out."
+)
+ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
+
+
+def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
+    """The whole board; `labels` names models as people know them."""
+    _status(view)
+    if view.error:
+        show = notices.problem if view.state == "failed" else notices.notice
+        show(view.error, "benchmark_job")
+    if view.progress is None:
+        return
+    worker_table.workers(view.progress, view.ended)
+    _models(view.progress, labels, view.ended)
+    _failures(view.progress, labels)
+    _notes(view.progress)
+
+
+def _status(view: BenchmarkView) -> None:
+    found = view.progress
+    if found is None:
+        st.progress(0.0, text=escape(doing(view)))
+        return
+    share = min(1.0, found.done / found.planned) if found.planned else 0.0
+    st.progress(share, text=escape(headline(view)))
+    with st.container(horizontal=True, gap="medium"):
+        for name, value, help_text in numbers(view):
+            st.metric(name, value, help=help_text, width="content")
+
+
+def doing(view: BenchmarkView) -> str:
+    """What is done now, in a few words."""
+    if view.state == "queued":
+        if view.position:
+            return f"Waiting: {count(view.position, 'job')} before this one"
+        return "Starting"
+    if view.ended:
+        return ENDS[view.state]
+    if view.progress is None or view.stage == LEAVING:
+        words = view.stage or CHECKING
+        return f"{words[0].upper()}{words[1:]} …"
+    stage = f", {view.stage}" if view.stage else ""
+    first = "waiting for workers" if view.cluster else "starting"
+    return f"{view.progress.current or first}{stage}"
+
+
+def headline(view: BenchmarkView) -> str:
+    found = view.progress
+    assert found is not None
+    return f"{found.done:,} of {count(found.planned, 'result')} · {doing(view)}"
+
+
+def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
+    """(name, value, explanation) of the figures above the chart."""
+    found = view.progress
+    assert found is not None
+    rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
+    left = "–" if found.left_s is None or view.ended else duration(found.left_s)
+    shown = [
+        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results; warm-up is apart."),
+        ("Rate at the end" if view.ended else "Rate", rate, RATE_HELP),
+        ("Time left", left, "What is left at this rate; models differ."),
+        ("Failed", f"{found.failed:,}", "A failed result has its reason and no figure."),
+    ]
+    if found.paused_ms:
+        paused = duration(found.paused_ms / 1000)
+        shown.append(("Paused", paused, "The device was lent to other work between two samples."))
+    return shown
+
+
+def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
+    """Bars and a table of the last results' medians."""
+    import pandas as pd
+
+    from ui.charts import (
+        stage_bars,  # altair and pandas take longer to import than the first page may
+    )
+
+    medians: stage_bars.Medians = {
+        _name(live, labels): {
+            str(name): live.medians[name] for name in STAGES if name in live.medians
+        }
+        for live in found.models
+    }
+    st.subheader("Medians" if ended else "Medians so far", anchor=False, help=MEDIANS_HELP)
+    if any(medians.values()):
+        st.altair_chart(stage_bars.chart(medians), alt=stage_bars.words(medians), width="stretch")
+    if together := batches(found, labels):
+        notices.small(throughput.APART, "benchmark_batches")
+        st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
+        for number, words in enumerate(left_out(found, labels)):
+            notices.small(words, f"benchmark_left_out_{number}")
+    if any(medians.values()) or not together:
+        st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
+    for live in found.models:
+        if live.given_up:
+            label = labels.get(live.model, live.model)
+            notices.problem(f"{label} was given up: {live.given_up}", f"given_up_{live.model}")
+
+
+def _name(live: Live, labels: Mapping[str, str]) -> str:
+    """The model, and whose medians stand beside it where types of devices or backends differ."""
+    label = labels.get(live.model, live.model)
+    return f"{label} · {live.device}" if live.device else label
+
+
+MEDIANS_HELP = (
+    "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
+    "cache; where several types of devices or backends answer, of the one that answers most. The "
+    "Results page shows all results with their spread."
+)
+
+
+def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
+    """A row per model, cells as text; labels are escaped, because st.table reads Markdown."""
+    return [
+        {
+            "model": escape(_name(live, labels)),
+            "done": f"{live.done:,}",
+            "failed": f"{live.failed:,}",
+            **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
+        }
+        for live in found.models
+    ]
+
+
+def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
+    """A row per model, cells as text, if the run is one of batches or any model answered in one."""
+    if found.batch == 1 and not any("batch" in live.medians for live in found.models):
+        return []
+    heads = {
+        "batch_ms": "time of a batch (ms)",
+        "batch_tokens_per_s": "new tokens/s",
+        "batch_samples_per_s": "samples/s",
+        "batch_new_tokens": BY_NAME["new_tokens"].label,
+    }
+    return [
+        {
+            "model": escape(_name(live, labels)),
+            "done": f"{live.done:,}",
+            "failed": f"{live.failed:,}",
+            "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
+            **{head: figure(live.medians.get(name)) for name, head in heads.items()},
+        }
+        for live in found.models
+    ]
+
+
+def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
+    """A sentence per model about the results that are not of batches of the size shown."""
+    told = []
+    for live in found.models:
+        shown = int(live.medians.get("batch", 0))
+        others = sorted(size for size in live.sizes if size != shown)
+        if shown and others:
+            parts = (f"{count(live.sizes[n], 'result')} {_of_size(n)}" for n in others)
+            told.append(
+                f"{_name(live, labels)}: these medians are of {count(live.sizes[shown], 'result')} "
+                f"in batches of {shown:,}; left out here: {', '.join(parts)}."
+            )
+    return told
+
+
+def _of_size(batch: int) -> str:
+    return "that ran alone" if batch == 1 else f"in batches of {batch:,}"
+
+
+def _head(name: str) -> str:
+    kind = BY_NAME[name]
+    return f"{kind.label} (ms)" if kind.unit == "ms" else kind.label
+
+
+def _failures(found: Progress, labels: Mapping[str, str]) -> None:
+    if not found.failures:
+        return
+    st.subheader(f"Failures ({found.failed:,})", anchor=False)
+    for number, one in enumerate(reversed(found.failures[-FEW:])):
+        label = labels.get(one.model, one.model)
+        notices.notice(f"{label}, sample {one.sample}: {one.reason}", f"failure_{number}")
+    if found.failed > FEW:
+        st.caption(f"The last {FEW}. All of them are in the results.")
+
+
+def _notes(found: Progress) -> None:
+    """What happened on the way; equal sentences once, many of them on demand."""
+    told = Counter(found.notes)
+    many = len(told) > FEW
+    label = "What happened on the way"
+    with st.expander(label, key="benchmark_notes") if many else st.container():
+        for number, (text, times) in enumerate(told.items()):
+            notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")

@@ -1,0 +1,83 @@
+"""Medians of the stages as bars laid end to end, one per model: of a live run or of kept results.
+
+Boundary: medians in, an Altair chart or its words out; no streamlit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import altair as alt
+import pandas as pd
+
+from ui.widgets.text import ms
+from ui.widgets.theme import PARTS, STAGE_COLOURS
+
+Medians = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
+_BAND, _BAR, _AROUND = 44, 20, 104  # pixels: a row, its bar, legend and axis
+_LINE = 13
+
+
+def segments(medians: Medians) -> pd.DataFrame:
+    """One line per label and part, in the fixed order, laid end to end; a part without a median
+    has no length."""
+    lines = []
+    for label, parts in medians.items():
+        start = 0.0
+        for part in PARTS:
+            end = start + max(0.0, parts.get(part, 0.0))
+            lines.append({"model": label, "stage": part, "start": start, "end": end})
+            start = end
+    frame = pd.DataFrame(lines, columns=["model", "stage", "start", "end"])
+    return frame.assign(ms=frame["end"] - frame["start"])
+
+
+def names(labels: Iterable[str]) -> alt.Axis:
+    """The axis of labels.  Their parts are lines of their own: of one line, the end would be cut
+    off, and that is the device."""
+    return alt.Axis(
+        labelExpr="split(datum.label, ' · ')",
+        labelLimit=320,
+        labelLineHeight=_LINE,
+        labelOffset=-room(labels) / 2,
+        labelOverlap=False,
+        ticks=False,
+    )
+
+
+def room(labels: Iterable[str]) -> int:
+    """Pixels that a row needs for the lines of its label beyond the first."""
+    return _LINE * max((label.count(" · ") for label in labels), default=0)
+
+
+def chart(medians: Medians, what: str = "median") -> alt.Chart:
+    """The labels in the order given, the stages in theirs; `what` a bar's length is, in words."""
+    colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
+    bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
+    found = bars.encode(
+        y=alt.Y("model:N", sort=list(medians), title=None, axis=names(medians)),
+        x=alt.X("start:Q", title=f"{what} of each stage (ms), end to end"),
+        x2="end:Q",
+        color=alt.Color(
+            "stage:N",
+            scale=colours,
+            legend=alt.Legend(title=None, orient="top", symbolType="square"),
+        ),
+        tooltip=[
+            alt.Tooltip("model:N", title="Model"),
+            alt.Tooltip("stage:N", title="Stage"),
+            alt.Tooltip("ms:Q", title=f"{what.capitalize()} (ms)", format=",.2f"),
+        ],
+    )
+    return found.properties(height=(_BAND + room(medians)) * max(1, len(medians)) + _AROUND)
+
+
+def words(medians: Medians, what: str = "median") -> str:
+    """The chart as sentences, for those who do not see it."""
+    told = [
+        f"{label}: {', '.join(f'{part} {ms(parts[part])}' for part in PARTS if part in parts)}"
+        if parts
+        else f"{label}: not measured"
+        for label, parts in medians.items()
+    ]
+    return f"Bars of the stages' {what}s. " + " ".join(f"{one}." for one in told)

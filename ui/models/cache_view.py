@@ -1,0 +1,194 @@
+"""The feature cache: where it is, what it holds of which model, how often it helped, clearing it.
+
+Boundary: the only part of the page that changes anything without a job: entries go in a moment.
+The cache's code imports the models' libraries, so it is waited for, and never imported by a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from engine.errors import CacheError
+from engine.machine.memory import gib
+from engine.models.checkpoint import ModelEntry
+from engine.verify import certificate_status
+from ui.models.model_markup import FREE, Part, bar, facts
+from ui.widgets import notices, preparation
+from ui.widgets.text import count
+from ui.widgets.theme import OTHER_FAMILY, family_colour
+
+if TYPE_CHECKING:
+    from engine.pipeline.feature_cache import CacheState, FeatureCache
+
+WAIT_S = 0.5
+ASKED = "models_clear"  # the digest that is asked about, or ALL
+CLEARED = "models_cleared"  # what was cleared last, as a sentence
+ALL = "all"
+UNKNOWN = "a checkpoint that is not in models.toml"
+INDEX = "index"
+_WIDTHS = [4, 1.5, 2, 2.5]
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the cache holds of one checkpoint, which several entries may have in common."""
+
+    digest: str
+    label: str
+    colour: str
+    entries: int
+    size: int
+
+    @property
+    def words(self) -> str:
+        return f"{count(self.entries, 'entry', 'entries')} ({gib(self.size)})"
+
+
+def show(entries: Sequence[ModelEntry]) -> None:
+    """The section, as soon as the cache's code is there."""
+    st.subheader("Feature cache", anchor=False)
+    if not preparation.cache_code().done():
+        st.fragment(_wait, run_every=WAIT_S)()
+        return
+    try:
+        state = _cache().state()
+    except CacheError as error:
+        notices.problem(str(error), "features")
+        return
+    found = shares(state, entries)
+    st.html(facts(about(state), "Feature cache"))
+    with st.container(key="features_bar"):
+        st.html(bar("Feature cache on disk", parts(state, found)))
+    if found:
+        _table(found)
+    _clearing(state, found)
+
+
+def _wait() -> None:
+    if preparation.cache_code().done():
+        st.rerun()
+    st.caption("Opening the feature cache …")
+
+
+def about(state: CacheState) -> list[tuple[str, str]]:
+    """Where it is, how full, and how often a run found its features there."""
+    return [
+        ("Location", str(state.folder)),
+        ("Entries", f"{state.entries:,}"),
+        (
+            "Size",
+            f"{gib(state.bytes)} of {gib(state.limit_bytes)}; beyond it the oldest entries go",
+        ),
+        ("Hit rate", hit_rate(state)),
+    ]
+
+
+def hit_rate(state: CacheState) -> str:
+    """The share of reads that found something, and of how many reads."""
+    if state.hit_rate is None:
+        return "no reads since this server started"
+    reads = count(state.hits + state.misses, "read")
+    return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
+
+
+def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
+    """What is held per checkpoint: those of models.toml in its order, then the others."""
+    names = labels(entries)
+    order = [digest for digest in names if digest in state.checkpoints]
+    order += sorted(set(state.checkpoints) - set(order))
+    return [
+        Share(digest, *names.get(digest, (f"{UNKNOWN} ({digest[:12]})", OTHER_FAMILY)), *held)
+        for digest, held in ((one, state.checkpoints[one]) for one in order)
+    ]
+
+
+def labels(entries: Sequence[ModelEntry]) -> Mapping[str, tuple[str, str]]:
+    """digest -> (labels of the entries with these files, colour of their family)."""
+    found: dict[str, tuple[str, str]] = {}
+    for entry in entries:
+        if digest := certificate_status.digest_now(entry):
+            before = f"{found[digest][0]}, " if digest in found else ""
+            found[digest] = (before + entry.label, family_colour(entry.family))
+    return found
+
+
+def parts(state: CacheState, found: Sequence[Share]) -> list[Part]:
+    """The limit as a bar: each checkpoint's entries, the cache's own index, and what is free."""
+    index = max(0, state.bytes - sum(share.size for share in found))
+    return [
+        *(Part(share.label, share.size, share.colour) for share in found),
+        Part(INDEX, index, OTHER_FAMILY),
+        Part(FREE, max(0, state.limit_bytes - state.bytes), None),
+    ]
+
+
+def _table(found: Sequence[Share]) -> None:
+    with st.container(key="features_table", gap="xsmall"):
+        heads = ("Model", "Entries", "Size")
+        for head, column in zip(heads, st.columns(_WIDTHS), strict=False):
+            column.caption(head)
+        for share in found:
+            columns = st.columns(_WIDTHS, vertical_alignment="center")
+            for text, column in zip(_cells(share), columns, strict=False):
+                column.text(text)
+            columns[3].button(
+                "Clear …", key=f"models_clear_{share.digest}", on_click=_ask, args=(share.digest,)
+            )
+
+
+def _cells(share: Share) -> Iterator[str]:
+    yield from (share.label, f"{share.entries:,}", gib(share.size))
+
+
+def _clearing(state: CacheState, found: Sequence[Share]) -> None:
+    """Clear all, or the question before anything is cleared."""
+    asked = st.session_state.get(ASKED, "")
+    share = next((one for one in found if one.digest == asked), None)
+    if share is not None:
+        _question(f"{share.words} of {share.label}", share.digest)
+    elif asked == ALL and state.entries:
+        _question(f"all {Share(ALL, '', '', state.entries, state.bytes).words}", None)
+    else:
+        st.button(
+            "Clear all …",
+            key="models_clear_all",
+            on_click=_ask,
+            args=(ALL,),
+            disabled=not state.entries,
+        )
+        if said := st.session_state.get(CLEARED):
+            notices.small(said, "cleared")
+
+
+def _question(what: str, digest: str | None) -> None:
+    notices.notice(f"Clear {what}? The next runs encode their pictures again.", "clear")
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Clear", type="primary", key="models_clear_yes", on_click=_clear, args=(what, digest)
+        )
+        st.button("Keep", key="models_clear_no", on_click=_ask, args=("",))
+
+
+def _ask(digest: str) -> None:
+    st.session_state[ASKED] = digest
+    st.session_state[CLEARED] = ""
+
+
+def _clear(what: str, digest: str | None) -> None:
+    _ask("")
+    try:
+        number = _cache().clear(digest)
+    except CacheError as error:
+        st.session_state[CLEARED] = str(error)
+        return
+    st.session_state[CLEARED] = f"Cleared {what}." if number else "There was nothing to clear."
+
+
+def _cache() -> FeatureCache:
+    from engine.pipeline import feature_cache  # loads torch: not with the page
+
+    return feature_cache.shared()

@@ -1,0 +1,66 @@
+"""Rows of facts and bars of memory as HTML.
+
+Boundary: plain text in, HTML out; no streamlit.  Names of files and models go through html.escape,
+and nothing else is let in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from engine.machine.memory import gib
+
+FREE = "free"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a bar: its name, bytes, and colour; the free one has none."""
+
+    name: str
+    size: int
+    colour: str | None
+
+
+def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
+    """Names and values, one pair a line; `about` says of what to those who do not see it."""
+    inside = "".join(f"<dt>{escape(name)}</dt><dd>{_breaking(value)}</dd>" for name, value in rows)
+    return f'<dl class="model-facts" aria-label="{escape(about, quote=True)}">{inside}</dl>'
+
+
+def _breaking(value: str) -> str:
+    """A path may go on in the next line after each slash."""
+    return escape(value).replace("/", "/<wbr>")
+
+
+def bar(name: str, parts: Sequence[Part]) -> str:
+    """A bar of all parts to scale, and under it what each of them is."""
+    whole = sum(part.size for part in parts) or 1
+    pieces = "".join(_piece(part, whole) for part in parts if part.colour and part.size)
+    label = escape(f"{name}: {words(parts)}", quote=True)
+    keys = "".join(_key(part) for part in parts)
+    return (
+        f'<div class="model-bar" role="img" aria-label="{label}">{pieces}</div>'
+        f'<div class="model-keys">{keys}</div>'
+    )
+
+
+def words(parts: Sequence[Part]) -> str:
+    """The bar for those who do not see it."""
+    return ", ".join(f"{part.name} {gib(part.size)}" for part in parts)
+
+
+def _piece(part: Part, whole: int) -> str:
+    style = f"width: {100 * part.size / whole:.3f}%; background: {part.colour}"
+    title = escape(f"{part.name}: {gib(part.size)}", quote=True)
+    return f'<span style="{style}" title="{title}"></span>'
+
+
+def _key(part: Part) -> str:
+    style = f' style="background: {part.colour}"' if part.colour else ""
+    return (
+        f'<span class="model-key"><span class="model-dot" aria-hidden="true"{style}></span>'
+        f"{escape(part.name)} <b>{gib(part.size)}</b></span>"
+    )

@@ -1,0 +1,189 @@
+"""Where published result files come in: dropped, from a folder, kept as a set, removed again.
+
+Boundary: widgets in, files into the visit or a set; what is in them is read elsewhere.  A folder
+can be named only while the server listens on this machine alone.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine import settings
+from engine.errors import BadInput
+from engine.published.read import RecordsError, file_forms, imported_sets, parsing
+from ui.published.opened_sets import Opened
+from ui.results import dropped_files, run_list, set_sources
+from ui.widgets import notices
+from ui.widgets.dataset_picker import on_loopback
+from ui.widgets.text import count
+
+WHAT = (
+    "JSON result files of the original benchmark, several at once. Files that are dropped live for "
+    "this visit only, in memory; a kept set has a link."
+)
+_ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
+SAID = 3  # files that cannot be used, by name
+_FOLDER, _NAME = "results_import_folder", "results_import_name"
+
+
+def panel(expanded: bool) -> None:
+    """The place to bring files to; open while there is nothing else to look at."""
+    key = "results_import" if expanded else "results_import_more"  # closes once there is something
+    with st.expander("Import published result files", expanded=expanded, key=key):
+        notices.small(WHAT, "imported_what")
+        left, right = st.columns(2) if on_loopback() else (st.container(), None)
+        with left:
+            _drop()
+        if right is not None:
+            with right:
+                _folder()
+    if told := st.session_state.pop(_PROBLEM, ""):
+        notices.problem(told, "imported_add")
+
+
+def _drop() -> None:
+    """A fresh place for files after each drop: what was taken is in the list on the left."""
+    key = f"results_import_files_{st.session_state.get(_ROUND, 0)}"
+    st.file_uploader(
+        f"Drop JSON files here (at most {dropped_files.MAX_MB} MB each, "
+        f"{dropped_files.TOTAL_MB} MB in all)",
+        type="json",
+        accept_multiple_files=True,
+        key=key,
+        on_change=_take,
+        args=(key,),
+    )
+
+
+def _take(key: str) -> None:
+    dropped = st.session_state.get(key) or []
+    if dropped:
+        _bring([(one.name, one.getvalue()) for one in dropped])
+        st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
+
+
+def _bring(found: list[tuple[str, bytes]]) -> None:
+    try:
+        added = dropped_files.add(found)
+    except BadInput as error:
+        st.session_state[_PROBLEM] = str(error)
+        return
+    st.session_state[_DONE] = frozenset(added)
+    run_list.add(set_sources.VISIT)
+
+
+def say_added(found: Opened) -> None:
+    """What became of the files that were brought just now, once they are read."""
+    added: frozenset[dropped_files.Brought] = st.session_state.pop(_DONE, frozenset())
+    files = next(
+        (one.files for one in found.sources if isinstance(one, set_sources.VisitSource)), ()
+    )
+    items = [item for item in found.items if item.source == set_sources.VISIT]
+    now = [item.file for one, item in zip(files, items, strict=True) if one in added]
+    unusable = [file for file in now if file.status == "unknown"]
+    if read := len(now) - len(unusable):
+        notices.small(f"{count(read, 'file')} read into this visit.", "imported_done")
+    if unusable:
+        more = len(unusable) - SAID
+        rest = f" and {count(more, 'other file')}" if more > 0 else ""
+        told = ", ".join(file.name for file in unusable[:SAID])
+        notices.problem(
+            f"{count(len(unusable), 'file')} cannot be used: {told}{rest}. Files and findings says "
+            "why.",
+            "imported_unusable",
+        )
+
+
+def _folder() -> None:
+    with st.form("results_import_form", border=False):
+        path = st.text_input(
+            "Or a folder or file on this machine", key=_FOLDER, placeholder="/data/results"
+        )
+        asked = st.form_submit_button("Read it", key="results_import_read")
+    if asked and path.strip():
+        _read(path.strip())
+        st.rerun()
+
+
+def _read(typed: str) -> None:
+    """Every .json below it; one that cannot be read is left out and said."""
+    place, brought, left_out = st.empty(), [], []
+    try:
+        found = parsing.find([settings.expand(typed)])
+        for number, (name, path) in enumerate(found):
+            text = f"Reading: {number:,} of {len(found):,} files"
+            place.progress(number / len(found), text=text)
+            try:
+                brought.append((name, parsing.read(path, name)))
+            except RecordsError as error:
+                left_out.append(str(error))
+    except RecordsError as error:
+        left_out.append(str(error))
+    if brought:
+        _bring(brought)
+    if left_out:
+        st.session_state[_PROBLEM] = "\n".join(left_out[:5])
+
+
+def keep(one: set_sources.Source) -> None:
+    """Gives the visit's files a name and a link; nothing for a set that has them."""
+    if not isinstance(one, set_sources.VisitSource):
+        return
+    notices.small(
+        "These files live for this visit only and have no link: keep them as a set to come back "
+        "to them.",
+        "imported_visit",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Name of the set", key=_NAME, placeholder="original", width=260)
+        st.button("Keep as a set", key="results_keep", on_click=_save, args=(one,))
+        st.button("Forget these files", key="results_forget", on_click=_forget)
+    if told := st.session_state.pop("results_keep_problem", ""):
+        notices.problem(told, "imported_keep")
+
+
+def _save(one: set_sources.VisitSource) -> None:
+    """Keeps the files that could be read, and opens the set in the visit's place."""
+    name = str(st.session_state.get(_NAME, "")).strip()
+    usable = [
+        (file.name, file.data)
+        for file in one.files
+        if file_forms.read_bytes(file.name, file.data).status != "unknown"
+    ]
+    try:
+        if not usable:
+            raise RecordsError("No file of this visit can be used: there is nothing to keep.")
+        imported_sets.save(name, usable)
+    except RecordsError as error:
+        st.session_state["results_keep_problem"] = str(error)
+        return
+    _forget()
+    run_list.add(set_sources.key_of(name))
+
+
+def _forget() -> None:
+    dropped_files.clear()
+    run_list.drop(set_sources.VISIT)
+
+
+def remove(one: set_sources.Source) -> None:
+    """Deletes a kept set, once asked; nothing for the visit's files."""
+    if not isinstance(one, set_sources.SetSource):
+        return
+    with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
+        st.text("Its files are deleted from this machine. Your own runs stay.")
+        st.button(
+            "Delete it",
+            key=f"results_delete_{one.key}",
+            type="primary",
+            on_click=_delete,
+            args=(one.name,),
+        )
+
+
+def _delete(name: str) -> None:
+    try:
+        imported_sets.delete(name)
+    except RecordsError as error:
+        st.session_state[_PROBLEM] = str(error)
+    run_list.drop(set_sources.key_of(name))

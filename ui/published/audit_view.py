@@ -1,0 +1,164 @@
+"""What the audit found: rule by rule, each finding in a sentence, with the records concerned.
+
+Boundary: the engine's findings in their order; nothing is judged here.  Which finding is open
+stands in the URL, of files that no link can bring back in the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.published.audit import RULES, SEVERITIES, Finding, Rule, Severity
+from engine.report.document_parts import Table, number
+from ui.published import file_list, record_table
+from ui.published.opened_sets import Audited, Opened
+from ui.results import report_parts
+from ui.widgets import notices
+from ui.widgets.text import count
+
+OPEN = "results_finding"  # in the URL: the file's place and the finding's, as 3.0
+_HERE = "results_finding_here"  # the same in the session, with the files it is of
+ALL = "All files"
+SYMBOLS: dict[Severity, str] = {"error": "✖", "warning": "▲", "note": "●"}
+COLOURS: dict[Severity, str] = {"error": "red", "warning": "orange", "note": "gray"}
+MEANINGS = (
+    "✖ Error: a figure or a label is false. ▲ Warning: a figure misleads. ● Note: something to "
+    "know. Rules that find nothing say nothing."
+)
+Entry = tuple[str, Audited, Finding]  # its key in the URL
+
+
+def show(found: Opened) -> None:
+    """The files, then what was found in them."""
+    report_parts.draw([file_list.table(found)], "imported_files")
+    for index, sentence in enumerate(file_list.unread(found)):
+        notices.notice(sentence, f"imported_unread_{index}")
+    st.subheader("Findings", anchor=False)
+    listed(found)
+
+
+def listed(found: Opened) -> None:
+    """The findings alone, rule by rule, errors first."""
+    notices.small(MEANINGS, "imported_meanings")
+    chosen = _chosen(found)
+    if not chosen:
+        st.caption("No finding fits this choice.")
+    for rule in _in_order():
+        entries = [entry for entry in chosen if entry[2].rule == rule.name]
+        if entries:
+            _rule(rule, entries, found)
+
+
+def _in_order() -> list[Rule]:
+    return sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
+
+
+def entries_of(found: Opened) -> list[Entry]:
+    return [
+        (f"{place}.{number_}", item, finding)
+        for place, item in enumerate(found.items)
+        for number_, finding in enumerate(item.findings)
+    ]
+
+
+def _chosen(found: Opened) -> list[Entry]:
+    """The findings of the chosen severities and file."""
+    every = entries_of(found)
+    left, right = st.columns([2, 3], vertical_alignment="bottom")
+    severities = left.pills(
+        "Severity",
+        SEVERITIES,
+        selection_mode="multi",
+        default=SEVERITIES,
+        format_func=lambda one: f"{SYMBOLS[one]} {one.capitalize()}s",
+        key="results_severity",
+        bind="query-params",
+    )
+    names = [item.name for item in found.items if item.findings]
+    file = right.selectbox("File", [ALL, *names], key="results_findings_of", bind=found.bind)
+    return [
+        entry
+        for entry in every
+        if entry[2].severity in severities and file in (ALL, None, entry[1].name)
+    ]
+
+
+def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
+    """One rule, closed until it is looked at; open where the link names one of its findings."""
+    severity = entries[0][2].severity
+    held = len({id(item) for _, item, _ in entries})
+    label = (
+        f":{COLOURS[severity]}[**{SYMBOLS[severity]} {severity.capitalize()}**] {rule.sentence} "
+        f":gray[{count(len(entries), 'finding')} in {count(held, 'file')}]"
+    )
+    linked = any(key == _open_key(found) for key, _, _ in entries)
+    panel = st.expander(label, expanded=linked, key=f"results_rule_{rule.name}", on_change="rerun")
+    with panel:
+        if panel.open or linked:
+            for key, item, finding in entries:
+                _finding(key, item, finding, found)
+
+
+def _open_key(found: Opened) -> str | None:
+    """Which finding shows its records."""
+    if found.linkable:
+        return st.query_params.get(OPEN)
+    of, key = st.session_state.get(_HERE, (None, None))
+    return key if of == found.key else None
+
+
+def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
+    opened = _open_key(found) == key
+    with st.container(border=True, key=f"imported_finding_{key}"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            notices.small(item.name, f"imported_of_{key}")
+            st.button(
+                "Hide the records" if opened else "Show the records",
+                key=f"results_show_{key}",
+                type="tertiary",
+                on_click=_toggle,
+                args=(key, found),
+            )
+        st.text(finding.message)
+        if finding.correction:
+            notices.small(f"Correction: {finding.correction}", f"imported_mended_{key}")
+        if opened:
+            _evidence(key, item, finding)
+
+
+def _toggle(key: str, found: Opened) -> None:
+    shown = _open_key(found) == key
+    if not found.linkable:
+        st.session_state[_HERE] = (found.key, None if shown else key)
+    elif shown:
+        del st.query_params[OPEN]
+    else:
+        st.query_params[OPEN] = key
+
+
+def _evidence(key: str, item: Audited, finding: Finding) -> None:
+    """The figures of a finding, then its records or the places of the file that it speaks of."""
+    if finding.figures:
+        rows = tuple((name, number(value)) for name, value in finding.figures.items())
+        table = Table("Figures", ("in the file's own units", "value"), rows)
+        report_parts.draw([table], f"imported_figures_{key}")
+    both = record_table.concerned(item.file, finding)
+    failures = [one for one in item.file.failures if one.path in set(finding.paths)]
+    if both:
+        record_table.grid(
+            record_table.lines(both), f"imported_records_{key}", "The records concerned"
+        )
+    elif failures:
+        lines = tuple((one.path, one.sample, one.message) for one in failures[:50])
+        table = Table("Samples that failed", ("where", "sample", "reason"), lines, 3)
+        report_parts.draw([table], f"imported_failures_{key}")
+    else:
+        _places(key, finding)
+
+
+def _places(key: str, finding: Finding) -> None:
+    shown = finding.paths[:20]
+    more = f"\n… and {len(finding.paths) - 20:,} more" if len(finding.paths) > 20 else ""
+    notices.small("In the file at: " + ", ".join(shown) + more, f"imported_places_{key}")

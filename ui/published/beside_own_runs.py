@@ -1,0 +1,132 @@
+"""Own runs and recorded files side by side: one chart and one table, never one figure.
+
+Boundary: medians of both kinds as the engine gives them; each line says where it was measured.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.analysis.equal_length import LENSES
+from engine.analysis.model_summary import find
+from engine.published.read import ResultFile, part_bars
+from engine.published.read.part_bars import Bar
+from engine.report.document_parts import Table, number
+from engine.types import STAGES
+from ui.charts import stage_bars
+from ui.published import file_list
+from ui.published.opened_sets import Opened
+from ui.results import opened_runs, overview, report_parts
+from ui.results.opened_runs import Opened as OpenedRuns
+from ui.widgets import notices
+from ui.widgets.theme import UNACCOUNTED
+
+HERE, ELSEWHERE = "measured here", "recorded elsewhere"
+FIRST = 2  # files at first
+MOST = 8
+COLUMNS = ("model", "where", "n", *(f"{part} (ms)" for part in (*STAGES, UNACCOUNTED)),
+           "total (ms)", "new tokens")  # fmt: skip
+Line = tuple[str, str, Bar]  # label, where, what is drawn
+
+
+def show(runs: OpenedRuns, found: Opened) -> None:
+    """Both kinds; the visitor says which files."""
+    names = _names(found)
+    chosen = st.multiselect(
+        "Recorded files",
+        names,
+        _first(found, names),
+        key="results_beside",
+        bind=found.bind,
+        max_selections=MOST,
+        help=f"At most {MOST} at a time.",
+    )
+    lines = [*_own(runs), *_recorded(found, chosen)]
+    if not lines:
+        st.caption("Neither the runs nor the files hold a time.")
+        return
+    parts = {label: bar.parts for label, _, bar in lines}
+    st.altair_chart(stage_bars.chart(parts), alt=stage_bars.words(parts), width="stretch")
+    report_parts.draw([table(lines, found.corrected)], "imported_beside")
+    notices.small(
+        "Machines, checkpoints, prompts and answers' lengths differ between what was measured here "
+        "and what was recorded elsewhere: read the parts of a bar, not the ratio of two.",
+        "imported_beside",
+    )
+
+
+def _names(found: Opened) -> list[str]:
+    return [item.name for item in found.usable if part_bars.bars(item.file, found.corrected)]
+
+
+def _first(found: Opened, names: list[str]) -> list[str]:
+    """The files that timed most stages, for a first look."""
+    timed = {
+        item.name: max(len(bar.parts) for bar in part_bars.bars(item.file, found.corrected))
+        for item in found.usable
+        if item.name in names
+    }
+    return sorted(names, key=lambda name: -timed[name])[:FIRST]
+
+
+def table(lines: list[Line], corrected: bool) -> Table:
+    """Medians, a line per model."""
+    rows = tuple(
+        (
+            label,
+            where,
+            f"{bar.n:,}",
+            *(number(bar.parts.get(part)) for part in (*STAGES, UNACCOUNTED)),
+            number(bar.total),
+            number(bar.tokens),
+        )
+        for label, where, bar in lines
+    )
+    values = "corrected" if corrected else "as recorded"
+    return Table(f"Medians; recorded files {values}; - is not measured", COLUMNS, rows, 2)
+
+
+def _own(runs: OpenedRuns) -> list[Line]:
+    """The runs' medians through the first lens that shows any."""
+    for name in LENSES:
+        if not opened_runs.look(runs, name).table.empty:
+            break
+    else:
+        return []
+    figures = opened_runs.figures(runs, name)
+    found = []
+    for label, parts in overview.medians(figures, runs.labels).items():
+        total, tokens = (find(figures, label, one) for one in ("total", "new_tokens"))
+        bar = Bar(
+            model=label,
+            n=total.n if total else 0,
+            parts=parts,
+            total=total.median if total else None,
+            tokens=tokens.median if tokens else None,
+        )
+        if parts:
+            found.append((f"{label} ({HERE})", HERE, bar))
+    return found
+
+
+def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
+    return [
+        (f"{name} · {item.name.removesuffix('.json')}", ELSEWHERE, bar)
+        for item in found.usable
+        if item.name in chosen
+        for name, bar in _short(found, item.file)
+    ]
+
+
+def _short(found: Opened, file: ResultFile) -> list[tuple[str, Bar]]:
+    """Each bar under the model's name alone where no other one has it."""
+    drawn = part_bars.bars(file, found.corrected, "median")
+    names = [
+        file_list.name(file, bar.model, found.corrected)
+        + file_list.mark(file, bar.model, found.corrected)
+        for bar in drawn
+    ]
+    return [
+        (name if names.count(name) == 1 else f"{name} ({bar.model})", bar)
+        for name, bar in zip(names, drawn, strict=True)
+    ]

@@ -1,0 +1,69 @@
+"""The three claims of the benchmark's design documents, each beside what the files say.
+
+Boundary: engine.published.claims.headlines in, charts and tables out.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.published.claims.confounds import PER_TOKEN
+from engine.published.claims.headlines import Evidence, Headline
+from engine.report.document_parts import Table
+from ui.published import opened_sets, published_charts
+from ui.published.opened_sets import Opened
+from ui.results import report_parts
+from ui.widgets import notices
+from ui.widgets.text import escape
+
+COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median over clips (95 %)")
+
+
+def show(found: Opened) -> None:
+    values = "corrected values" if found.corrected else "values as recorded"
+    notices.small(
+        "What the benchmark's design documents say about EventGPT, and what these files give from "
+        f"{values}: the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
+        f"bears it out. {PER_TOKEN}",
+        "imported_claims",
+    )
+    for headline in opened_sets.claims(found):
+        st.subheader(escape(headline.claim), anchor=False)
+        st.text(headline.verdict)
+        if headline.evidence:
+            _evidence(headline, found.corrected)
+        if headline.without:
+            report_parts.draw([absent(headline)], f"imported_without_{headline.name}")
+
+
+def _evidence(headline: Headline, corrected: bool) -> None:
+    if len(published_charts.ratios(headline, corrected)):
+        st.altair_chart(
+            published_charts.claim(headline, corrected),
+            alt=published_charts.claim_words(headline, corrected),
+            width="stretch",
+        )
+    report_parts.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
+
+
+def absent(headline: Headline) -> Table:
+    """The files that say nothing about a claim, by reason."""
+    rows = tuple((one.reason, ", ".join(one.files)) for one in headline.without)
+    return Table("Files that say nothing about it", ("why", "files"), rows, 2)
+
+
+def table(headline: Headline, corrected: bool) -> Table:
+    rows = tuple(_row(one, corrected) for one in headline.evidence)
+    return Table("File by file", COLUMNS, rows, 3)
+
+
+def _row(one: Evidence, corrected: bool) -> tuple[str, ...]:
+    ratio, span = one.ratio(corrected), one.paired
+    return (
+        one.file,
+        one.other,
+        "; ".join(one.notes) or "-",
+        one.amount,
+        "-" if ratio is None else f"{ratio:.2f}x",
+        f"{span.median:.2f}x ({span.low:.2f} to {span.high:.2f})" if span else "-",
+    )

@@ -1,0 +1,177 @@
+"""One file: who answered, its stages and tokens, its stage bars, what the difference is made of.
+
+Boundary: the engine's figures as tables and charts, recorded or corrected as chosen.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.analysis.acceptance import amount
+from engine.published.claims.claim_times import WHOLE
+from engine.published.claims.waterfall import Waterfall, waterfall
+from engine.published.read import ResultFile, file_summary, milliseconds
+from engine.published.read import part_bars as stages
+from engine.published.read.file_summary import Average, ModelSummary
+from engine.report.document_parts import Table, number
+from ui.charts import stage_bars
+from ui.published import file_list, published_charts, record_table
+from ui.published.opened_sets import Audited, Opened
+from ui.results import report_parts
+from ui.widgets import notices
+from ui.widgets.text import count
+
+FILE = "results_file"
+FEW = 4  # models with every time that the file has
+AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothing shows it"}
+COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
+
+
+def choose(
+    found: Opened, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
+) -> Audited:
+    """One of these files, at least one; the choice is in the URL if a link can bring it back."""
+    names = [item.name for item in items]
+    name = st.selectbox(what, names, key=key, bind=found.bind)
+    return next((item for item in items if item.name == name), items[0])
+
+
+def show(found: Opened) -> None:
+    if not found.usable:
+        notices.hint("No file of this set has results: there are no figures.")
+        return
+    item = choose(found, found.usable)
+    file = item.file
+    mode = "corrected" if found.corrected else "as recorded"
+    group = f"Group {file.group} · {held(file)}"
+    failed = f" · {count(len(file.failures), 'failed sample')}" if file.failures else ""
+    notices.small(f"{group}{failed} · values {mode}", "imported_group")
+    models = file_summary.models(file)
+    report_parts.draw([who(models)], "imported_who")
+    report_parts.draw([table(file, models, found.corrected)], "imported_figures")
+    _bars(file, found.corrected)
+    _fall(file, found.corrected)
+    if st.toggle("Every record", key="results_records", bind="query-params"):
+        every = record_table.every(file, found.corrected)
+        record_table.grid(every, "imported_every", f"Every record of {file.name}, {mode}")
+
+
+def held(file: ResultFile) -> str:
+    """ "5 samples", or "100 records of 10 clips"."""
+    told = amount(file.samples, file.clips)
+    return told if "records" in told else count(file.samples, "sample")
+
+
+def who(models: tuple[ModelSummary, ...]) -> Table:
+    """Names as claimed, beside what the file itself shows."""
+    rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
+    return Table("Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4)
+
+
+def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
+    """Stages in ms, and tokens; of many models only what belongs to a stage."""
+    values = "corrected values" if corrected else "values as recorded"
+    every = len(models) <= FEW
+    rows = tuple(
+        (file_list.label(file, model.model, corrected), *row)
+        for model in models
+        for row in _rows(model, corrected, every)
+    )
+    more = "" if every else "; the report has the file's other times"
+    return Table(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
+
+
+def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    stages = {key: stage for key, stage in model.stages.items() if every or stage.part}
+    for key, stage in stages.items():
+        name = key.removesuffix("_ms")
+        what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
+        average = stage.corrected if corrected else stage.recorded
+        if average is None:
+            found.append((what, "-", "not measured", "-", "-"))
+        else:
+            found.append((what, *_cells(average, key)))
+    tokens = model.tokens_corrected if corrected else model.tokens_recorded
+    if tokens.n:
+        found.append(("new tokens", *_cells(tokens)))
+    return found
+
+
+def _cells(average: Average, key: str = "_ms") -> tuple[str, ...]:
+    values = (average.mean, average.median, average.mean_without_first)
+    shown = (None if value is None else milliseconds(key, value) for value in values)
+    return (f"{average.n:,}", *(number(value) for value in shown))
+
+
+def _bars(file: ResultFile, corrected: bool) -> None:
+    found = stages.bars(file, corrected)
+    if not found:
+        st.caption("The file holds no time of a model: there are no bars.")
+        return
+    st.subheader("Stages", anchor=False)
+    parts = {file_list.label(file, bar.model, corrected): bar.parts for bar in found}
+    st.altair_chart(
+        stage_bars.chart(parts, "mean"), alt=stage_bars.words(parts, "mean"), width="stretch"
+    )
+    notes: dict[str, list[str]] = {}
+    for bar in found:
+        for note in bar.notes:
+            notes.setdefault(note, []).append(bar.model)
+    told = [f"{_few(models)}: {note}." for note, models in notes.items()]
+    if told:
+        notices.small("\n".join(told), "imported_bars")
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _fall(file: ResultFile, corrected: bool) -> None:
+    fall = waterfall(file, corrected)
+    if fall is None:
+        return
+    st.subheader("What the difference is made of", anchor=False)
+    if fall.nonsense:
+        mended = "" if corrected else " The corrected values do: see the switch above."
+        st.text(f"{fall.nonsense}{mended if _mends(file) else ''}")
+        return
+    st.text(sentence(fall))
+    st.altair_chart(
+        published_charts.waterfall(fall),
+        alt=published_charts.waterfall_words(fall),
+        width="stretch",
+    )
+    warm = " A stage that shows a warm-up counts as the mean of the others." if corrected else ""
+    short = "" if file.group.letter in WHOLE else " These totals leave loading out."
+    notices.small(
+        "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
+        f"per token ({fall.definition}). Faster often means said less.{_held(fall)}{warm}{short}",
+        "imported_fall",
+    )
+
+
+def _held(fall: Waterfall) -> str:
+    """Why two stages stand in one part."""
+    joined = [part.name for part in fall.parts if " + " in part.name]
+    return f" {joined[0]}: not apart in both models, so compared together." if joined else ""
+
+
+def _mends(file: ResultFile) -> bool:
+    """Whether the corrected parts can be read."""
+    fall = waterfall(file)
+    return fall is not None and not fall.nonsense
+
+
+def sentence(fall: Waterfall) -> str:
+    """The ratio of totals, and the two factors of the ratio of decoding times."""
+    told = (
+        f"{fall.slow} takes {fall.slow_ms / fall.fast_ms:.2f} times {fall.fast}'s mean total time."
+    )
+    if fall.tokens_ratio is None or fall.per_token_ratio is None:
+        return told
+    return (
+        f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
+        f"{fall.per_token_ratio:.2f} times the time for each ({fall.definition})."
+    )

@@ -1,0 +1,91 @@
+"""File by file: what kind it is, how much it holds, and why one could not be read.
+
+Boundary: a table and sentences; the findings themselves are findings.py's.
+"""
+
+from __future__ import annotations
+
+from engine.analysis.acceptance import amount
+from engine.published.audit import SEVERITIES
+from engine.published.read import ResultFile
+from engine.published.read.who_answered import disputed
+from engine.published.read.who_answered import shown as identity_name
+from engine.report.document_parts import Table
+from ui.published.opened_sets import Audited, Opened
+from ui.widgets.text import count
+
+STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
+COLUMNS = ("file", "group", "status", "models", "records", "errors", "findings")
+WORDS = 4
+
+
+def table(found: Opened) -> Table:
+    """A row per file, usable or not."""
+    rows = tuple(_row(item, found.corrected) for item in found.items)
+    caption = (
+        "records: samples with an answer; errors: samples that the file lists as failed; "
+        "findings: errors / warnings / notes."
+    )
+    return Table(caption, COLUMNS, rows, WORDS)
+
+
+def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
+    file = item.file
+    known = file.status != "unknown"
+    return (
+        item.name,
+        str(file.group) if known else "unknown",
+        STATUS[file.status],
+        _models(file, corrected) or "-",
+        amount(file.samples, file.clips) if known else "-",
+        f"{len(file.failures):,}" if known else "-",
+        " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
+    )
+
+
+def _models(file: ResultFile, corrected: bool) -> str:
+    """The names as elsewhere on the page, the first few."""
+    every = (name(file, model, corrected) + mark(file, model, corrected) for model in file.models)
+    names = list(dict.fromkeys(every))
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return "; ".join(names[:2]) + more  # a name may hold a comma
+
+
+def label(file: ResultFile, model: str, corrected: bool) -> str:
+    """Whom a model is shown as, with the file's own word for it where that differs."""
+    shown = name(file, model, corrected)
+    own = "" if shown.lower().endswith(model.lower()) else f" ({model})"
+    return f"{shown}{own}{mark(file, model, corrected)}"
+
+
+def mark(file: ResultFile, model: str, corrected: bool) -> str:
+    """What stands behind a label as recorded that the evidence contradicts."""
+    identity = file.identities.get(model)
+    return disputed(identity, corrected) if identity else ""
+
+
+def name(file: ResultFile, model: str, corrected: bool) -> str:
+    """The name by the evidence where there is any; as recorded the label."""
+    identity = file.identities.get(model)
+    return identity_name(identity, corrected) if identity else model
+
+
+def severities(item: Audited) -> list[int]:
+    return [sum(one.severity == level for one in item.findings) for level in SEVERITIES]
+
+
+def unread(found: Opened) -> list[str]:
+    """A sentence for each file without figures."""
+    return [item.file.message for item in found.items if item.file.message]
+
+
+def told(found: Opened) -> str:
+    """The set in one sentence."""
+    status = [item.file.status for item in found.items]
+    parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
+    if failed := status.count("failed"):
+        parts.append(f"{failed:,} of a run that failed altogether")
+    if unknown := status.count("unknown"):
+        parts.append(f"{unknown:,} that cannot be used")
+    answers = sum(len(item.file.records) for item in found.items)
+    return f"{', '.join(parts)}; {count(answers, 'answer')} in all."

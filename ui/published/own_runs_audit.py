@@ -1,0 +1,80 @@
+"""Own runs under the same two looks: the audit's rules, and one model's answers as drafts.
+
+Boundary: rows of runs into the common form of recorded files; the views are those of such files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from engine.published.audit import audit
+from engine.published.read import own_rows
+from engine.storage.run_store import Run
+from ui.published import audit_view, draft_view
+from ui.published import opened_sets as recorded
+from ui.published.opened_sets import Audited, Opened
+from ui.results.opened_runs import Opened as OpenedRuns
+from ui.widgets import notices
+from ui.widgets.text import when
+
+NOTHING = "The rules that look at published files looked at these runs too, and found nothing."
+TWO = "Acceptance needs the answers of two models: choose a run with two, or start one."
+
+
+def show_audit(runs: OpenedRuns) -> None:
+    """A rule that fires on an own run is a fault that was found."""
+    found = _opened(runs)
+    if any(item.findings for item in found.items):
+        audit_view.listed(found)
+    else:
+        notices.hint(NOTHING)
+
+
+def show_drafts(runs: OpenedRuns) -> None:
+    """Any two models of one run."""
+    found = _opened(runs)
+    usable = [item for item in found.usable if len(item.file.models) > 1]
+    if not usable:
+        notices.hint(TWO)
+        return
+    models = list(dict.fromkeys(model for item in usable for model in item.file.models))
+    left, right = st.columns(2)
+    draft = left.selectbox("Draft", models, 0, key="results_draft", bind="query-params")
+    target = right.selectbox("Target", models, 1, key="results_target", bind="query-params")
+    if draft == target:
+        notices.notice("Draft and target are the same: choose another one.", "imported_same")
+        return
+    key = ("own pair", runs.key, draft, target)  # acceptance is remembered by the file
+    paired = recorded.kept(key, lambda: _paired(usable, str(draft), str(target)))
+    draft_view.show(replace(found, items=paired), "Run")
+
+
+def _paired(items: Sequence[Audited], draft: str, target: str) -> tuple[Audited, ...]:
+    """The runs that have both models, these two as draft and target."""
+    return tuple(
+        Audited(replace(item.file, draft=draft, target=target), item.findings)
+        for item in items
+        if {draft, target} <= set(item.file.models)
+    )
+
+
+def _opened(runs: OpenedRuns) -> Opened:
+    key = ("own", runs.key)
+    items = recorded.kept(key, lambda: tuple(_item(run) for run in runs.runs))
+    return Opened((), (), items)
+
+
+def _item(run: Run) -> Audited:
+    """The first answer of each model to each sample; warm-up runs count nowhere."""
+    rows = [row for _, row in run.results() if _first(row)]
+    name = f"{when(run.header.created)} · {run.id}"
+    file = own_rows.from_rows(rows, name)
+    return Audited(file, audit(file))
+
+
+def _first(row: Mapping[str, Any]) -> bool:
+    return row.get("phase") == "measured" and not row.get("repeat")

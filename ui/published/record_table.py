@@ -1,0 +1,96 @@
+"""Records of a file as a grid of plain text and numbers, recorded beside corrected.
+
+Boundary: records in, a table out; a grid shows its cells as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from engine.published.audit import Finding
+from engine.published.read import Record, ResultFile, as_result_rows, milliseconds
+from engine.types import STAGES
+from ui.widgets.text import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TALLEST, ROW = 420, 35  # pixels
+
+
+def concerned(file: ResultFile, finding: Finding) -> list[tuple[Record, Record]]:
+    """(recorded, corrected) of the records that a finding names."""
+    paths = set(finding.paths)
+    both = zip(file.records, file.corrected, strict=True)
+    return [
+        (told, mended)
+        for told, mended in both
+        if told.path in paths and finding.model in ("", told.model)
+    ]
+
+
+def lines(both: Sequence[tuple[Record, Record]]) -> pd.DataFrame:
+    """A line per record: where it is, what it counts, its times in ms as recorded."""
+    import pandas as pd
+
+    found: list[dict[str, Any]] = []
+    for told, mended in both:
+        line: dict[str, Any] = {
+            "where": told.path,
+            "model": told.model,
+            "sample": told.sample,
+            "tokens, recorded": told.tokens,
+            "tokens, corrected": mended.tokens,
+            "context, recorded": told.context,
+            "context, corrected": mended.context,
+        }
+        for key, value in told.times.items():
+            line[f"{key.removesuffix('_ms')} (ms)"] = milliseconds(key, value)
+        found.append(line | {"answer": told.text})
+    return pd.DataFrame(found).dropna(axis="columns", how="all")
+
+
+def every(file: ResultFile, corrected: bool) -> pd.DataFrame:
+    """All records in the project's own columns, recorded or corrected."""
+    import pandas as pd
+
+    return pd.DataFrame([_own(row) for row in as_result_rows.rows(file, corrected)])
+
+
+def _own(row: dict[str, Any]) -> dict[str, Any]:
+    stages = {f"{name} (ms)": (row["stages"][name] or {}).get("ms") for name in STAGES}
+    return {
+        "sample": row["sample"],
+        "model": row["model"],
+        **stages,
+        "total (ms)": row["total_ms"],
+        "new tokens": row["new_tokens"],
+        "tok/s": row["tokens_per_s"],
+        "context": row["context_tokens"],
+        "answer": row["text"],
+        "corrected for": ", ".join(row["notes"]),
+        "where": row["source"]["path"],
+    }
+
+
+def grid(table: pd.DataFrame, key: str, what: str) -> None:
+    """The table with its height bound; `what` says in words what it holds."""
+    if table.empty:
+        st.caption("There is nothing to list.")
+        return
+    numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in _floats(table)}
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=min(TALLEST, ROW * (len(table) + 1) + 3),
+        column_config=numbers,
+        key=key,
+        alt=f"{what}: {count(len(table), 'line')}.",
+    )
+
+
+def _floats(table: pd.DataFrame) -> Iterable[str]:
+    return [str(name) for name in table.columns if table[name].dtype == "float64"]

@@ -1,0 +1,92 @@
+"""Chosen sets of published files on the page: the head, the two switches, one view at a time.
+
+Boundary: puts the parts of ui/imported on the page.  What is chosen is in the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from engine.errors import StageScopeError
+from ui.published import (
+    adding,
+    audit_view,
+    claim_view,
+    draft_view,
+    file_figures,
+    file_list,
+    opened_sets,
+    report_download,
+)
+from ui.published.opened_sets import Opened
+from ui.results.set_sources import ELSEWHERE_WORDS, Source
+from ui.widgets import notices
+
+VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+    "findings": ("Files and findings", audit_view.show),
+    "figures": ("Figures", file_figures.show),
+    "drafts": ("Acceptance", draft_view.show),
+    "claims": ("Claims", claim_view.show),
+    "report": ("Report", report_download.show),
+}
+VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
+VALUES_HELP = (
+    "As recorded: every figure as the files have it. Corrected: cut tokens added, the prompt taken "
+    "out of answers, contexts counted once, warm-ups out of stages and totals, placeholders not "
+    "measured, models named by the evidence. "
+    "Changes every table and chart."
+)
+
+
+def open_(picked: Sequence[Source]) -> Opened | None:
+    """The chosen sets, with the values that the switch says; None, and why, if one is gone."""
+    try:
+        return opened_sets.open_(picked)
+    except StageScopeError as error:
+        notices.problem(str(error), "imported_open")
+        return None
+
+
+def head(found: Opened) -> None:
+    """What was just added, which sets these are, and what can be done with each."""
+    adding.say_added(found)
+    for one in found.sources:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
+            notices.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
+            adding.remove(one)
+        adding.keep(one)
+
+
+def values(found: Opened) -> Opened:
+    """The switch between recorded and corrected."""
+    chosen = st.segmented_control(
+        "Values",
+        list(VALUES),
+        default="corrected",
+        required=True,
+        format_func=lambda one: VALUES[one],
+        key="results_values",
+        bind="query-params",
+        help=VALUES_HELP,
+    )
+    return replace(found, corrected=chosen != "recorded")
+
+
+def show(found: Opened) -> None:
+    """One view at a time: the others cost nothing."""
+    notices.small(file_list.told(found), "imported_told")
+    name = st.segmented_control(
+        "View of recorded files",
+        list(VIEWS),
+        default="findings",
+        required=True,
+        format_func=lambda one: VIEWS[one][0],
+        key="results_recorded_view",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    VIEWS[name or "findings"][1](found)

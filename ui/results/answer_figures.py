@@ -1,0 +1,118 @@
+"""The figures of one answer: what a reader must know of its times, and the times.
+
+Boundary: a line of the table and its whole row in, elements out.  A sample that was answered in a
+batch shows the batch's times as the batch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from engine.storage.coverage import Standing
+from engine.types import STAGES
+from engine.verify import certificates
+from ui.compare import cards
+from ui.widgets import notices
+from ui.widgets.text import ms
+
+
+def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+    """Badges a reader must know, then figures with their units."""
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in badges(line):
+            st.badge(words, color=colour, help=help_text)
+    with st.container(horizontal=True, gap="small"):
+        for name, value in figures(line):
+            told = BATCH_HELP if name.startswith("Batch") else cards.FORMULAS.get(name)
+            st.metric(name, value, help=told, width="content")
+    told = batch_stages(whole) if line["batch"] > 1 else _stages(line)
+    stop = cards.STOPS.get(str(line["stop"]), "")
+    notices.small(f"{told}. {stop}".strip(), f"result_stages_{label}")
+    if where := place(line):
+        notices.small(where, f"result_place_{label}")
+    for number, note in enumerate(whole.get("notes") or ()):
+        notices.small(str(note), f"result_note_{label}_{number}")
+
+
+def place(line: Mapping[str, Any]) -> str:
+    """Where a result of a cluster comes from, or nothing."""
+    if not line.get("node"):
+        return ""
+    host = f"{line['host']}, " if line["host"] else ""
+    return f"Ran on {host}node {line['node']}, worker {line['actor']}: {line['device']}."
+
+
+def figures(line: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What stands in large figures: the sample's own, or beside its tokens the batch's."""
+    tokens = ("New tokens", f"{_known(line['new_tokens']) or 0:,.0f}")
+    if line["batch"] > 1:
+        whole = _known(line["batch_ms"])
+        return [tokens, (f"Batch of {line['batch']:,}", ms(whole))]
+    times = {"TTFT": "ttft_ms", "TPOT": "tpot_ms", "Total": "total_ms"}
+    return [tokens, *((name, ms(_known(line[column]))) for name, column in times.items())]
+
+
+def _stages(line: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {ms(line[f'{name}_ms'])}{_source(line, name)}"
+        for name in STAGES
+        if _known(line[f"{name}_ms"]) is not None
+    )
+
+
+def batch_stages(whole: Mapping[str, Any]) -> str:
+    """The stages of the batch, as of the batch."""
+    found = whole.get("batch_stages")
+    spans = found if isinstance(found, dict) else {}
+    told = [f"{name} {ms(spans[name]['ms'])}" for name in STAGES if spans.get(name)]
+    return f"Of the whole batch: {', '.join(told) or 'no stage was recorded'}"
+
+
+def _known(value: Any) -> float | None:
+    return None if value is None or value != value else float(value)
+
+
+def _source(line: Mapping[str, Any], stage: str) -> str:
+    source = line[f"{stage}_source"]
+    return "" if source == "measured" else f" ({source})"
+
+
+Badge = tuple[str, cards.Colour, str]
+
+
+def badges(line: Mapping[str, Any]) -> list[Badge]:
+    """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
+    together = line["batch"] > 1
+    command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
+    found: list[Badge] = [cards.standing(standing(line), command)]
+    if line["cached"]:
+        found.append(("from cache", "green", cards.CACHE_HELP))
+    if line["group"] == "cold":
+        found.append(("cold run", "orange", cards.COLD_HELP))
+    if line["group"] == "after a pause":
+        found.append(("after a pause", "orange", PAUSE_HELP))
+    if together:
+        found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
+    if line["mode"] == "hooked":
+        found.append(("hooked", "violet", cards.HOOKED_HELP))
+    if line["backend"] == "compiled":
+        found.append(("compiled", "blue", cards.COMPILED_HELP))
+    if line["pixels"] == "fast":
+        found.append(("fast pixels", "violet", cards.FAST_HELP))
+    return found
+
+
+def standing(line: Mapping[str, Any]) -> Standing:
+    """Whether a certificate covers a line of the table."""
+    missing = tuple(filter(None, str(line["missing"] or "").split(", ")))
+    return Standing(line["standing"], str(line["verified"] or ""), missing)
+
+
+BATCH_HELP = (
+    "Answered together with other samples: the times are those of the whole batch, and this sample "
+    "has none of its own."
+)
+PAUSE_HELP = "The device was lent to other work just before: this result is in no mean."

@@ -1,0 +1,224 @@
+"""The chosen sources as one table, and what the engine computes from it: each read or made once.
+
+Boundary: Streamlit's caches around engine functions.  What is cached depends on the content of the
+files by their sizes and times; tables are shared between sessions and never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from engine.analysis import (
+    agreement,
+    equal_length,
+    machine_loads,
+    metrics,
+    model_summary,
+    pairs,
+    ranking,
+    results_table,
+    speedup,
+)
+from engine.analysis.agreement import AttributeScore, OverlapScore
+from engine.analysis.equal_length import Lens, LensName
+from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import Figure
+from engine.analysis.pairs import Comparison
+from engine.analysis.speedup import Split
+from engine.report.report_figures import Findings, outline
+from engine.report.tensor_shapes import Passage, passages
+from engine.storage.run_store import Run
+from ui.results.run_sources import Rows, Source, Stamp
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Key = tuple[tuple[str, Stamp], ...]
+_STAMPS = "results_stamps"
+SOURCES, TABLES, COMPUTED = 6, 4, 64  # kept at a time, over all sessions
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What is looked at.  `table` is a frame's; its column "number" is a place in `parts`."""
+
+    key: Key
+    sources: tuple[Source, ...]
+    parts: tuple[Rows, ...]
+    table: pd.DataFrame
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(part.run for part in self.parts if part.run is not None)
+
+    @property
+    def labels(self) -> list[str]:
+        return results_table.labels(self.table)
+
+    @property
+    def families(self) -> dict[str, str]:
+        return dict(zip(self.table["label"], self.table["family"].astype(str), strict=True))
+
+
+def open_(chosen: Sequence[Source]) -> Opened:
+    """The chosen sources, at least one; StoreError if one cannot be read."""
+    key = tuple((one.key, _stamp(one)) for one in chosen)
+    parts = tuple(_rows(one, stamp) for one, (_, stamp) in zip(chosen, key, strict=True))
+    table = _table(key, parts, tuple(one.name for one in chosen))
+    return Opened(key, tuple(chosen), parts, table)
+
+
+def grown(chosen: Sequence[Source]) -> bool:
+    """Whether a run at work has more results than are shown."""
+    return any(_kept().get(one.key, one.stamp()) != one.stamp() for one in chosen)
+
+
+def read_again() -> None:
+    _kept().clear()
+
+
+def _stamp(one: Source) -> Stamp:
+    """A run at work is shown as it was when it was opened, until it is read again."""
+    if one.state != "running":
+        _kept().pop(one.key, None)
+        return one.stamp()
+    return _kept().setdefault(one.key, one.stamp())
+
+
+def _kept() -> dict[str, Stamp]:
+    found: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
+    return found
+
+
+def _rows(one: Source, stamp: Stamp) -> Rows:
+    return _read(one.key, stamp, one)
+
+
+@st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
+def _read(key: str, stamp: Stamp, _source: Source) -> Rows:
+    return _source.read()
+
+
+@st.cache_resource(max_entries=TABLES, show_spinner=False)
+def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.DataFrame:
+    return results_table.join([part.table for part in _parts], names)
+
+
+def findings(found: Opened) -> Findings:
+    """Counts, figures, certificates, failures."""
+    return _findings(found.key, found)
+
+
+@st.cache_resource(max_entries=TABLES, show_spinner="Summing up …")
+def _findings(key: Key, _found: Opened) -> Findings:
+    return outline(_found.runs, _found.table)
+
+
+def look(found: Opened, name: LensName) -> Lens:
+    return _look(found.key, name, found)
+
+
+@st.cache_resource(max_entries=2 * TABLES, show_spinner=False)
+def _look(key: Key, name: LensName, _found: Opened) -> Lens:
+    return equal_length.look(_found.table, name)
+
+
+def figures(found: Opened, name: LensName) -> tuple[Figure, ...]:
+    """Every figure through a lens."""
+    return _figures(found.key, name, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Summing up …")
+def _figures(key: Key, name: LensName, _found: Opened) -> tuple[Figure, ...]:
+    if name == "natural" and not _found.table["forced"].any():
+        shown = findings(_found).figures  # the same results
+        return tuple(figure for figure in shown if figure.group == "measured")
+    return model_summary.figures(look(_found, name).table)
+
+
+def values(found: Opened, name: LensName, metric: str) -> pd.DataFrame:
+    """Columns label, sample, value of the results that have one that was measured here."""
+    kind = BY_NAME[metric]
+    lines = metrics.fair(look(found, name).table, kind)
+    some = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    return some.dropna(subset=["value"])
+
+
+def comparison(found: Opened, name: LensName, a: str, b: str, metric: str) -> Comparison:
+    return _comparison(found.key, name, a, b, metric, found)
+
+
+@st.cache_resource(max_entries=8 * COMPUTED, show_spinner=False)
+def _comparison(
+    key: Key, name: LensName, a: str, b: str, metric: str, _found: Opened
+) -> Comparison:
+    return pairs.compare(look(_found, name).table, a, b, metric)
+
+
+def loads_told(found: Opened, a: str, b: str) -> str:
+    """What is to be known of the machine's load beside a comparison of two labels."""
+    return _loads_told(found.key, a, b, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
+def _loads_told(key: Key, a: str, b: str, _found: Opened) -> str:
+    return machine_loads.couple(_found.table, a, b)
+
+
+def split(found: Opened, name: LensName, a: str, b: str) -> Split | None:
+    return _split(found.key, name, a, b, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
+def _split(key: Key, name: LensName, a: str, b: str, _found: Opened) -> Split | None:
+    return speedup.split(look(_found, name).table, a, b)
+
+
+def paired(found: Opened, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
+    """A line per sample that both have a measured value of: sample, sequence, a, b."""
+    return pairs.paired(look(found, name).table, a, b, BY_NAME[metric])
+
+
+def disagreement(found: Opened) -> pd.DataFrame:
+    return _disagreement(found.key, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
+def _disagreement(key: Key, _found: Opened) -> pd.DataFrame:
+    return ranking.by_disagreement(_found.table)
+
+
+def ratios(found: Opened, a: str, b: str) -> pd.DataFrame:
+    return _ratios(found.key, a, b, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
+def _ratios(key: Key, a: str, b: str, _found: Opened) -> pd.DataFrame:
+    return ranking.by_ratio(_found.table, a, b)
+
+
+Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
+
+
+def scores(found: Opened) -> Scores:
+    """Agreement with what is known: attributes of demo scenes, words of references."""
+    return _scores(found.key, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
+def _scores(key: Key, _found: Opened) -> Scores:
+    return agreement.attributes(_found.table), agreement.overlaps(_found.table)
+
+
+def flow(found: Opened) -> tuple[Passage, ...]:
+    """What passed between the stages; reads every row again."""
+    return _flow(found.key, found)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Reading the tensors' shapes …")
+def _flow(key: Key, _found: Opened) -> tuple[Passage, ...]:
+    return passages(_found.runs, _found.table)

@@ -1,0 +1,50 @@
+"""Parts of a report on the page: tables, sentences, lists.
+
+Boundary: the engine's blocks in, Streamlit elements out.  Cells go into HTML through html.escape,
+sentences through st.text: words of models and files stay plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+import streamlit as st
+
+from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
+from ui.widgets import notices
+from ui.widgets.text import escape as literal
+
+
+def draw(blocks: Iterable[Block], key: str) -> None:
+    """In order; pictures are left to the page, whose charts answer to the pointer."""
+    for number, block in enumerate(blocks):
+        if isinstance(block, Table):
+            st.html(table(block))
+        elif isinstance(block, Heading):
+            st.subheader(literal(block.text), anchor=False)
+        elif isinstance(block, Bullets):
+            notices.small("\n".join(f"• {item}" for item in block.items), f"{key}_{number}")
+        elif isinstance(block, Text):
+            notices.small(block.text, f"{key}_{number}")
+        else:
+            assert isinstance(block, Picture)
+
+
+def table(block: Table) -> str:
+    """The table as HTML: figures to the right, the head in view while it is scrolled."""
+    head = _row("th", block.columns, block.words, ' scope="col"')
+    rows = "".join(_row("td", row, block.words) for row in block.rows)
+    return (
+        f'<div class="figures-wide"><table class="figures"><caption>{escape(block.caption)}'
+        f"</caption><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _row(tag: str, cells: Iterable[str], words: int, more: str = "") -> str:
+    marked = (
+        f'<{tag}{more} class="{"figures-word" if place < words else "figures-number"}">'
+        f"{escape(cell)}</{tag}>"
+        for place, cell in enumerate(cells)
+    )
+    return f"<tr>{''.join(marked)}</tr>"

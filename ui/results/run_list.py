@@ -1,0 +1,197 @@
+"""The list of runs beside the page: filters, and which ones are chosen.
+
+Boundary: Sources in, chosen Sources out.  The choice is in the URL and lasts for the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.errors import StoreError
+from ui.results import run_sources
+from ui.results import set_sources as imported
+from ui.results.run_sources import Listed
+from ui.widgets import notices
+from ui.widgets.text import count, escape, when
+
+KEYS = "results_runs"  # in the session and in the URL
+MOST = 4  # chosen at a time
+FEW = 12  # listed before "Show all"
+STATES = {
+    "all": "Any state",
+    "finished": "Finished",
+    "running": "Running",
+    "stopped": "Not finished",
+    "unreadable": "Unreadable",
+    imported.ELSEWHERE: imported.ELSEWHERE_WORDS,
+}
+
+
+def choose() -> tuple[Listed, ...] | None:
+    """Draw the list; the chosen ones in its order, None where there is no run at all."""
+    try:
+        found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
+    except StoreError as error:
+        notices.problem(str(error), "results_runs")
+        return ()
+    chosen = keys()
+    if found:
+        _list(_filtered(found), chosen)
+    return tuple(one for one in found if one.key in chosen and not one.problem) if found else None
+
+
+def keys() -> list[str]:
+    """The chosen keys: of the link, else of this session.  The visit's files stand in no link: no
+    other visit can open them."""
+    if KEYS not in st.session_state:
+        st.session_state[KEYS] = st.query_params.get_all(KEYS)[:MOST]
+    found: list[str] = st.session_state[KEYS]
+    linked = st.query_params.get_all(KEYS)[:MOST]
+    if _linkable(found) and not linked:
+        st.query_params[KEYS] = _linkable(found)  # another page has emptied the URL meanwhile
+    elif linked not in (found, _linkable(found)):
+        st.session_state[KEYS] = found = linked  # Back, Forward, a link from another page
+    return found
+
+
+def _linkable(found: Sequence[str]) -> list[str]:
+    return [key for key in found if key != imported.VISIT]
+
+
+def say_gone(picked: Sequence[Listed] | None) -> None:
+    """A sentence for the first thing that the link names and that is not in the list, on the page
+    itself: the list may be folded away."""
+    known = {one.key for one in picked or ()}
+    for key in keys():
+        if key not in known and not _damaged(key):
+            notices.notice(gone(key), "results_unknown")
+            return
+
+
+def _damaged(key: str) -> bool:
+    """Whether it is in the list after all, or the list is unreadable: either is said there."""
+    try:
+        found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
+    except StoreError:
+        return True
+    return any(one.key == key and one.problem for one in found)
+
+
+def gone(key: str) -> str:
+    """What became of what a link names, and what to do."""
+    if key == imported.VISIT:
+        return (
+            "The link names files of an earlier visit, which are gone: import them again, and keep "
+            "them as a set to have a link."
+        )
+    if key.startswith(imported.SET):
+        name = key.removeprefix(imported.SET)[:80]
+        return (
+            f"The link names the set of published files {name!r}, which is not here: import its "
+            "files again, or choose another one on the left."
+        )
+    return (
+        f"The link names the run {key[:80]!r}, which is not here: choose another one on the left, "
+        "or put its folder back into the runs folder."
+    )
+
+
+def _filtered(found: Sequence[Listed]) -> list[Listed]:
+    text = st.text_input(
+        "Runs",
+        key="results_find",
+        bind="query-params",
+        placeholder="Find by date, id, dataset, model",
+        live=True,
+    )
+    left, right = st.columns(2)
+    models = sorted({model for one in found for model in one.models})
+    model = left.selectbox(
+        "Model",
+        models,
+        index=None,
+        key="results_find_model",
+        bind="query-params",
+        placeholder="Any model",
+        label_visibility="collapsed",
+    )
+    state = right.selectbox(
+        "State",
+        list(STATES),
+        format_func=lambda name: STATES.get(name, name),
+        key="results_find_state",
+        bind="query-params",
+        label_visibility="collapsed",
+    )
+    return [one for one in found if fits(one, text or "", model, state)]
+
+
+def fits(one: Listed, text: str, model: str | None, state: str | None) -> bool:
+    """Whether a source passes the filters; every word of the text has to be in it."""
+    told = " ".join((one.name, one.key, when(one.created), one.dataset, *one.models)).lower()
+    return (
+        all(word in told for word in text.lower().split())
+        and (model is None or model in one.models)
+        and state in (None, "all", one.state)
+    )
+
+
+def _list(found: Sequence[Listed], chosen: Sequence[str]) -> None:
+    if not found:
+        st.caption("No run fits these filters.")
+    shown = found if st.session_state.get("results_all") else found[:FEW]
+    full = len(chosen) >= MOST
+    with st.container(key="results_list", gap="xsmall"):
+        for one in shown:
+            _line(one, one.key in chosen, full)
+    if len(found) > FEW:
+        st.toggle(f"Show all {len(found):,}", key="results_all")
+    if full:
+        st.caption(f"{count(MOST, 'run')} at most: take one out to choose another.")
+
+
+def _line(one: Listed, chosen: bool, full: bool) -> None:
+    key = f"results_pick_{one.key}"
+    st.session_state[key] = chosen
+    st.checkbox(
+        escape(when(one.created) or one.name),
+        key=key,
+        on_change=_pick,
+        args=(one.key,),
+        disabled=bool(one.problem) or (full and not chosen),
+    )
+    notices.small(one.problem or words(one), f"run_{one.key}")
+
+
+def words(one: Listed) -> str:
+    """A source in two short lines."""
+    state = f"{STATES.get(one.state, one.state).lower()} · {one.amount}"
+    return "\n".join(filter(None, (state, ", ".join(one.models))))
+
+
+def _pick(key: str) -> None:
+    """Takes a run into the choice or out of it; what was open of another choice is closed."""
+    if st.session_state[f"results_pick_{key}"]:
+        add(key)
+    else:
+        drop(key)
+
+
+def add(key: str) -> None:
+    """For callbacks: also chosen, in place of the first one where there are enough."""
+    others = [other for other in keys() if other != key]
+    _put([*others[max(0, len(others) - MOST + 1) :], key])
+
+
+def drop(key: str) -> None:
+    """For callbacks: no longer chosen."""
+    _put([other for other in keys() if other != key])
+
+
+def _put(found: list[str]) -> None:
+    st.session_state[KEYS] = found
+    st.query_params[KEYS] = _linkable(found)
+    for name in ("results_sample", "results_page"):
+        st.query_params.pop(name, None)

@@ -1,0 +1,312 @@
+"""The samples of the chosen runs as a list: filtered, in an order worth reading, a page at a time.
+
+Boundary: rows in, one chosen sample out; ranking is the engine's.  No more rows than a page go to
+the browser.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from engine.storage.plan import Task
+from ui.results import comparison_view, opened_runs
+from ui.results.opened_runs import Key, Opened
+from ui.widgets.text import count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAMPLE, PAGE = "results_sample", "results_page"  # in the URL
+ROWS = 50
+OUTCOMES = {
+    "all": "All",
+    "answered": "Answered by all",
+    "failed": "Failed",
+    "length": "Cut at the limit",
+    "differ": "Answers differ",
+    "up": "Thumb up",
+    "down": "Thumb down",
+    "note": "With a note",
+}
+ORDERS = {
+    "run": "As they ran",
+    "disagreement": "Least agreement first",
+    "ratio": "Greatest time ratio first",
+    "time": "Longest first",
+}
+HELP = (
+    "Least agreement: the mean word F1 over all pairs of answers. Time ratio: total time of the "
+    "first model over the second's."
+)
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the widgets say; `pair` belongs to the order by ratio."""
+
+    text: str
+    label: str | None
+    outcome: str
+    order: str
+    pair: tuple[str, str] | None
+
+
+def filters(found: Opened) -> Filters:
+    """Draw the widgets in a row."""
+    columns = st.columns([2.2, 1.4, 1.3, 1.7])
+    text = columns[0].text_input(
+        "Find",
+        key="results_text",
+        bind="query-params",
+        placeholder="Words of an answer, a sample, a sequence",
+        live="100ms",
+    )
+    label = columns[1].selectbox(
+        "Model",
+        found.labels,
+        index=None,
+        key="results_label",
+        bind="query-params",
+        placeholder="Any model",
+    )
+    outcome = columns[2].selectbox(
+        "Which",
+        list(OUTCOMES),
+        format_func=lambda name: OUTCOMES.get(name, name),
+        key="results_outcome",
+        bind="query-params",
+    )
+    order = columns[3].selectbox(
+        "Order",
+        list(ORDERS) if len(found.labels) > 1 else ["run", "time"],
+        format_func=lambda name: ORDERS.get(name, name),
+        key="results_order",
+        bind="query-params",
+        help=HELP,
+    )
+    pair = comparison_view.pair(found) if order == "ratio" else None
+    return Filters(text or "", label, outcome or "all", order or "run", pair)
+
+
+def found_lines(found: Opened, chosen: Filters) -> pd.DataFrame:
+    """A line per sample that fits, in order: index sample; sequence, score, then per label."""
+    lines = ordered(found, wide(found), chosen)
+    fit = matches(found, chosen)
+    return lines if fit is None else lines[lines.index.isin(fit)]
+
+
+def matches(found: Opened, chosen: Filters) -> set[str] | None:
+    """The samples of which a result fits the filters; None for all."""
+    lines = first_results(found)
+    if not chosen.text and chosen.label is None and chosen.outcome == "all":
+        return None
+    if chosen.label is not None:
+        lines = lines[lines["label"] == chosen.label]
+    lines = _with_outcome(found, lines, chosen.outcome)
+    for word in chosen.text.lower().split():
+        lines = lines[lines["hay"].str.contains(word, regex=False)]
+    return set(lines["sample"])
+
+
+def _with_outcome(found: Opened, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
+    if outcome == "failed":
+        return lines[lines["error"] != ""]
+    if outcome == "length":
+        return lines[(lines["stop"] == "length") & ~lines["forced"].astype(bool)]
+    answered = lines[lines["error"] == ""]
+    if outcome == "answered":
+        keys = ["model", "number"]  # of those with several labels, each sample is under one
+        models = answered[["sample", *keys]].drop_duplicates().groupby("sample").size()
+        return answered[answered["sample"].map(models) == len(lines[keys].drop_duplicates())]
+    if outcome == "differ":
+        texts = answered.groupby("sample")["text"].nunique()
+        return answered[answered["sample"].map(texts) > 1]
+    if outcome in ("up", "down", "note"):
+        return lines[lines["sample"].isin(_marked(found, outcome))]
+    return lines
+
+
+def _marked(found: Opened, outcome: str) -> set[str]:
+    """Samples with a mark of the kind, in any of the runs."""
+    return {
+        task.sample
+        for source in found.sources
+        for task, mark in source.marks().items()
+        if (mark.note if outcome == "note" else mark.thumb == outcome)
+    }
+
+
+def ordered(found: Opened, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
+    """The lines of samples that have a score, by it; all of them as they ran otherwise."""
+    if chosen.order == "disagreement":
+        rank = opened_runs.disagreement(found).set_index("sample")["overlap"]
+        return _by(lines, rank, "word F1")
+    if chosen.order == "ratio" and chosen.pair is not None:
+        a, b = chosen.pair
+        if a != b:
+            rank = opened_runs.ratios(found, a, b).set_index("sample")["ratio"]
+            return _by(lines, rank, f"{a} / {b}")
+    if chosen.order == "time":
+        totals = lines[[name for name in lines.columns if name.endswith(": total (ms)")]]
+        return lines.loc[totals.max(axis=1).sort_values(ascending=False, kind="stable").index]
+    return lines
+
+
+def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
+    some = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
+    some.insert(1, name, rank)
+    return some
+
+
+def first_results(found: Opened) -> pd.DataFrame:
+    """The first measured result of each label and sample, with a text to search in ("hay")."""
+    return _first_results(found.key, found)
+
+
+@st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
+def _first_results(key: Key, _found: Opened) -> pd.DataFrame:
+    table = _found.table
+    lines = table[table["phase"] == "measured"].drop_duplicates(["label", "sample"])
+    parts = [lines[name].fillna("").astype(str) for name in ("sample", "sequence", "error", "text")]
+    hay = parts[0]
+    for part in parts[1:]:
+        hay = hay + "\n" + part
+    return lines.assign(hay=hay.str.lower())
+
+
+def wide(found: Opened) -> pd.DataFrame:
+    return _wide(found.key, found)
+
+
+@st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
+def _wide(key: Key, _found: Opened) -> pd.DataFrame:
+    """Index sample in the order they ran; sequence, then answer and total of each label."""
+    lines = first_results(_found)
+    base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
+    columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
+    for label in _found.labels:
+        some = lines[lines["label"] == label].set_index("sample")
+        said = some["text"].where(some["error"] == "", "✕ " + some["error"])
+        columns[f"{label}: answer"] = said.reindex(base.index).fillna("–")
+        columns[f"{label}: total (ms)"] = some["total_ms"].reindex(base.index)
+    return base[[]].assign(**columns)
+
+
+def choose(found: Opened) -> str | None:
+    """Draw filters and a page of the list; the sample that is open, if one is."""
+    lines = found_lines(found, filters(found))
+    chosen = asked(found)
+    if lines.empty:
+        st.caption("No sample fits these filters.")
+        return chosen
+    page = _page(lines, chosen)
+    start = page * ROWS
+    shown = lines.iloc[start : start + ROWS]
+    _table(shown, chosen)
+    _pager(page, len(lines), [str(name) for name in lines.index], chosen)
+    return chosen
+
+
+def asked(found: Opened) -> str | None:
+    """The sample that the link names, if these runs hold it."""
+    name = st.query_params.get(SAMPLE)
+    return name if name is not None and name in wide(found).index else None
+
+
+def _page(lines: pd.DataFrame, chosen: str | None) -> int:
+    """The page asked for; where none is, the one with the open sample."""
+    pages = -(-len(lines) // ROWS)
+    text = st.query_params.get(PAGE, "")
+    if text.isdecimal() and len(text) < 9:
+        return max(0, min(int(text), pages) - 1)
+    if chosen is not None and chosen in lines.index:
+        return lines.index.tolist().index(chosen) // ROWS
+    return 0
+
+
+def _table(shown: pd.DataFrame, chosen: str | None) -> None:
+    """One page; choosing a row opens its sample."""
+    ids = [str(name) for name in shown.index]
+    rows = [ids.index(chosen)] if chosen in ids else []
+    # Another page, another order or another open sample is another table.
+    key = f"results_rows_{hash((tuple(ids), chosen))}"
+    st.session_state["results_listed"] = key
+    few = chosen is not None
+    st.dataframe(
+        shown.reset_index(),
+        key=key,
+        on_select=_open_row,
+        selection_mode="single-row",
+        selection_default={"selection": {"rows": rows}},
+        hide_index=True,
+        height=(6 if few else min(len(ids) + 1, 13)) * 35 + 3,
+        column_config=_columns(shown),
+        alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
+    )
+    st.session_state["results_ids"] = ids
+
+
+def _columns(shown: pd.DataFrame) -> dict[str, Any]:
+    number = st.column_config.NumberColumn
+    found: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
+    for name in shown.columns:
+        if name.endswith(": total (ms)"):
+            found[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
+        elif name.endswith(": answer"):
+            found[name] = st.column_config.TextColumn(width="medium")
+        elif name != "sequence":
+            found[name] = number(format="%.3f", width="small")
+    return found
+
+
+def _open_row() -> None:
+    picked = st.session_state[st.session_state["results_listed"]]["selection"]["rows"]
+    if picked:
+        st.query_params[SAMPLE] = st.session_state["results_ids"][picked[0]]
+    else:
+        st.query_params.pop(SAMPLE, None)
+
+
+def _go(page: int) -> None:
+    st.query_params[PAGE] = str(page + 1)
+
+
+def _open(name: str | None) -> None:
+    st.query_params.pop(PAGE, None)
+    if name is None:
+        st.query_params.pop(SAMPLE, None)
+    else:
+        st.query_params[SAMPLE] = name
+
+
+def _pager(page: int, total: int, ids: list[str], chosen: str | None) -> None:
+    """Where the list is, the pages beside it, and the samples beside the open one."""
+    last = -(-total // ROWS) - 1
+    start = page * ROWS
+    with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
+        st.caption(
+            f"{start + 1:,} to {min(start + ROWS, total):,} of {count(total, 'sample')}",
+            width="content",
+        )
+        if last:
+            _button("Previous page", "results_back", _go, page - 1, page == 0)
+            _button("Next page", "results_on", _go, page + 1, page == last)
+        if chosen is not None:
+            at = ids.index(chosen) if chosen in ids else None
+            before = ids[at - 1] if at else None
+            after = ids[at + 1] if at is not None and at + 1 < len(ids) else None
+            _button("Previous sample", "results_before", _open, before, before is None)
+            _button("Next sample", "results_after", _open, after, after is None)
+            _button("Close the sample", "results_close", _open, None, False)
+
+
+def _button(label: str, key: str, does: Any, argument: Any, off: bool) -> None:
+    st.button(label, key=key, on_click=does, args=(argument,), disabled=off)
+
+
+def task(row: Any) -> Task:
+    """The key of a result, from its line of the table."""
+    return Task(str(row["model"]), str(row["sample"]), int(row["repeat"]), row["phase"])

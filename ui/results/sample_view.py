@@ -1,0 +1,255 @@
+"""One sample: what each model saw and said, where two answers differ, when the tokens came.
+
+Boundary: results and pictures in, elements out; a reader's notes and thumbs go back to the source.
+Questions, answers, references and reasons are plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from engine.analysis import word_overlap
+from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.models import registry
+from engine.prompts import OFF_SCRIPT
+from engine.storage.annotations import MAX_NOTE_CHARS, Mark, Thumb
+from engine.storage.plan import Task
+from engine.types import Extent, Sample
+from ui.results import answer_figures, result_charts, sample_list
+from ui.results.opened_runs import Opened
+from ui.results.run_sources import Source
+from ui.widgets import contact_sheets, dataset_picker, notices
+from ui.widgets.text import escape as literal
+from ui.widgets.theme import FAMILY_COLOURS
+
+PER_ROW = 3
+THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result of the sample: its line of the table, where it comes from."""
+
+    label: str
+    line: Mapping[str, Any]
+    whole: Mapping[str, Any]
+    source: Source
+    frames: str
+    extent: Extent
+    root: str
+
+    @property
+    def task(self) -> Task:
+        return sample_list.task(self.line)
+
+
+def show(found: Opened, name: str) -> None:
+    """Everything about one sample."""
+    st.subheader(literal(name), anchor=False)
+    results = _results(found, name)
+    if not results:
+        return
+    _asked(results)
+    kept = {source.key: source.marks() for source in found.sources}
+    for start in range(0, len(results), PER_ROW):
+        few = results[start : start + PER_ROW]
+        for one, column in zip(few, st.columns(max(2, len(few))), strict=False):
+            with column:
+                _card(one, kept[one.source.key])
+    _timeline(results)
+    _difference(results)
+
+
+def _results(found: Opened, name: str) -> list[Result]:
+    """One result per label: of the repeat that was chosen, where there are several."""
+    lines = found.table[found.table["sample"] == name]
+    lines = lines[lines["phase"] == "measured"]
+    repeats = sorted({int(repeat) for repeat in lines["repeat"]})
+    repeat = repeats[0] if repeats else 0
+    if len(repeats) > 1:
+        repeat = st.selectbox(
+            "Repeat",
+            repeats,
+            format_func=lambda number: f"Repeat {number + 1} of {len(repeats)}",
+            key="results_repeat",
+            bind="query-params",
+            label_visibility="collapsed",
+            width=220,
+        )
+    return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
+
+
+def _result(found: Opened, line: dict[Any, Any]) -> Result:
+    number = int(line["number"])
+    part = found.parts[number]
+    try:
+        whole = part.whole(int(line["offset"]))
+    except StageScopeError as error:
+        notices.notice(str(error), f"results_whole_{line['label']}")
+        whole = {}
+    plan = part.run.header if part.run is not None else None
+    return Result(
+        label=str(line["label"]),
+        line=line,
+        whole=whole,
+        source=found.sources[number],
+        frames=plan.plan.frames if plan else "arange",
+        extent=plan.plan.extent if plan else "slice",
+        root=plan.dataset.root if plan else "",
+    )
+
+
+def _asked(results: Sequence[Result]) -> None:
+    """Question, reference and what was drawn; a question of each model where they differ."""
+    for number, text in enumerate(dict.fromkeys(str(one.line["prompt"] or "") for one in results)):
+        if text:
+            notices.small(f"Question: {text}", f"results_question_{number}")
+    first = results[0].line
+    if first["reference"]:
+        notices.small(f"Reference answer: {first['reference']}", "results_reference")
+    if first["truth"]:
+        told = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
+        notices.small(f"What was drawn: {told}", "results_truth")
+
+
+def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
+    family = str(one.line["family"])
+    known = family if family in FAMILY_COLOURS else "other"
+    with st.container(border=True, key=f"card_{known}_result_{one.label}"):
+        st.markdown(f"**{literal(one.label)}**")
+        _pictures(one)
+        if one.line["error"]:
+            notices.problem(str(one.line["error"]), f"result_{one.label}")
+        else:
+            with st.container(height=180, border=False, key=f"answer_result_{one.label}"):
+                st.text(one.line["text"] or " ")
+            if one.line["off_script"]:
+                notices.notice(OFF_SCRIPT, f"off_script_result_{one.label}")
+            answer_figures.draw(one.label, one.line, one.whole)
+        _mark(one, marks.get(one.task, Mark()))
+
+
+def _pictures(one: Result) -> None:
+    """What the model was shown, or why that cannot be shown again."""
+    try:
+        seen = _seen(one)
+    except (MediaError, DatasetError) as error:
+        notices.small(f"No pictures to show: {error}", f"seen_result_{one.label}")
+        return
+    st.image(seen.picture, width="stretch", alt=seen.alt)
+    notices.small(seen.caption, f"seen_result_{one.label}")
+
+
+def _seen(one: Result) -> contact_sheets.Seen:
+    entries = {entry.name: entry for entry in registry.entries()}
+    entry = entries.get(str(one.line["model"]))
+    if entry is None:
+        raise DatasetError("models.toml has no entry of this name any more.")
+    return contact_sheets.seen(_sample(one), entry.kind, one.frames, one.extent)
+
+
+def _sample(one: Result) -> Sample:
+    wanted = str(one.line["sample"])
+    for sample in dataset_picker.found(Path(one.root)).samples:
+        if sample.id == wanted:
+            return sample
+    raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
+
+
+def _mark(one: Result, mark: Mark) -> None:
+    """A thumb and a note, kept with the run as soon as they are given."""
+    key = f"{one.source.key}_{one.task.model}_{one.task.sample}_{one.task.repeat}"
+    thumb, note = f"results_thumb_{key}", f"results_note_{key}"
+    st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
+    st.session_state.setdefault(note, mark.note)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.feedback("thumbs", key=thumb, on_change=_keep, args=(one, thumb, note))
+        st.text_input(
+            "Note",
+            key=note,
+            max_chars=MAX_NOTE_CHARS,
+            placeholder="A note about this answer",
+            label_visibility="collapsed",
+            on_change=_keep,
+            args=(one, thumb, note),
+        )
+    if said := st.session_state.pop(f"{key}_problem", ""):
+        notices.problem(said, f"mark_{key}")
+
+
+def _keep(one: Result, thumb: str, note: str) -> None:
+    given = st.session_state[thumb]
+    word: Thumb = "" if given is None else THUMBS[given]
+    try:
+        one.source.mark(one.task, Mark(word, st.session_state[note].strip()))
+    except StageScopeError as error:
+        st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
+
+
+def _timeline(results: Sequence[Result]) -> None:
+    answered = [one for one in results if not one.line["error"]]
+    alone = [one for one in answered if one.line["batch"] == 1]
+    answers = [result_charts.Answer(one.label, one.line, _starts(one.whole)) for one in alone]
+    if answers:
+        st.subheader("Timeline", anchor=False)
+        st.altair_chart(
+            result_charts.timeline(answers),
+            alt=result_charts.timeline_words(answers),
+            width="stretch",
+        )
+        st.caption("Bars are the stages, thin lines the new tokens.")
+    if answers and len(alone) < len(answered):
+        left = ", ".join(one.label for one in answered if one not in alone)
+        st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
+
+
+def _starts(whole: Mapping[str, Any]) -> dict[str, float]:
+    """Where the stages began, as far as the row says it in the form that we write."""
+    stages = whole.get("stages")
+    spans = stages.items() if isinstance(stages, dict) else ()
+    return {
+        str(name): float(span["start_ms"])
+        for name, span in spans
+        if isinstance(span, dict) and isinstance(span.get("start_ms"), (int, float))
+    }
+
+
+def _difference(results: Sequence[Result]) -> None:
+    """Two answers word by word."""
+    answered = [one for one in results if not one.line["error"]]
+    if len(answered) < 2:
+        return
+    st.subheader("Word by word", anchor=False)
+    by_label = {one.label: one for one in answered}
+    labels = list(by_label)
+    left, right = st.columns(2)
+    a = left.selectbox("First", labels, 0, key="results_first", bind="query-params")
+    b = right.selectbox("Second", labels, 1, key="results_second", bind="query-params")
+    first, second = by_label[a or labels[0]], by_label[b or labels[1]]
+    texts = str(first.line["text"]), str(second.line["text"])
+    st.html(difference(*texts))
+    shared = word_overlap.word_f1(*texts)
+    alike = "neither has a word" if shared is None else f"{word_overlap.NAME} {shared:.3f}"
+    notices.small(
+        f"Struck through: only in {first.label}. Underlined: only in {second.label}. "
+        f"How alike the words are: {alike}; this says nothing about which is right.",
+        "results_words",
+    )
+
+
+def difference(first: str, second: str) -> str:
+    """HTML of both texts as one, each piece escaped; what one alone has is marked."""
+    tags = {"both": "span", "first": "del", "second": "ins"}
+    pieces = ""
+    for piece in word_overlap.difference(first, second):
+        # What begins one text may follow words of the other here.
+        gap = " " if pieces and not piece.text[:1].isspace() else ""
+        tag = tags[piece.kind]
+        pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"
+    return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -1,0 +1,102 @@
+"""Imported sets as entries of the list beside the page: kept ones, and the files of this visit.
+
+Boundary: names and numbers; no result file is read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.published.read import ResultFile, file_forms, imported_sets
+from engine.published.read.imported_sets import Kept
+from ui.results import dropped_files
+from ui.widgets.text import count, when
+
+ELSEWHERE = "elsewhere"  # the state of these sources, beside those of runs
+ELSEWHERE_WORDS = "Recorded elsewhere"
+VISIT = "visit"  # the key of this visit's files
+SET = "set:"
+Progress = Callable[[int, int, str], None]
+Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
+
+
+def key_of(name: str) -> str:
+    """The key of the kept set of this name."""
+    return SET + name
+
+
+@dataclass(frozen=True, eq=False)
+class SetSource:
+    """A set that was kept under a name: that, not its date, is what it is found by."""
+
+    kept: Kept
+    created: str = ""
+    state: str = ELSEWHERE
+    models: tuple[str, ...] = ()  # known once its files are read
+
+    @property
+    def key(self) -> str:
+        return key_of(self.kept.name)
+
+    @property
+    def name(self) -> str:
+        return self.kept.name
+
+    @property
+    def dataset(self) -> str:
+        return f"imported {when(self.kept.imported)}" if self.kept.imported else ""
+
+    @property
+    def amount(self) -> str:
+        return count(self.kept.files, "file")
+
+    @property
+    def problem(self) -> str:
+        return self.kept.problem
+
+    def stamp(self) -> Stamp:
+        """Changes with any file of the set."""
+        return imported_sets.stamp(self.kept.name)
+
+    def read(self, progress: Progress | None = None) -> tuple[ResultFile, ...]:
+        return imported_sets.load(self.kept.name, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class VisitSource:
+    """The files of this visit: no link can bring them back."""
+
+    files: tuple[dropped_files.Brought, ...]
+    key: str = VISIT
+    name: str = "Files of this visit"
+    created: str = ""
+    state: str = ELSEWHERE
+    models: tuple[str, ...] = ()
+    dataset: str = ""
+    problem: str = ""
+
+    @property
+    def amount(self) -> str:
+        return count(len(self.files), "file")
+
+    def stamp(self) -> Stamp:
+        return tuple((f"{one.name}/{one.digest}", len(one.data), 0) for one in self.files)
+
+    def read(self, progress: Progress | None = None) -> tuple[ResultFile, ...]:
+        found = []
+        for number, one in enumerate(self.files):
+            if progress:
+                progress(number, len(self.files), one.name)
+            found.append(file_forms.read_bytes(one.name, one.data))
+        return tuple(found)
+
+
+Source = SetSource | VisitSource
+
+
+def listing() -> tuple[Source, ...]:
+    """The files of this visit, then the kept sets by name."""
+    brought = dropped_files.files()
+    mine: tuple[Source, ...] = (VisitSource(brought),) if brought else ()
+    return (*mine, *(SetSource(kept) for kept in imported_sets.listing()))

@@ -1,0 +1,162 @@
+"""Earlier certificates: a list, and one of them opened by a link.
+
+Boundary: reads certificates and says whether they still stand; writes none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from engine.errors import BadInput
+from engine.models.checkpoint import ModelEntry
+from engine.quoting import cut
+from engine.verify import certificate_status, certificates
+from ui.verify import verdict_markup
+from ui.verify.report_view import made, of_certificate
+from ui.widgets import notices
+from ui.widgets.text import count
+
+HASH = "verify_certificate"  # in the URL
+FEW = 8
+_WIDTHS = [1.5, 2.1, 1.1, 2.3, 1.2, 1.1, 1.1]
+
+
+def asked() -> str:
+    """The hash that the link names, or ""."""
+    return str(st.query_params.get(HASH, ""))[:64]
+
+
+def opened() -> Mapping[str, Any] | None:
+    """The certificate that the link names by its hash or its first characters; None if absent."""
+    wanted = asked()
+    if len(wanted) < certificates.SHOWN:
+        return None
+    return next((one for one in certificates.kept() if one["hash"].startswith(wanted)), None)
+
+
+def close() -> None:
+    st.query_params.pop(HASH, None)
+
+
+def open_(name: str) -> None:
+    st.query_params[HASH] = name
+
+
+def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
+    """Above an opened certificate: which one it is, and whether it still stands."""
+    name = str(certificate["hash"])
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.subheader(f"Certificate {name[: certificates.SHOWN]}", anchor=False, width="content")
+        st.button("Close", key="verify_close", on_click=close)
+        _download(certificate, "Download JSON", "verify_opened_json")
+    notices.small(f"Made {made(certificate)} · SHA-256 {name}", "certificate")
+    if reason := certificate_status.why_stale(certificate, entries):
+        notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
+    how(certificate)
+
+
+def how(certificate: Mapping[str, Any]) -> None:
+    """What was verified with what, folded away."""
+    with st.expander("What exactly was verified", key="verify_how"):
+        request = certificate["request"]
+        rows = [
+            ["Dataset", request["dataset"]],
+            ["Samples", ", ".join(map(str, request["samples"]))],
+            ["Question", request["prompt"]],
+            ["Max new tokens", request["max_new_tokens"]],
+            ["Warm runs", request["runs"]],
+            ["Engine's code", certificate["engine"]],
+            ["Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())],
+            *([f"Model {m['name']}", _model(m)] for m in certificate["models"]),
+            *([f"{m['name']} covers", _covers(m)] for m in certificate["models"]),
+            *([f"{m['name']} leaves open", " ".join(_unproved(m))] for m in certificate["models"]),
+        ]
+        st.html(verdict_markup.grid(["", ""], rows, "What exactly was verified"))
+
+
+def _model(model: Mapping[str, Any]) -> str:
+    if not model["digest"]:
+        return "did not load"
+    where = ", ".join(f"{name} {value}" for name, value in model["environment"].items())
+    return f"checkpoint {model['digest']}, {model['dtype']}, {where}"
+
+
+def _covers(model: Mapping[str, Any]) -> str:
+    found = certificates.coverage_in(model)
+    return "not recorded: an earlier version made it" if found is None else found.sentence()
+
+
+def _unproved(model: Mapping[str, Any]) -> list[str]:
+    found = model.get("unproved")
+    return [str(one) for one in found] if isinstance(found, list) else ["not recorded"]
+
+
+def listed(entries: Sequence[ModelEntry]) -> None:
+    """All certificates, the newest first."""
+    found = certificates.kept()
+    st.subheader("Certificates", anchor=False, help="One JSON file per verification that ended.")
+    for number, one in enumerate(certificates.unused()[:FEW]):
+        text = f"{cut(one.name)} is not used: {one.reason}. Remove it, or verify again."
+        notices.notice(text, f"unused_{number}")
+    if not found:
+        st.caption(
+            "None yet. Each verification that ends leaves one: its results, and what they hold for."
+        )
+        return
+    shown = found
+    if len(found) > FEW and not st.toggle(f"Show all {len(found):,}", key="verify_all"):
+        shown = found[:FEW]
+    names = ("Made", "Models", "Verdict", "Stands today", "Hash")
+    with st.container(key="proof_certificates", gap="xsmall"):
+        for name, column in zip(names, st.columns(_WIDTHS), strict=False):
+            column.caption(name)
+        for certificate in shown:
+            if _whole(certificate):
+                _line(certificate, entries)
+
+
+def _whole(certificate: Mapping[str, Any]) -> bool:
+    """Whether it holds what a line says; one that does not can be read nowhere else either."""
+    try:
+        of_certificate(certificate)
+    except BadInput as error:
+        name = str(certificate["hash"])[: certificates.SHOWN]
+        notices.notice(f"{name}: {error}", f"odd_{name}")
+        return False
+    return True
+
+
+def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
+    name = str(certificate["hash"])
+    columns = st.columns(_WIDTHS, vertical_alignment="center")
+    reason = certificate_status.why_stale(certificate, entries)
+    models = certificate["models"]
+    good = sum(model["verified"] is True for model in models)
+    words = (
+        made(certificate),
+        ", ".join(str(model["name"]) for model in models),
+        f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
+        f"stale: {reason}" if reason else "valid",
+        name[: certificates.SHOWN],
+    )
+    for text, column in zip(words, columns, strict=False):
+        column.html(verdict_markup.line(text, "cell"))
+    columns[5].button("Open", key=f"verify_open_{name}", on_click=open_, args=(name,))
+    with columns[6]:
+        _download(certificate, "JSON", f"verify_json_{name}")
+
+
+def _download(certificate: Mapping[str, Any], label: str, key: str) -> None:
+    name = str(certificate["hash"])[: certificates.SHOWN]
+    st.download_button(
+        label,
+        lambda: json.dumps(certificate, indent=1),
+        f"certificate-{name}.json",
+        "application/json",
+        key=key,
+        on_click="ignore",
+    )

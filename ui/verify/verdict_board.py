@@ -1,0 +1,201 @@
+"""A report on the page: a card of sentences and a table of verdicts per model.
+
+Boundary: draws a Report, and redraws only what has changed since, so that a verification can be
+watched.  Which rows are open is in the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine.models.checkpoint import ModelEntry
+from engine.verify.verdict import ONCE
+from ui.compare import cards
+from ui.verify import evidence, verdict_markup
+from ui.verify.proof_summary import Summary, may_stay_open, summary
+from ui.verify.report_view import WORST_FIRST, Model, Report, Row, short_names
+from ui.widgets.text import escape
+
+OPEN = "verify_open"  # model~check, in the URL
+COLUMNS = 5  # samples with a column of their own
+CARDS = 3  # in one row
+MAX_OPEN = 48
+COLOURS = {"verified": "green", "refused": "red", "checking": "blue", "waiting": "gray"}
+
+
+class Board:
+    """The places of a report on the page, and what stands in them."""
+
+    def __init__(self, report: Report, entries: Sequence[ModelEntry]) -> None:
+        self._entries: Mapping[str, ModelEntry] = {entry.name: entry for entry in entries}
+        self._cards: dict[str, DeltaGenerator] = {}
+        self._marks: dict[tuple[str, str], DeltaGenerator] = {}
+        self._evidence: dict[tuple[str, str], tuple[str, DeltaGenerator]] = {}
+        self._drawn: dict[object, object] = {}
+        self._lay_out_cards(report)
+        for model in report.models:
+            self._lay_out_table(report, model)
+        self.draw(report)
+
+    def draw(self, report: Report) -> None:
+        """Whatever is not as it was."""
+        for model in report.models:
+            self._draw_card(summary(report, model), model)
+            for check in report.checks:
+                if (place := self._marks.get((model.name, check))) is not None:
+                    self._draw_marks(report, model.name, check, place)
+        for (model_name, check), (sample, place) in self._evidence.items():
+            self._draw_evidence(report.found(model_name, check, sample), (model_name, check), place)
+
+    def _lay_out_cards(self, report: Report) -> None:
+        for start in range(0, len(report.models), CARDS):
+            columns = st.columns(min(CARDS, len(report.models)))
+            row = report.models[start : start + CARDS]
+            for model, column in zip(row, columns, strict=False):
+                with column, st.container(border=True, key=f"proof_card_{start}_{model.name}"):
+                    self._heading(model)
+                    self._cards[model.name] = st.empty()
+
+    def _heading(self, model: Model) -> None:
+        entry = self._entries.get(model.name)
+        if entry is not None:
+            cards.heading(entry)
+        else:
+            st.markdown(f"**{escape(model.name)}**")
+
+    def _draw_card(self, found: Summary, model: Model) -> None:
+        if self._drawn.get(model.name) == found:
+            return
+        self._drawn[model.name] = found
+        self._cards[model.name].html(
+            verdict_markup.line(found.words, f"state proof-{found.state}")
+            + verdict_markup.line(found.headline, "headline")
+            + verdict_markup.bullets("Proved", found.proved)
+            + verdict_markup.bullets("Not proved", found.not_proved)
+        )
+
+    def _lay_out_table(self, report: Report, model: Model) -> None:
+        with st.container(border=True, key=f"proof_table_{model.name}", gap="xsmall"):
+            label = self._entries[model.name].label if model.name in self._entries else model.name
+            st.markdown(f"#### {escape(label)}", help="Press a check to open its evidence.")
+            _, _, right = self._columns(report)
+            right.html(_heads(report))
+            for check in report.checks:
+                self._lay_out_row(report, model.name, check)
+
+    def _columns(self, report: Report) -> list[DeltaGenerator]:
+        width = 0.85 * min(COLUMNS, max(1.6, len(report.samples)))
+        return st.columns([1.7, 3.4, width], gap="small", vertical_alignment="center")
+
+    def _lay_out_row(self, report: Report, model: str, check: str) -> None:
+        title, question = report.title(check)
+        key = f"{model}~{check}"
+        is_open = key in st.query_params.get_all(OPEN)
+        left, middle, right = self._columns(report)
+        left.button(
+            f"{'▾' if is_open else '▸'} {escape(title)}",
+            key=f"verify_row_{key}",
+            type="tertiary",
+            on_click=_toggle,
+            args=(key,),
+            help=None,
+        )
+        measured = " It may stay open." if may_stay_open(check) else ""
+        middle.html(verdict_markup.line(question + measured, "question"))
+        self._marks[model, check] = right.empty()
+        if is_open:
+            self._lay_out_evidence(report, model, check)
+        else:
+            st.empty()  # every row keeps its two places: what is opened moves no other element
+
+    def _lay_out_evidence(self, report: Report, model: str, check: str) -> None:
+        with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
+            sample = _which_sample(report, model, check)
+            self._evidence[model, check] = (sample, st.empty())
+
+    def _draw_marks(self, report: Report, model: str, check: str, place: DeltaGenerator) -> None:
+        html = _marks(report, model, check)
+        if self._drawn.get((model, check)) != html:
+            self._drawn[model, check] = html
+            place.html(html)
+
+    def _draw_evidence(
+        self, rows: Sequence[Row], where: tuple[str, str], place: DeltaGenerator
+    ) -> None:
+        key = ("evidence", *where)
+        if self._drawn.get(key) == len(rows):
+            return
+        self._drawn[key] = len(rows)
+        with place.container():
+            if not rows:
+                st.caption("There is no evidence of this check yet.")
+            for row in rows:
+                evidence.show(row)
+
+
+def _toggle(key: str) -> None:
+    """Opens a row, or closes it."""
+    opened = st.query_params.get_all(OPEN)[:MAX_OPEN]
+    others = [name for name in opened if name != key]
+    st.query_params[OPEN] = others if key in opened else [*others, key]
+
+
+def _which_sample(report: Report, model: str, check: str) -> str:
+    """The sample whose evidence is shown: the worst one, unless another is chosen."""
+    where = [row.sample for row in _worst_first(report, model, check)]
+    if not where:
+        where = [""] if check in ONCE else list(report.samples)
+    offered = [sample for sample in ("", *report.samples) if sample in where]
+    if len(offered) < 2:
+        return offered[0] if offered else where[0]
+    names = short_names(report.samples)
+    chosen = st.segmented_control(
+        "Evidence on sample",
+        offered,
+        default=where[0],
+        required=True,
+        format_func=lambda sample: names.get(sample, "all samples"),
+        key=f"verify_sample_{model}_{check}",
+    )
+    return str(chosen)
+
+
+def _worst_first(report: Report, model: str, check: str) -> list[Row]:
+    return sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
+
+
+def _heads(report: Report) -> str:
+    if len(report.samples) > COLUMNS:
+        return verdict_markup.names([(f"{len(report.samples)} samples", "")], 1)
+    names = short_names(report.samples)
+    heads = [(names[sample], f"sample {sample}") for sample in report.samples]
+    return verdict_markup.names(heads, max(1, len(heads)))
+
+
+def _marks(report: Report, model: str, check: str) -> str:
+    """The outcomes on all samples; one mark where a finding is about all of them."""
+    whole = report.found(model, check, "")
+    absent = "" if report.passed_by(model) else "pending"
+    if whole or check in ONCE:
+        shown = whole[0] if whole else None
+        about = "" if len(report.samples) == 1 else verdict_markup.about("all samples")
+        return verdict_markup.cells([_mark(shown, absent) + about], 1)
+    worst = [next(iter(report.found(model, check, one)), None) for one in report.samples]
+    if len(worst) <= COLUMNS:
+        return verdict_markup.cells([_mark(row, absent) for row in worst], max(1, len(worst)))
+    return verdict_markup.cells([_counted(worst, absent)], 1)
+
+
+def _mark(row: Row | None, absent: str) -> str:
+    if row is None:
+        return verdict_markup.mark(absent)
+    return verdict_markup.mark(row.outcome, row.sentence)
+
+
+def _counted(rows: Sequence[Row | None], absent: str) -> str:
+    outcomes = [row.outcome if row else absent for row in rows]
+    kinds = [name for name in verdict_markup.MARKS if name in outcomes]
+    return " ".join(verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)

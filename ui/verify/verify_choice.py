@@ -1,0 +1,139 @@
+"""What is verified: a dataset, how many of its samples, which models, how often.
+
+Boundary: widgets of the sidebar in, a VerifyRequest out.  Every widget lives in the URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from engine.errors import BadInput
+from engine.media.dataset import Dataset
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.types import Extent, Pixels
+from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
+from ui.widgets import dataset_picker, links, notices
+from ui.widgets.run_settings import pick_extent, pick_pixels
+from ui.widgets.sample_picker import say_why_not
+
+SAMPLES = 3
+SAMPLES_HELP = "Evenly spread over the dataset, because neighbours overlap."
+RUNS_HELP = "Warm runs of each kind that are timed, after a first one that is kept apart."
+
+
+@dataclass(frozen=True)
+class Choice:
+    """All that the widgets say now."""
+
+    dataset: Dataset | None
+    models: tuple[ModelEntry, ...]
+    samples: int
+    runs: int
+    question: str
+    max_new_tokens: int
+    pixels: Pixels
+    extent: Extent
+
+    @property
+    def ready(self) -> bool:
+        return self.dataset is not None and bool(self.models)
+
+    def request(self) -> VerifyRequest:
+        """BadInput if a value cannot be used."""
+        held = self.dataset.samples if self.dataset else ()
+        return VerifyRequest(
+            tuple(model.name for model in self.models),
+            choose(held, self.samples),
+            self.question,
+            self.max_new_tokens,
+            self.runs,
+            pixels=self.pixels,
+            extent=self.extent,
+        )
+
+
+def choose_all(entries: Sequence[ModelEntry]) -> Choice:
+    """Draw the widgets and give their values."""
+    found = _dataset()
+    models = _models(entries)
+    samples = _samples(found)
+    runs = st.number_input(
+        "Warm runs",
+        1,
+        MAX_RUNS,
+        VerifyRequest.runs,
+        key="verify_runs",
+        bind="query-params",
+        help=RUNS_HELP,
+    )
+    with st.expander("Question, length, pictures", key="verify_question_box"):
+        question = st.text_area(
+            "Question",
+            DEFAULT_QUESTION,
+            max_chars=MAX_QUESTION_CHARS,
+            key="verify_question",
+            bind="query-params",
+        )
+        tokens = st.number_input(
+            "Max new tokens",
+            MIN_TOKENS,
+            MAX_TOKENS,
+            VerifyRequest.max_new_tokens,
+            step=16,
+            key="verify_tokens",
+            bind="query-params",
+            help="Longer answers prove more tokens equal, and take longer.",
+        )
+        pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
+    numbers = (samples, int(runs), question or "", int(tokens))
+    return Choice(found, models, *numbers, pixels, extent)
+
+
+def _dataset() -> Dataset | None:
+    try:
+        return dataset_picker.read(dataset_picker.pick("verify_root"))
+    except BadInput as error:
+        notices.problem(str(error), "verify_dataset")
+        return None
+
+
+def _samples(found: Dataset | None) -> int:
+    if found is None:  # a link's number must outlive the making of the demo scenes
+        st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
+        return 0
+    held = len(found.samples)
+    chosen = st.number_input(
+        f"Samples (of {held:,})",
+        1,
+        held,
+        min(SAMPLES, held),
+        key="verify_samples",
+        bind="query-params",
+        help=SAMPLES_HELP,
+    )
+    return int(chosen)
+
+
+def _models(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
+    """All entries; those that cannot be loaded say why, and may be verified all the same."""
+    by_name = {entry.name: entry for entry in entries}
+    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
+    links.say_unknown("verify_models", [entry.label for entry in entries], "model")
+    able = [name for name, reason in reasons.items() if reason is None]
+    chosen = st.multiselect(
+        "Models",
+        list(by_name),
+        default=able,
+        format_func=lambda name: by_name[name].label if name in by_name else name,
+        key="verify_models",
+        bind="query-params",
+        placeholder="Choose the models to verify",
+    )
+    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
+    say_why_not(absent, "verify")
+    return tuple(entry for entry in entries if entry.name in chosen)

@@ -1,0 +1,105 @@
+"""Which dataset: a root of the settings, the demo scenes, or a typed path.
+
+Boundary: widgets in, Datasets out; what is chosen from a dataset is the page's.  Sentences of the
+engine are shown as they are.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import ipaddress
+from concurrent.futures import Future
+from pathlib import Path
+
+import streamlit as st
+
+from engine import settings
+from engine.errors import DatasetError
+from engine.media import dataset
+from engine.media.dataset import Dataset
+from ui.widgets import links, notices
+from ui.widgets.preparation import demo_scenes
+
+DEMO = "demo"
+GLANCE_S = 0.3  # scenes that are there already are not worth a notice
+
+
+def pick(key: str) -> Path:
+    """The chosen root; a path that is not in the settings counts on a loopback server only."""
+    current = settings.load()
+    known = [DEMO, *(str(path) for path in current.datasets)]
+    if not on_loopback():
+        links.say_unknown(key, ["Demo scenes", *known], "dataset")
+    chosen = st.selectbox(
+        "Dataset",
+        known,
+        format_func=lambda name: "Demo scenes" if name == DEMO else name,
+        accept_new_options=on_loopback(),
+        key=key,
+        bind="query-params",
+        help="Pick a dataset of the settings"
+        + (", or type the path of a dataset's folder." if on_loopback() else "."),
+    )
+    if chosen == DEMO or chosen is None:
+        return current.demo_dir
+    if chosen not in known and not on_loopback():
+        raise DatasetError("A path can be typed only while the server listens on this machine.")
+    return settings.expand(str(chosen))
+
+
+def on_loopback() -> bool:
+    """Whether nobody but this machine can reach the server."""
+    address = st.get_option("server.address")
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address or "").is_loopback
+    except ValueError:
+        return False
+
+
+def read(root: Path) -> Dataset | None:
+    """The dataset of a root, its problems said; None while the demo scenes are being made."""
+    if root == settings.load().demo_dir:
+        making = demo_scenes(root)
+        if making.done() and not (root / f"{dataset.STEM}.json").is_file():
+            demo_scenes.clear()  # somebody has emptied the cache folder
+            making = demo_scenes(root)
+        if not concurrent.futures.wait([making], GLANCE_S).done:
+            _wait(making)
+            return None
+        if (error := making.exception()) is not None:
+            demo_scenes.clear()
+            raise DatasetError(f"The demo scenes could not be made in {root} ({error}).")
+    found = _read_once(root, _stamp(root))
+    for number, sentence in enumerate(found.problems[:3]):
+        notices.notice(sentence, f"dataset_{number}")
+    if not found.samples:
+        raise DatasetError(f"{found.root} holds no sample: choose another dataset.")
+    return found
+
+
+def found(root: Path) -> Dataset:
+    """The dataset of a root that was read before, without a word; DatasetError if it is gone."""
+    return _read_once(root, _stamp(root))
+
+
+@st.fragment(run_every=0.4)
+def _wait(making: Future[Path]) -> None:
+    if making.done():
+        st.rerun()
+    st.caption("Making the demo scenes: once, a few seconds …")
+
+
+@st.cache_resource(show_spinner="Reading the dataset …", max_entries=8)
+def _read_once(root: Path, changed: str) -> Dataset:
+    return dataset.read(root)
+
+
+def _stamp(root: Path) -> str:
+    """Changes with the JSON, and with any file put into or taken out of a sequence's folder."""
+    paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
+    try:
+        return "\n".join(sorted(f"{path} {path.stat().st_mtime_ns}" for path in paths))
+    except OSError:
+        return ""

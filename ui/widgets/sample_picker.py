@@ -1,0 +1,136 @@
+"""What is compared: a dataset and its sample, or own files; and the models that answer.
+
+Boundary: widgets in, Samples and ModelEntries out.  Every widget but the files lives in the URL
+under its key.  Sentences of the engine are shown as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.errors import BadInput
+from engine.media import dataset
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.types import Sample
+from ui.widgets import contact_sheets, dataset_picker, followed_runs, links, notices, uploads
+from ui.widgets.text import count, names_of
+
+MAX_MODELS = 3
+SOURCES = {"dataset": "Dataset", "files": "Own files"}
+PICTURES = {"frames": "Camera frames", "events": "Event images"}
+
+
+def pick_sample() -> Sample | None:
+    """The sample chosen in the sidebar; None, with a sentence beside it, when there is none."""
+    source = st.segmented_control(
+        "Input",
+        list(SOURCES),
+        default="dataset",
+        required=True,
+        format_func=SOURCES.__getitem__,
+        key="compare_source",
+        bind="query-params",
+        width="stretch",
+    )
+    try:
+        sample = _own() if source == "files" else _from_dataset()
+    except BadInput as error:
+        notices.problem(str(error), "sample")
+        return None
+    if sample is not None:
+        _show(sample)
+    return sample
+
+
+def _from_dataset() -> Sample | None:
+    found = dataset_picker.read(dataset_picker.pick("compare_root"))
+    if found is None:
+        return None
+    by_id = {sample.id: sample for sample in found.samples}
+    labels = names_of(found.samples)
+    links.say_unknown("compare_sample", labels.values(), "sample")
+    chosen = st.selectbox(
+        f"Sample ({len(by_id):,})",
+        list(by_id),
+        format_func=lambda name: labels.get(name, name),
+        key="compare_sample",
+        bind="query-params",
+    )
+    return by_id.get(str(chosen))
+
+
+def _own() -> Sample | None:
+    files = st.file_uploader(
+        "Your files",
+        uploads.TYPES,
+        accept_multiple_files=True,
+        key="compare_files",
+        max_upload_size=uploads.MAX_MB,
+        help="One clip (MP4, MOV, MKV, WebM, AVI, MPEG-TS or an animated GIF), one raw .npy of "
+        "events, pictures (PNG, JPEG or still GIF), or some of each. The content decides the kind.",
+    )
+    pictures = st.segmented_control(
+        "The pictures are",
+        list(PICTURES),
+        default="frames",
+        required=True,
+        format_func=PICTURES.__getitem__,
+        key="compare_pictures",
+        bind="query-params",
+    )
+    st.caption(
+        f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are kept for this "
+        "visit only, and a link does not carry them."
+    )
+    if not files:
+        return None
+    busy = any(not view.ended for view in followed_runs.views())
+    kept = uploads.visit().keep(files, busy)
+    notices.small("\n".join(f"{path.name}: {name}" for name, path in kept), "kept_files")
+    return dataset.own(kept, event_images=pictures == "events")
+
+
+def _show(sample: Sample) -> None:
+    picture = contact_sheets.preview(sample)
+    if picture is not None:
+        st.image(picture, width=200, alt=f"Preview of sample {sample.id}.")
+    for number, sentence in enumerate(sample.problems):
+        notices.notice(sentence, f"sample_{number}")
+
+
+def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
+    """Up to three entries, in the order of models.toml."""
+    by_name = {entry.name: entry for entry in entries}
+    reasons = {entry.name: _why_not(entry, sample) for entry in entries}
+    links.say_unknown("compare_models", [entry.label for entry in entries], "model")
+    able = [name for name, item in by_name.items() if registry.unavailable(item) is None]
+    chosen = st.multiselect(
+        f"Models (up to {MAX_MODELS})",
+        list(by_name),
+        default=(able or list(by_name))[:MAX_MODELS],
+        format_func=lambda name: by_name[name].label if name in by_name else name,
+        max_selections=MAX_MODELS,
+        key="compare_models",
+        bind="query-params",
+        placeholder="Choose the models that answer",
+    )
+    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
+    say_why_not(absent, "compare")
+    return tuple(entry for entry in entries if entry.name in chosen)
+
+
+def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
+    return registry.unavailable(entry) if sample is None else registry.cannot_run(entry, sample)
+
+
+def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
+    """The models that cannot run, each with its reason, folded away."""
+    if not pairs:
+        return
+    with st.expander(f"{count(len(pairs), 'model')} cannot run here", key=f"{page}_why_not"):
+        for entry, reason in pairs:
+            st.text(entry.label)
+            notices.small(reason, f"why_{entry.name}")
