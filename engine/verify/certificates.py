@@ -38,7 +38,7 @@ __all__ = ["SHOWN"]
 FORMAT = 3  # 1 did not name the backend, 2 does not record what it covers
 WITHOUT_COVERAGE = 2  # still read, so that it can be shown as stale
 MAX_BYTES = 2**25  # of one file
-CODE = (*provenance.ANSWERS, "verify")
+CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
 

@@ -116,7 +116,7 @@ def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None
     """By hand: one layer of width 64 and the head, neither embedding nor tower."""
     adapter = small("eventgpt")
     request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(4, 4))
-    run = full_size.pipeline.run(adapter, request, None)
+    run = full_size.single_run.run(adapter, request, None)
     found = full_size.mbu(adapter, [run], gb_per_s=1.0)
     layer = 4 * 64 * 64 + 3 * 64 * 172 + 2 * 64
     assert found["weight_bytes_per_token"] == 4 * (layer + 64 + 64 * 32_000)

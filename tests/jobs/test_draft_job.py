@@ -99,7 +99,7 @@ def test_an_answer_that_only_ends_sooner_is_no_tie(
         found.cycles = []
         return found
 
-    monkeypatch.setattr(draft_trial.drafting, "generate", short)
+    monkeypatch.setattr(draft_trial.draft_loop, "generate", short)
     one = job(sample, LOOKUP)
     one.work()
     found = one.report.samples[0].difference

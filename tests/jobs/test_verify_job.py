@@ -86,10 +86,10 @@ def test_the_command_line_gives_a_certificate(
     root: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner.stages, "UNACCOUNTED", 1.0)  # times are no test
+    monkeypatch.setattr(runner.stage_times, "UNACCOUNTED", 1.0)  # times are no test
     monkeypatch.setattr(runner.observer, "OBSERVER", 100.0)
-    monkeypatch.setattr(runner.stages, "STAGE3", 100.0)
-    monkeypatch.setattr(runner.stages, "CLOCKS_MS", 60_000.0)
+    monkeypatch.setattr(runner.stage_times, "STAGE3", 100.0)
+    monkeypatch.setattr(runner.stage_times, "CLOCKS_MS", 60_000.0)
     code, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
     assert (
         code == 0 and found["verified"] and [m["name"] for m in found["models"]] == ["tiny-llava"]

@@ -101,7 +101,7 @@ def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -
 
 THAWING = """
 import gc, weakref
-from engine import memory
+from engine.machine import memory
 
 class Model: ...
 

@@ -12,6 +12,7 @@ import pytest
 from engine.media import dataset
 from engine.models import registry
 from engine.storage import provenance
+from engine.verify import certificates
 from tests import fabricate, recordings
 
 
@@ -50,22 +51,71 @@ def test_the_code_is_what_makes_tokens_and_times(monkeypatch: pytest.MonkeyPatch
     assert provenance.describe_code() != first
 
 
-AROUND = {"cache.py", "cache_database.py", "certificates.py", "coverage.py", "device.py",
-          "errors.py", "jobs.py", "plain_files.py", "plan.py", "quoting.py", "schemas.py",
-          "settings.py", "verify"}  # fmt: skip
+# What else these come to by imports, and why it changes no row's figures: errors and words, where
+# things are on this machine, what a run was to do, and what a kept certificate says of a row.
+NO_BYTES = shutil.ignore_patterns("__pycache__", "checkpoints")
+AROUND = {"__init__.py", "analysis/__init__.py", "storage/__init__.py", "errors.py", "quoting.py", "plain_files.py", "settings.py", "storage/coverage.py",
+          "storage/plan.py", "storage/provenance.py", "storage/run_header.py",
+          "storage/schemas.py", "analysis/statistics.py"}  # fmt: skip
+VERIFY = "verify"  # a row takes the hash of a certificate, whose own digest covers this
 
 
-def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
-    """What asking.py comes to by imports is either in CODE or known to change no row's figures."""
+def come_to(*starts: str) -> set[str]:
+    """The engine's files that these come to by imports, themselves included."""
     seen: set[Path] = set()
-    waiting = [provenance.ENGINE / "asking.py"]
+    waiting = [provenance.ENGINE / start for start in starts]
     while waiting:
         file = waiting.pop()
         if file not in seen:
             seen.add(file)
             waiting += engine_imports(file)
-    parts = {file.relative_to(provenance.ENGINE).parts[0] for file in seen}
-    assert "compiled.py" in parts and parts - set(provenance.CODE) == AROUND
+    return {file.relative_to(provenance.ENGINE).as_posix() for file in seen}
+
+
+def covered(file: str, parts: tuple[str, ...]) -> bool:
+    return any(file == part or file.startswith(f"{part}/") for part in parts)
+
+
+def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
+    """What the executor of tasks imports is covered, or known to change no row's figures."""
+    found = come_to("benchmark/task_executor.py")
+    assert "decoding/compiled.py" in found
+    left = {file for file in found if not covered(file, (*provenance.ROWS, VERIFY))}
+    assert left <= AROUND
+    assert all((provenance.ENGINE / part).exists() for part in provenance.ROWS)
+
+
+def test_a_certificates_digest_covers_all_that_answers_and_verifies() -> None:
+    found = come_to("verify/runner.py", "pipeline/batch_run.py", "models/eventgpt.py")
+    assert {"verify/equality.py", "models/adapter.py"} <= found
+    left = {file for file in found if not covered(file, certificates.CODE)}
+    assert left <= AROUND
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ("decoding/decode.py", True),
+        ("media/events.py", True),
+        ("pipeline/single_run.py", True),
+        ("verify/equality.py", True),
+        ("timing.py", True),
+        ("report/document.py", False),
+        ("cli/bench.py", False),
+        ("published/read/cells.py", False),
+    ],
+)
+def test_a_certificate_depends_on_what_decides_answers_and_on_nothing_else(
+    changed: str, counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Path(shutil.copytree(provenance.ENGINE, tmp_path / "engine", ignore=NO_BYTES))
+    monkeypatch.setattr(provenance, "ENGINE", engine)
+    digest = certificates.engine_digest.__wrapped__
+    before = digest()
+    assert digest() == before
+    file = engine / changed
+    file.write_text(file.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
+    assert (digest() != before) is counts
 
 
 def engine_imports(file: Path) -> list[Path]:
@@ -74,9 +124,9 @@ def engine_imports(file: Path) -> list[Path]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "engine":
             names += [f"{node.module}.{alias.name}" for alias in node.names] + [str(node.module)]
-    paths = [provenance.ENGINE.joinpath(*name.split(".")[1:]).with_suffix(".py") for name in names]
-    return [path for path in paths if path.is_file()]
-    assert all((provenance.ENGINE / part).exists() for part in provenance.CODE)
+    paths = [provenance.ENGINE.joinpath(*name.split(".")[1:]) for name in names]
+    files = [path.with_suffix(".py") for path in paths] + [path / "__init__.py" for path in paths]
+    return [path for path in files if path.is_file() and path.parent != provenance.ENGINE.parent]
 
 
 def test_models_are_their_checkpoints_content(tiny_models: Path) -> None:

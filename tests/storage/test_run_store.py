@@ -113,7 +113,7 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path) -> N
     run_store.reopen(folder).close()
 
 
-_RESUMER = "import sys; from pathlib import Path; from engine import store; store.reopen(Path(sys.argv[1]))"  # noqa: E501
+_RESUMER = "import sys; from pathlib import Path; from engine.storage import run_store as store; store.reopen(Path(sys.argv[1]))"  # noqa: E501
 
 
 def test_another_process_is_refused_too(tmp_path: Path) -> None:

@@ -258,20 +258,6 @@ def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     assert certificates.stale(made) and certificates.of(result()) is None
 
 
-def test_the_engines_digest_changes_with_each_source_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "models").mkdir()
-    file = tmp_path / "models" / "base.py"
-    file.write_text("a = 1\n")
-    monkeypatch.setattr(certificates, "__file__", str(tmp_path / "certificates.py"))
-    digest = certificates.engine_digest.__wrapped__
-    before = digest()
-    assert digest() == before
-    file.write_text("a = 2\n")
-    assert digest() != before
-
-
 def test_what_is_no_number_is_null() -> None:
     odd = Verdict("sight", "m", "s", Finding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)}))
     made = certificates.make(REQUEST, [], [odd], "/data")

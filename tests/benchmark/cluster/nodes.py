@@ -3,8 +3,7 @@
 `python -m tests.benchmark.cluster.nodes`: a head with one core; prints its address.  Then a JSON
 object in each line of standard input: {"add": {variable: value}} starts a second node with one
 core, {"kill": true} ends it as a power cut would.  Each line is answered by a line; end of input
-ends
-everything.
+ends everything.
 """
 
 from __future__ import annotations
