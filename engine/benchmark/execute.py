@@ -18,48 +18,23 @@ from engine.benchmark.prepare import Ready, prepare, resume, settled
 from engine.benchmark.task_executor import Asker, Row, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_header, run_store
 from engine.storage.plan import Task
-from engine.types import Doing
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
 __all__ = [
-    "Alone",
     "Executor",
     "Outcome",
     "Ready",
     "Sitting",
-    "Watcher",
     "prepare",
     "resume",
     "run",
 ]
 Outcome = Literal["finished", "cancelled"]
-
-
-class Watcher(Protocol):
-    """Who looks at a dataset run: the pipeline's watcher, and what happens between two samples."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool: ...
-    def give_way(self) -> float:
-        """Lets others have the device; how many milliseconds that took."""
-        ...
-
-
-class Alone:
-    """A watcher that looks at nothing and yields to nobody."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
-
-    def give_way(self) -> float:
-        return 0.0
 
 
 class Executor(Protocol):
@@ -75,7 +50,7 @@ def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None 
 
     StoreError when results can no longer be kept.  The summary is written when nothing is left.
     """
-    return Sitting(ready, watcher or Alone(), executor).run()
+    return Sitting(ready, watcher or Watcher(), executor).run()
 
 
 def _reason(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from engine.verify import certificates
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-    from engine.pipeline.single_run import Watcher
+    from engine.pipeline.watcher import Watcher
 
 log = logging.getLogger(__name__)
 Row = dict[str, Any]

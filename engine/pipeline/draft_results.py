@@ -23,6 +23,7 @@ from engine import quoting
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
+from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import EXTENTS, PIXELS, DecodeConfig, Extent, Pixels, Sample
 
@@ -86,6 +87,13 @@ class DraftRequest:
         """How both models answer, whatever backend and cache the settings name."""
         most = self.decode.max_new_tokens
         return f"{self.pixels} pixels, eager steps, at most {most:,} new tokens"
+
+
+class DraftWatcher(Watcher):
+    """Follows the rounds of a trial."""
+
+    def round(self, done: int, of: int) -> None:
+        """Round `done + 1` of `of` begins."""
 
 
 @dataclass(frozen=True)

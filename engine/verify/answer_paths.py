@@ -25,7 +25,8 @@ from engine.models.adapter import Adapter, generate_options
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefixes
-from engine.pipeline.single_run import CancelBetweenTokens, Nobody, seeded
+from engine.pipeline.single_run import CancelBetweenTokens, seeded
+from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,
     Image,
@@ -346,7 +347,7 @@ class _Scores(LogitsProcessor):
         return scores
 
 
-class _Cancelling(Nobody):
+class _Cancelling(Watcher):
     def __init__(self, cancelled: Callable[[], bool]) -> None:
         self.cancelled = cancelled  # type: ignore[method-assign]
 

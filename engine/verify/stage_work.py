@@ -19,7 +19,7 @@ import torch
 from engine import media, timing
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.single_run import Nobody
+from engine.pipeline.watcher import Watcher
 from engine.types import Doing, Image, RunRequest, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
@@ -37,7 +37,7 @@ FAKE = torch.device("xpu", 0)  # an accelerator by its name alone: nothing runs 
 
 
 @dataclass
-class Log(Nobody):
+class Log(Watcher):
     """What happened in a run, in order: ("stage", name), ("work", what) and ("sync", "")."""
 
     events: list[tuple[str, str]] = field(default_factory=list)

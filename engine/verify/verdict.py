@@ -12,6 +12,7 @@ from typing import Any
 
 from engine import quoting
 from engine.errors import BadInput
+from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
 from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
@@ -147,6 +148,16 @@ class Verdict:
     @property
     def passed(self) -> bool:
         return self.outcome in PASSED
+
+
+class VerifyWatcher(Watcher):
+    """Follows the checks of a verification."""
+
+    def doing(self, model: str, sample: str, what: str) -> None:
+        """`what` begins, for this model and sample."""
+
+    def found(self, verdict: Verdict) -> None:
+        """A check has ended."""
 
 
 @dataclass(frozen=True)

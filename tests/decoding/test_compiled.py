@@ -20,6 +20,7 @@ from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import certificates
@@ -201,7 +202,7 @@ def test_what_an_earlier_answer_left_behind_changes_nothing(
 
 
 def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sample) -> None:
-    class Impatient(single_run.Nobody):
+    class Impatient(Watcher):
         seen = 0
         doing: tuple[str, ...] = ()
 

@@ -13,6 +13,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample, Span
 
@@ -159,7 +160,7 @@ def test_the_cache_is_open_before_the_clock_starts(
     assert order == ["open", "clock"]
 
 
-class Impatient(single_run.Nobody):
+class Impatient(Watcher):
     """Cancels once it has seen this many tokens, or when a stage begins."""
 
     def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
