@@ -154,8 +154,7 @@ class Asker:
 
     def _request(self, task: Task) -> RunRequest:
         plan, sample = self.plan, self.samples[task.sample]
-        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
-        return RunRequest(sample, task.model, self._prompt(task), *how, extent=plan.extent)
+        return plan.ask(sample, task.model, self._prompt(task))
 
     def failed(self, task: Task, reason: str) -> Row:
         """The reason and no figure; written even where the question itself is what is wrong."""

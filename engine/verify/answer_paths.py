@@ -259,7 +259,7 @@ class Subject:
 
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
-        request = RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
         return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:

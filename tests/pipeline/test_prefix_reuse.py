@@ -277,7 +277,7 @@ def test_a_cancelled_run_leaves_a_whole_prefix(
             return self.seen > 0
 
     expected = ids(ask(adapter, sample, SECOND, None))
-    request = RunRequest(sample, adapter.info.name, FIRST, GREEDY, prefix=True)
+    request = RunRequest(sample, adapter.info.name, FIRST, decode=GREEDY, prefix=True)
     stopped = single_run.run(adapter, request, None, Impatient(), store)
     assert stopped.generation.stop == "cancelled" and stopped.new_tokens == 1
     again = ask(adapter, sample, SECOND, store)
