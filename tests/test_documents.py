@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import shlex
 import sys
@@ -55,7 +57,8 @@ def test_what_a_document_names_exists(path: Path) -> None:
 def test_control_what_does_not_exist_is_found() -> None:
     page = (
         "`engine/media/gone.py`, `engine/media/`, `ui/gone/`, https://a.b/engine/away.py, "
-        "`python -m engine.gone`, `python -m tools.draw_rooms`, [a](docs/gone.md), [b](docs/speed.md)"
+        "`python -m engine.gone`, `python -m tools.draw_rooms`, [a](docs/gone.md), "
+        "[b](docs/speed.md)"
     )
     assert missing(page) == ["docs/gone.md", "engine.gone", "engine/media/gone.py", "ui/gone"]
 
@@ -96,6 +99,29 @@ def test_each_command_stands_in_the_readme() -> None:
 def test_control_an_unknown_option_is_found() -> None:
     with pytest.raises(SystemExit):
         parse("stagescope bench --models llava-demo --gone 3")
+
+
+def options(page: str) -> set[str]:
+    """The options in the first cells of a page's tables."""
+    cells = re.findall(r"^\| (`--.*?) \|", page, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"--[a-z-]+", cell)}
+
+
+def known_options() -> set[str]:
+    """The options of every command, as their help lists them."""
+    found: set[str] = set()
+    for name in COMMANDS:
+        helped = io.StringIO()
+        with pytest.raises(SystemExit), contextlib.redirect_stdout(helped):
+            _parser([name]).parse_args([name, "--help"])
+        found |= set(re.findall(r"--[a-z-]+", helped.getvalue()))
+    return found
+
+
+def test_each_option_of_a_table_is_one_that_a_command_has() -> None:
+    shown = set().union(*(options(text(path)) for path in DOCUMENTS))
+    assert {"--frames", "--batch", "--per-worker"} <= shown <= known_options()
+    assert not options("| `--gone N` | is no option |") <= known_options()  # the control
 
 
 def test_settings_are_all_documented() -> None:
