@@ -42,6 +42,16 @@ FRAME_RULES = ("arange", "spread", "linspace")
 PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 # How large pictures of raw events are: each as its own slice, or all as the whole stream.
 EXTENTS: tuple[Extent, ...] = ("slice", "stream")
+FRAME_WORDS: Mapping[str, str] = {
+    "arange": "evenly spaced",
+    "spread": "first to last",
+    "linspace": "first to last, rounded down",
+}
+CACHE_WORDS: Mapping[str, str] = {
+    "use": "cache on",
+    "refresh": "cache refreshed",
+    "off": "cache off",
+}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow

@@ -1,8 +1,7 @@
-"""Results: runs that are kept, each by itself and against each other, down to a single answer, and
-published result files beside them.
+"""Results: saved runs, alone and compared, down to single answers, and published result files.
 
-Boundary: puts the parts of ui/results and ui/imported on the page.  What is chosen is in the URL;
-nothing is computed before its view is looked at.
+Boundary: puts the parts of ui/results and ui/published on the page.  The choice is in the URL; a
+view is computed when it is opened.
 """
 
 from __future__ import annotations
@@ -23,34 +22,31 @@ from ui.results import (
     sample_list,
     sample_view,
 )
-from ui.results.opened_runs import Opened
-from ui.results.run_sources import RunSource, Source
+from ui.results.opened_runs import OpenedRuns
+from ui.results.run_sources import ResultSource, RunSource
 from ui.results.set_sources import SetSource, VisitSource
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.text import when
 
 NONE_YET = (
-    "There is no run yet. Start one on the Benchmark page, or from a terminal; each result is kept "
-    "as it is measured, and the run appears here at once:"
+    "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
+    "once, and each result is saved as soon as it is measured:"
 )
 COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 FILES = (
-    "Published result files of the original benchmark can be looked at too, without a GPU: import "
-    "them above."
+    "You can also import published result files of the original benchmark above. That needs no GPU."
 )
-CHOOSE = (
-    "Choose a run or a set of published files on the left, or several to see them side by side."
-)
+CHOOSE = "Choose one or more runs or sets of published files on the left."
 SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsewhere"}
 
 
-def show_samples(found: Opened) -> None:
+def show_samples(found: OpenedRuns) -> None:
     name = sample_list.choose(found)
     if name is not None:
         sample_view.show(found, name)
 
 
-VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
@@ -62,23 +58,28 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
 }
 
 
-def head(found: Opened) -> None:
-    """Which runs these are, what is wrong with them, and whether there is more by now."""
-    for one, part in zip(found.sources, found.parts, strict=True):
-        told = (when(one.created), one.name, one.dataset, run_list.STATES.get(one.state, one.state))
-        notices.small(" · ".join(filter(None, told)), f"head_{one.key}")
+def head(found: OpenedRuns) -> None:
+    """The chosen runs and their problems."""
+    for run, part in zip(found.sources, found.parts, strict=True):
+        words = (
+            when(run.created),
+            run.name,
+            run.dataset,
+            run_list.STATES.get(run.state, run.state),
+        )
+        notices.small(" · ".join(filter(None, words)), f"head_{run.key}")
         for number, problem in enumerate(part.problems):
-            notices.notice(problem, f"head_{one.key}_{number}")
+            notices.notice(problem, f"head_{run.key}_{number}")
 
 
-def view(found: Opened) -> None:
-    """One view at a time: the others cost nothing."""
+def view(found: OpenedRuns) -> None:
+    """The chosen view; the others are not computed."""
     name = st.segmented_control(
         "View",
         list(VIEWS),
         default="overview",
         required=True,
-        format_func=lambda one: VIEWS[one][0],
+        format_func=lambda name: VIEWS[name][0],
         key="results_view",
         bind="query-params",
         label_visibility="collapsed",
@@ -86,7 +87,7 @@ def view(found: Opened) -> None:
     VIEWS[name or "overview"][1](found)
 
 
-def show(picked: Sequence[Source]) -> None:
+def show(picked: Sequence[ResultSource]) -> None:
     try:
         found = opened_runs.open_(picked)
     except StageScopeError as error:
@@ -95,16 +96,16 @@ def show(picked: Sequence[Source]) -> None:
     head(found)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
-            notices.small("The run has more results by now.", "results_grown")
-            st.button("Read again", key="results_again", on_click=opened_runs.read_again)
+            notices.small("This run has new results.", "results_grown")
+            st.button("Reload", key="results_again", on_click=opened_runs.read_again)
     if found.table.empty:
-        notices.hint("The chosen run has no result yet: look again when its first sample is done.")
+        notices.hint("The chosen run has no results yet: come back when its first sample is done.")
         return
     view(found)
 
 
-def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Source]) -> None:
-    """Published files, by themselves or beside the chosen runs."""
+def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[ResultSource]) -> None:
+    """Published files, alone or beside the chosen runs."""
     found = recorded.open_(picked)
     if found is None:
         return
@@ -112,11 +113,11 @@ def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Sour
     side = "recorded"
     if mine:
         chosen_side = st.segmented_control(
-            "What to look at",
+            "Show",
             list(SIDES),
             default="both",
             required=True,
-            format_func=lambda one: SIDES[one],
+            format_func=lambda name: SIDES[name],
             key="results_side",
             bind="query-params",
         )

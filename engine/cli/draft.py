@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Spoken(DraftJob):
+class _PrintingDraftJob(DraftJob):
     """A drafting that says on standard error how far it is."""
 
     def round(self, done: int, of: int) -> None:
@@ -79,7 +79,7 @@ def _draft(options: argparse.Namespace) -> int:
         pixels=options.pixels,
         extent=options.extent,
     )
-    job = _Spoken(request=request)
+    job = _PrintingDraftJob(request=request)
     job.work()
     if job.report is None:
         if isinstance(job.failure, StageScopeError):

@@ -57,7 +57,7 @@ def add(commands: Any) -> None:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Spoken(VerifyJob):
+class _PrintingVerifyJob(VerifyJob):
     """A verification that says on standard error what it does and finds."""
 
     def doing(self, model: str, sample: str, what: str) -> None:
@@ -85,7 +85,7 @@ def _verify(options: argparse.Namespace) -> int:
         options.extent,
         options.batch,
     )
-    job = _Spoken(request=request, dataset=str(found.root))
+    job = _PrintingVerifyJob(request=request, dataset=str(found.root))
     job.work()
     if job.certificate is None:
         raise StageScopeError(job.error)

@@ -1,6 +1,6 @@
-"""Runs that are not finished: what is left of each, and a button to go on.
+"""Unfinished runs: how many results each lacks, and a button to resume it.
 
-Boundary: reads the runs folder, starts jobs through the page's follower.
+Boundary: reads the runs folder; the page starts the jobs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ui.widgets.text import count, when
 
 FEW = 5
 FORCE_HELP = (
-    "A run goes on only with the samples, the code and the checkpoints it began with. "
-    "With this switch it goes on all the same, and its journal says so."
+    "A run resumes only with the same samples, code and checkpoints. "
+    "With this switch it resumes anyway, and its journal says so."
 )
 
 
 def unfinished() -> list[RunInfo]:
-    """The newest first; none where the runs folder cannot be read, with a sentence."""
+    """Unfinished runs, newest first; none, with a message, if the runs folder is unreadable."""
     try:
         found = run_store.listing(settings.load().runs_dir)
     except StoreError as error:
@@ -35,7 +35,7 @@ def unfinished() -> list[RunInfo]:
 
 
 def left(info: RunInfo) -> int:
-    """Measured results that a run still lacks."""
+    """The number of measured results that a run lacks."""
     return info.planned - _done(info.folder, stamp(info.folder))
 
 
@@ -55,14 +55,13 @@ def stamp(folder: Path) -> tuple[int, int]:
 
 
 def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) -> None:
-    """The list; runs at work or waiting in this server are left out.  `able`: one may be resumed
-    now."""
+    """The list without `busy` folders, whose runs are live.  `able`: a run may be resumed now."""
     found = [info for info in unfinished() if info.folder not in busy]
     if not found:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
     force = st.toggle(
-        "Go on although something has changed", key="benchmark_force", help=FORCE_HELP
+        "Resume although something has changed", key="benchmark_force", help=FORCE_HELP
     )
     shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
@@ -89,7 +88,7 @@ def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able
 
 
 def words(info: RunInfo) -> str:
-    """What a run is and what is left of it."""
+    """A run and how many results it lacks."""
     models = ", ".join(info.models)
     try:
         lacking = left(info)

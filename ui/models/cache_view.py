@@ -16,7 +16,7 @@ from engine.errors import CacheError
 from engine.machine.memory import gib
 from engine.models.checkpoint import ModelEntry
 from engine.verify import certificate_status
-from ui.models.model_markup import FREE, Part, bar, facts
+from ui.models.model_markup import FREE, BarPart, bar, facts
 from ui.widgets import notices, preparation
 from ui.widgets.text import count
 from ui.widgets.theme import OTHER_FAMILY, family_colour
@@ -116,13 +116,13 @@ def labels(entries: Sequence[ModelEntry]) -> Mapping[str, tuple[str, str]]:
     return found
 
 
-def parts(state: CacheState, found: Sequence[Share]) -> list[Part]:
+def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
     """The limit as a bar: each checkpoint's entries, the cache's own index, and what is free."""
     index = max(0, state.bytes - sum(share.size for share in found))
     return [
-        *(Part(share.label, share.size, share.colour) for share in found),
-        Part(INDEX, index, OTHER_FAMILY),
-        Part(FREE, max(0, state.limit_bytes - state.bytes), None),
+        *(BarPart(share.label, share.size, share.colour) for share in found),
+        BarPart(INDEX, index, OTHER_FAMILY),
+        BarPart(FREE, max(0, state.limit_bytes - state.bytes), None),
     ]
 
 

@@ -18,29 +18,29 @@ from engine.models.checkpoint import ModelEntry
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefixes
 from ui.models import model_actions
-from ui.models.model_markup import FREE, Part, bar
+from ui.models.model_markup import FREE, BarPart, bar
 from ui.widgets.text import count
 from ui.widgets.theme import OTHER_FAMILY, family_colour
 
 IDLE_S = 3.0  # each look takes a moment from what may be timed
 LIVE_S = 1.0
 EVERYTHING_ELSE = "everything else"
-Standing = tuple[frozenset[ModelEntry], frozenset[str]]
+Snapshot = tuple[frozenset[ModelEntry], frozenset[str]]
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
     """The bars of all devices, kept up to date."""
-    now = standing()
+    now = snapshot()
     st.fragment(_show, run_every=LIVE_S if now[1] else IDLE_S)(entries, now)
 
 
-def standing() -> Standing:
+def snapshot() -> Snapshot:
     """The models in memory and the jobs under way: what the rest of the page was drawn from."""
     return frozenset(registry.resident()), frozenset(job.id for job in model_actions.live())
 
 
-def _show(entries: Sequence[ModelEntry], drawn: Standing) -> None:
-    if standing() != drawn:
+def _show(entries: Sequence[ModelEntry], drawn: Snapshot) -> None:
+    if snapshot() != drawn:
         st.rerun()
     held = registry.resident_bytes()
     places = {entry: registry.card(entry).device for entry in held}
@@ -67,13 +67,13 @@ def prefix_words(kept: Prefixes) -> str:
 
 def parts(
     memory: Memory, held: Mapping[ModelEntry, int], entries: Sequence[ModelEntry]
-) -> list[Part]:
+) -> list[BarPart]:
     """The models in the order of models.toml (then those no longer in it), the rest, the free."""
     order = [entry for entry in entries if entry in held]
     order += [entry for entry in held if entry not in order]
-    models = [Part(entry.label, held[entry], family_colour(entry.family)) for entry in order]
+    models = [BarPart(entry.label, held[entry], family_colour(entry.family)) for entry in order]
     rest = max(0, memory.total - memory.free - sum(held.values()))
-    return [*models, Part(EVERYTHING_ELSE, rest, OTHER_FAMILY), Part(FREE, memory.free, None)]
+    return [*models, BarPart(EVERYTHING_ELSE, rest, OTHER_FAMILY), BarPart(FREE, memory.free, None)]
 
 
 def _is_on(memory: Memory, place: str) -> bool:

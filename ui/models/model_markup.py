@@ -16,7 +16,7 @@ FREE = "free"
 
 
 @dataclass(frozen=True)
-class Part:
+class BarPart:
     """A stretch of a bar: its name, bytes, and colour; the free one has none."""
 
     name: str
@@ -35,7 +35,7 @@ def _breaking(value: str) -> str:
     return escape(value).replace("/", "/<wbr>")
 
 
-def bar(name: str, parts: Sequence[Part]) -> str:
+def bar(name: str, parts: Sequence[BarPart]) -> str:
     """A bar of all parts to scale, and under it what each of them is."""
     whole = sum(part.size for part in parts) or 1
     pieces = "".join(_piece(part, whole) for part in parts if part.colour and part.size)
@@ -47,18 +47,18 @@ def bar(name: str, parts: Sequence[Part]) -> str:
     )
 
 
-def words(parts: Sequence[Part]) -> str:
+def words(parts: Sequence[BarPart]) -> str:
     """The bar for those who do not see it."""
     return ", ".join(f"{part.name} {gib(part.size)}" for part in parts)
 
 
-def _piece(part: Part, whole: int) -> str:
+def _piece(part: BarPart, whole: int) -> str:
     style = f"width: {100 * part.size / whole:.3f}%; background: {part.colour}"
     title = escape(f"{part.name}: {gib(part.size)}", quote=True)
     return f'<span style="{style}" title="{title}"></span>'
 
 
-def _key(part: Part) -> str:
+def _key(part: BarPart) -> str:
     style = f' style="background: {part.colour}"' if part.colour else ""
     return (
         f'<span class="model-key"><span class="model-dot" aria-hidden="true"{style}></span>'

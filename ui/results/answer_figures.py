@@ -87,7 +87,7 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
     together = line["batch"] > 1
     command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
-    found: list[Badge] = [cards.standing(standing(line), command)]
+    found: list[Badge] = [cards.certificate_badge(standing_of(line), command)]
     if line["cached"]:
         found.append(("from cache", "green", cards.CACHE_HELP))
     if line["group"] == "cold":
@@ -105,7 +105,7 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     return found
 
 
-def standing(line: Mapping[str, Any]) -> Standing:
+def standing_of(line: Mapping[str, Any]) -> Standing:
     """Whether a certificate covers a line of the table."""
     missing = tuple(filter(None, str(line["missing"] or "").split(", ")))
     return Standing(line["standing"], str(line["verified"] or ""), missing)

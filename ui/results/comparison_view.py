@@ -18,7 +18,7 @@ from engine.report import device_notes, document
 from engine.report import svg_charts as report_charts
 from engine.report.comparison_part import TOLD, paired_table, sentence, split_table, split_words
 from ui.results import opened_runs, overview, report_parts, result_charts
-from ui.results.opened_runs import Opened
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import count
 
@@ -28,7 +28,7 @@ ONE = (
 )
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedRuns) -> None:
     if len(found.labels) < 2:
         notices.hint(ONE)
         return
@@ -54,7 +54,7 @@ def show(found: Opened) -> None:
     _all(found, name, a, b)
 
 
-def _throughput(found: Opened, sides: tuple[str, str]) -> None:
+def _throughput(found: OpenedRuns, sides: tuple[str, str]) -> None:
     """What there is to see of two labels of which one answered in batches."""
     whole = opened_runs.findings(found)
     some = tuple(one for one in whole.throughputs if one.label in sides)
@@ -62,7 +62,7 @@ def _throughput(found: Opened, sides: tuple[str, str]) -> None:
     report_parts.draw(drawn[-1:], "results_throughput")
 
 
-def pair(found: Opened) -> tuple[str, str]:
+def pair(found: OpenedRuns) -> tuple[str, str]:
     """The two labels: widgets in the URL; at first the first two.  Where their times are of
     different devices, that is said beneath."""
     left, right = st.columns(2)
@@ -76,7 +76,7 @@ def pair(found: Opened) -> tuple[str, str]:
     return chosen
 
 
-def _told(found: Opened, name: LensName, a: str, b: str) -> Comparison:
+def _told(found: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
     """The main metrics in sentences; the comparison of total time, which is one of them."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
     told = _compared(found, name, a, b, TOLD)
@@ -95,7 +95,7 @@ PAIRED_HELP = (
 
 
 def _compared(
-    found: Opened, name: LensName, a: str, b: str, metrics: tuple[str, ...]
+    found: OpenedRuns, name: LensName, a: str, b: str, metrics: tuple[str, ...]
 ) -> list[Comparison]:
     """Metric by metric, with a bar that says how far."""
     place, told = st.empty(), []
@@ -107,7 +107,7 @@ def _compared(
     return told
 
 
-def _made_of(found: Opened, name: LensName, total: Comparison) -> None:
+def _made_of(found: OpenedRuns, name: LensName, total: Comparison) -> None:
     """The split of the two that `total` compares, no firmer than it."""
     st.subheader("What the difference in total time is made of", anchor=False)
     split = opened_runs.split(found, name, total.a, total.b)
@@ -123,7 +123,7 @@ def _made_of(found: Opened, name: LensName, total: Comparison) -> None:
         report_parts.draw([split_table(split)], "results_parts")
 
 
-def _scatter(found: Opened, name: LensName, a: str, b: str) -> None:
+def _scatter(found: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.subheader("Sample by sample", anchor=False)
     names = [metric.name for metric in PAIRED]
     metric = st.selectbox(
@@ -165,7 +165,7 @@ def open_sample(sample: str) -> None:
     st.query_params["results_sample"] = sample
 
 
-def _all(found: Opened, name: LensName, a: str, b: str) -> None:
+def _all(found: OpenedRuns, name: LensName, a: str, b: str) -> None:
     """Every metric, when it is asked for: with many samples each takes a moment."""
     key = f"Every metric, {count(len(PAIRED), 'row')}"
     if st.toggle(key, key="results_every", bind="query-params"):

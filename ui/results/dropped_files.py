@@ -23,7 +23,7 @@ _FILES = "results_visit"
 
 
 @dataclass(frozen=True)
-class Brought:
+class DroppedFile:
     """A file's name as it can be shown, its bytes and their digest."""
 
     name: str
@@ -31,13 +31,13 @@ class Brought:
     digest: str
 
 
-def files() -> tuple[Brought, ...]:
+def files() -> tuple[DroppedFile, ...]:
     """Those of this visit, in the order in which they came."""
-    found: tuple[Brought, ...] = st.session_state.get(_FILES, ())
+    found: tuple[DroppedFile, ...] = st.session_state.get(_FILES, ())
     return found
 
 
-def add(brought: Iterable[tuple[str, bytes]]) -> tuple[Brought, ...]:
+def add(brought: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
     """Files beside those there are; one that is there already counts once.  Gives the brought ones.
 
     BadInput, and nothing is added, where it is too much.
@@ -53,11 +53,11 @@ def clear() -> None:
     st.session_state.pop(_FILES, None)
 
 
-def _brought(name: str, data: bytes) -> Brought:
-    return Brought(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
+def _brought(name: str, data: bytes) -> DroppedFile:
+    return DroppedFile(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
 
 
-def _check(every: Sequence[Brought]) -> None:
+def _check(every: Sequence[DroppedFile]) -> None:
     if len(every) > MAX_FILES:
         raise BadInput(
             f"{len(every):,} files are more than {MAX_FILES:,} in a visit: keep them as a set "

@@ -32,7 +32,7 @@ from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings, outline
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage.run_store import Run
-from ui.results.run_sources import Rows, Source, Stamp
+from ui.results.run_sources import ResultSource, Rows, Stamp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,11 +43,11 @@ SOURCES, TABLES, COMPUTED = 6, 4, 64  # kept at a time, over all sessions
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenedRuns:
     """What is looked at.  `table` is a frame's; its column "number" is a place in `parts`."""
 
     key: Key
-    sources: tuple[Source, ...]
+    sources: tuple[ResultSource, ...]
     parts: tuple[Rows, ...]
     table: pd.DataFrame
 
@@ -64,15 +64,15 @@ class Opened:
         return dict(zip(self.table["label"], self.table["family"].astype(str), strict=True))
 
 
-def open_(chosen: Sequence[Source]) -> Opened:
+def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
     """The chosen sources, at least one; StoreError if one cannot be read."""
     key = tuple((one.key, _stamp(one)) for one in chosen)
     parts = tuple(_rows(one, stamp) for one, (_, stamp) in zip(chosen, key, strict=True))
     table = _table(key, parts, tuple(one.name for one in chosen))
-    return Opened(key, tuple(chosen), parts, table)
+    return OpenedRuns(key, tuple(chosen), parts, table)
 
 
-def grown(chosen: Sequence[Source]) -> bool:
+def grown(chosen: Sequence[ResultSource]) -> bool:
     """Whether a run at work has more results than are shown."""
     return any(_kept().get(one.key, one.stamp()) != one.stamp() for one in chosen)
 
@@ -81,7 +81,7 @@ def read_again() -> None:
     _kept().clear()
 
 
-def _stamp(one: Source) -> Stamp:
+def _stamp(one: ResultSource) -> Stamp:
     """A run at work is shown as it was when it was opened, until it is read again."""
     if one.state != "running":
         _kept().pop(one.key, None)
@@ -94,12 +94,12 @@ def _kept() -> dict[str, Stamp]:
     return found
 
 
-def _rows(one: Source, stamp: Stamp) -> Rows:
+def _rows(one: ResultSource, stamp: Stamp) -> Rows:
     return _read(one.key, stamp, one)
 
 
 @st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
-def _read(key: str, stamp: Stamp, _source: Source) -> Rows:
+def _read(key: str, stamp: Stamp, _source: ResultSource) -> Rows:
     return _source.read()
 
 
@@ -108,39 +108,39 @@ def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.Dat
     return results_table.join([part.table for part in _parts], names)
 
 
-def findings(found: Opened) -> Findings:
+def findings(found: OpenedRuns) -> Findings:
     """Counts, figures, certificates, failures."""
     return _findings(found.key, found)
 
 
 @st.cache_resource(max_entries=TABLES, show_spinner="Summing up …")
-def _findings(key: Key, _found: Opened) -> Findings:
+def _findings(key: Key, _found: OpenedRuns) -> Findings:
     return outline(_found.runs, _found.table)
 
 
-def look(found: Opened, name: LensName) -> Lens:
+def look(found: OpenedRuns, name: LensName) -> Lens:
     return _look(found.key, name, found)
 
 
 @st.cache_resource(max_entries=2 * TABLES, show_spinner=False)
-def _look(key: Key, name: LensName, _found: Opened) -> Lens:
+def _look(key: Key, name: LensName, _found: OpenedRuns) -> Lens:
     return equal_length.look(_found.table, name)
 
 
-def figures(found: Opened, name: LensName) -> tuple[Figure, ...]:
+def figures(found: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
     """Every figure through a lens."""
     return _figures(found.key, name, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Summing up …")
-def _figures(key: Key, name: LensName, _found: Opened) -> tuple[Figure, ...]:
+def _figures(key: Key, name: LensName, _found: OpenedRuns) -> tuple[Figure, ...]:
     if name == "natural" and not _found.table["forced"].any():
         shown = findings(_found).figures  # the same results
         return tuple(figure for figure in shown if figure.group == "measured")
     return model_summary.figures(look(_found, name).table)
 
 
-def values(found: Opened, name: LensName, metric: str) -> pd.DataFrame:
+def values(found: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
     """Columns label, sample, value of the results that have one that was measured here."""
     kind = BY_NAME[metric]
     lines = metrics.fair(look(found, name).table, kind)
@@ -148,77 +148,77 @@ def values(found: Opened, name: LensName, metric: str) -> pd.DataFrame:
     return some.dropna(subset=["value"])
 
 
-def comparison(found: Opened, name: LensName, a: str, b: str, metric: str) -> Comparison:
+def comparison(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
     return _comparison(found.key, name, a, b, metric, found)
 
 
 @st.cache_resource(max_entries=8 * COMPUTED, show_spinner=False)
 def _comparison(
-    key: Key, name: LensName, a: str, b: str, metric: str, _found: Opened
+    key: Key, name: LensName, a: str, b: str, metric: str, _found: OpenedRuns
 ) -> Comparison:
     return pairs.compare(look(_found, name).table, a, b, metric)
 
 
-def loads_told(found: Opened, a: str, b: str) -> str:
+def loads_told(found: OpenedRuns, a: str, b: str) -> str:
     """What is to be known of the machine's load beside a comparison of two labels."""
     return _loads_told(found.key, a, b, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _loads_told(key: Key, a: str, b: str, _found: Opened) -> str:
+def _loads_told(key: Key, a: str, b: str, _found: OpenedRuns) -> str:
     return machine_loads.couple(_found.table, a, b)
 
 
-def split(found: Opened, name: LensName, a: str, b: str) -> Split | None:
+def split(found: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
     return _split(found.key, name, a, b, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _split(key: Key, name: LensName, a: str, b: str, _found: Opened) -> Split | None:
+def _split(key: Key, name: LensName, a: str, b: str, _found: OpenedRuns) -> Split | None:
     return speedup.split(look(_found, name).table, a, b)
 
 
-def paired(found: Opened, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
+def paired(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
     """A line per sample that both have a measured value of: sample, sequence, a, b."""
     return pairs.paired(look(found, name).table, a, b, BY_NAME[metric])
 
 
-def disagreement(found: Opened) -> pd.DataFrame:
+def disagreement(found: OpenedRuns) -> pd.DataFrame:
     return _disagreement(found.key, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
-def _disagreement(key: Key, _found: Opened) -> pd.DataFrame:
+def _disagreement(key: Key, _found: OpenedRuns) -> pd.DataFrame:
     return ranking.by_disagreement(_found.table)
 
 
-def ratios(found: Opened, a: str, b: str) -> pd.DataFrame:
+def ratios(found: OpenedRuns, a: str, b: str) -> pd.DataFrame:
     return _ratios(found.key, a, b, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _ratios(key: Key, a: str, b: str, _found: Opened) -> pd.DataFrame:
+def _ratios(key: Key, a: str, b: str, _found: OpenedRuns) -> pd.DataFrame:
     return ranking.by_ratio(_found.table, a, b)
 
 
 Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
 
 
-def scores(found: Opened) -> Scores:
+def scores(found: OpenedRuns) -> Scores:
     """Agreement with what is known: attributes of demo scenes, words of references."""
     return _scores(found.key, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
-def _scores(key: Key, _found: Opened) -> Scores:
+def _scores(key: Key, _found: OpenedRuns) -> Scores:
     return agreement.attributes(_found.table), agreement.overlaps(_found.table)
 
 
-def flow(found: Opened) -> tuple[Passage, ...]:
+def flow(found: OpenedRuns) -> tuple[Passage, ...]:
     """What passed between the stages; reads every row again."""
     return _flow(found.key, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Reading the tensors' shapes …")
-def _flow(key: Key, _found: Opened) -> tuple[Passage, ...]:
+def _flow(key: Key, _found: OpenedRuns) -> tuple[Passage, ...]:
     return passages(_found.runs, _found.table)

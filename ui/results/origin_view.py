@@ -17,7 +17,7 @@ from engine.report.document import agreement
 from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
 from ui.results import opened_runs, report_parts
-from ui.results.opened_runs import Opened
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 
 KINDS = {
@@ -30,7 +30,7 @@ KINDS = {
 ENDINGS = {"trace": "trace.json"}
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedRuns) -> None:
     """Plans, journals, models and machine, then the data flow."""
     if not found.runs:
         st.caption("These results were not made here: there is no run to tell about.")
@@ -40,7 +40,7 @@ def show(found: Opened) -> None:
     report_parts.draw(flow(passed), "results_flow")
 
 
-def agree(found: Opened) -> None:
+def agree(found: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with references."""
     attributes, overlaps = opened_runs.scores(found)
     if not attributes and not overlaps:
@@ -53,7 +53,7 @@ def agree(found: Opened) -> None:
     report_parts.draw(agreement(whole), "results_agreement")
 
 
-def reports(found: Opened) -> None:
+def reports(found: OpenedRuns) -> None:
     """A button per format; a report is written when it is asked for."""
     if not found.runs:
         st.caption("Reports are written of runs, and none is chosen.")
@@ -81,10 +81,10 @@ def reports(found: Opened) -> None:
     st.code(command(found), language=None)
 
 
-def _written(found: Opened, form: str) -> str:
+def _written(found: OpenedRuns, form: str) -> str:
     return "".join(export.write(found.runs, form))
 
 
-def command(found: Opened) -> str:
+def command(found: OpenedRuns) -> str:
     runs = " ".join(shlex.quote(run.folder.name) for run in found.runs)
     return f"python -m engine report {runs} --format html --out report.html"

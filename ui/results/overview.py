@@ -22,7 +22,7 @@ from engine.types import STAGES
 from ui.charts import stage_bars
 from ui.compare import cards
 from ui.results import opened_runs, report_parts, result_charts
-from ui.results.opened_runs import Opened
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import escape
 from ui.widgets.theme import PARTS
@@ -48,7 +48,7 @@ NOTHING = {
 SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
 
 
-def lens_of(found: Opened) -> LensName:
+def lens_of(found: OpenedRuns) -> LensName:
     """The switch; where all answers were forced, it begins there."""
     forced = bool(len(found.table)) and bool(found.table["forced"].all())
     chosen = st.segmented_control(
@@ -64,7 +64,7 @@ def lens_of(found: Opened) -> LensName:
     return cast(LensName, chosen)
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedRuns) -> None:
     """Everything of the view, or why there is nothing."""
     whole = opened_runs.findings(found)
     _badges(whole)
@@ -113,14 +113,14 @@ def _badges(whole: Findings) -> None:
     with st.container(horizontal=True, gap="small", key="results_standing"):
         for label, kinds in whole.verified.items():
             for kind in kinds:
-                words, colour, help_text = cards.standing(standing(kind))
+                words, colour, help_text = cards.certificate_badge(standing_of(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and busy(load):
                 st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
 
 
-def standing(kind: str) -> Standing:
+def standing_of(kind: str) -> Standing:
     """What a report counts results by: a certificate, "not covered: ..." or UNVERIFIED."""
     if kind.startswith(NOT_COVERED):
         return Standing("not covered", missing=(kind.removeprefix(NOT_COVERED),))
@@ -135,7 +135,7 @@ def medians(figures: tuple[Figure, ...], labels: list[str]) -> stage_bars.Median
     }
 
 
-def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
+def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = medians(figures, found.labels)
     st.altair_chart(stage_bars.chart(shown), alt=stage_bars.words(shown), width="stretch")
@@ -150,7 +150,7 @@ def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
         st.caption("Not measured in these results, so without a bar: " + escape("; ".join(missing)))
 
 
-def _distribution(found: Opened, name: LensName) -> None:
+def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     metric = st.selectbox(
         "Of",
@@ -180,7 +180,7 @@ def _distribution(found: Opened, name: LensName) -> None:
     )
 
 
-def _tables(found: Opened, figures: tuple[Figure, ...]) -> None:
+def _tables(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Figures", anchor=False)
     labels = [label for label in found.labels if any(one.label == label for one in figures)]
     report_parts.draw([side_by_side(labels, figures)], "results_medians")

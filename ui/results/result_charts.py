@@ -129,7 +129,7 @@ def scatter_words(both: pd.DataFrame, a: str, b: str, metric: Metric) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerTimes:
     """One answer's times: its row of the table, and the stages' starts where they are known."""
 
     label: str
@@ -137,7 +137,7 @@ class Answer:
     starts: Mapping[str, float]
 
 
-def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
+def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
     """Stages as bars from where they began, each new token as a tick, in ms since the start."""
     stages, tokens = stage_lines(answers), token_lines(answers)
     labels = [answer.label for answer in answers]
@@ -175,7 +175,7 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, height=_height(labels) + 30)
 
 
-def stage_lines(answers: Sequence[Answer]) -> pd.DataFrame:
+def stage_lines(answers: Sequence[AnswerTimes]) -> pd.DataFrame:
     """A line per stage that was timed; without a known start, where the one before ended."""
     lines = []
     for answer in answers:
@@ -191,7 +191,7 @@ def stage_lines(answers: Sequence[Answer]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["label", "stage", "start", "end", "ms", "source"])
 
 
-def token_lines(answers: Sequence[Answer]) -> pd.DataFrame:
+def token_lines(answers: Sequence[AnswerTimes]) -> pd.DataFrame:
     lines = []
     for answer in answers:
         before = None
@@ -202,7 +202,7 @@ def token_lines(answers: Sequence[Answer]) -> pd.DataFrame:
     return frame.astype({"gap": "float64"})
 
 
-def timeline_words(answers: Sequence[Answer]) -> str:
+def timeline_words(answers: Sequence[AnswerTimes]) -> str:
     told = []
     for answer in answers:
         row = answer.row

@@ -55,7 +55,7 @@ class Listed(Protocol):
         ...
 
 
-class Source(Listed, Protocol):
+class ResultSource(Listed, Protocol):
     """What can be opened as a table of results."""
 
     def stamp(self) -> Stamp:
@@ -157,7 +157,7 @@ def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
     return tuple(found)
 
 
-def listing() -> tuple[Source, ...]:
+def listing() -> tuple[ResultSource, ...]:
     """Every source there is, the newest first; StoreError if the runs folder cannot be read."""
     base = settings.load().runs_dir
     folders = sorted(path.parent for path in base.glob(f"*/{HEADER}"))

@@ -13,7 +13,7 @@ import streamlit as st
 
 from engine.storage.plan import Task
 from ui.results import comparison_view, opened_runs
-from ui.results.opened_runs import Key, Opened
+from ui.results.opened_runs import Key, OpenedRuns
 from ui.widgets.text import count
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Filters:
     pair: tuple[str, str] | None
 
 
-def filters(found: Opened) -> Filters:
+def filters(found: OpenedRuns) -> Filters:
     """Draw the widgets in a row."""
     columns = st.columns([2.2, 1.4, 1.3, 1.7])
     text = columns[0].text_input(
@@ -91,14 +91,14 @@ def filters(found: Opened) -> Filters:
     return Filters(text or "", label, outcome or "all", order or "run", pair)
 
 
-def found_lines(found: Opened, chosen: Filters) -> pd.DataFrame:
+def found_lines(found: OpenedRuns, chosen: Filters) -> pd.DataFrame:
     """A line per sample that fits, in order: index sample; sequence, score, then per label."""
     lines = ordered(found, wide(found), chosen)
     fit = matches(found, chosen)
     return lines if fit is None else lines[lines.index.isin(fit)]
 
 
-def matches(found: Opened, chosen: Filters) -> set[str] | None:
+def matches(found: OpenedRuns, chosen: Filters) -> set[str] | None:
     """The samples of which a result fits the filters; None for all."""
     lines = first_results(found)
     if not chosen.text and chosen.label is None and chosen.outcome == "all":
@@ -111,7 +111,7 @@ def matches(found: Opened, chosen: Filters) -> set[str] | None:
     return set(lines["sample"])
 
 
-def _with_outcome(found: Opened, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
+def _with_outcome(found: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
     if outcome == "failed":
         return lines[lines["error"] != ""]
     if outcome == "length":
@@ -129,7 +129,7 @@ def _with_outcome(found: Opened, lines: pd.DataFrame, outcome: str) -> pd.DataFr
     return lines
 
 
-def _marked(found: Opened, outcome: str) -> set[str]:
+def _marked(found: OpenedRuns, outcome: str) -> set[str]:
     """Samples with a mark of the kind, in any of the runs."""
     return {
         task.sample
@@ -139,7 +139,7 @@ def _marked(found: Opened, outcome: str) -> set[str]:
     }
 
 
-def ordered(found: Opened, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
+def ordered(found: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
     """The lines of samples that have a score, by it; all of them as they ran otherwise."""
     if chosen.order == "disagreement":
         rank = opened_runs.disagreement(found).set_index("sample")["overlap"]
@@ -161,13 +161,13 @@ def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
     return some
 
 
-def first_results(found: Opened) -> pd.DataFrame:
+def first_results(found: OpenedRuns) -> pd.DataFrame:
     """The first measured result of each label and sample, with a text to search in ("hay")."""
     return _first_results(found.key, found)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _first_results(key: Key, _found: Opened) -> pd.DataFrame:
+def _first_results(key: Key, _found: OpenedRuns) -> pd.DataFrame:
     table = _found.table
     lines = table[table["phase"] == "measured"].drop_duplicates(["label", "sample"])
     parts = [lines[name].fillna("").astype(str) for name in ("sample", "sequence", "error", "text")]
@@ -177,12 +177,12 @@ def _first_results(key: Key, _found: Opened) -> pd.DataFrame:
     return lines.assign(hay=hay.str.lower())
 
 
-def wide(found: Opened) -> pd.DataFrame:
+def wide(found: OpenedRuns) -> pd.DataFrame:
     return _wide(found.key, found)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _wide(key: Key, _found: Opened) -> pd.DataFrame:
+def _wide(key: Key, _found: OpenedRuns) -> pd.DataFrame:
     """Index sample in the order they ran; sequence, then answer and total of each label."""
     lines = first_results(_found)
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
@@ -195,7 +195,7 @@ def _wide(key: Key, _found: Opened) -> pd.DataFrame:
     return base[[]].assign(**columns)
 
 
-def choose(found: Opened) -> str | None:
+def choose(found: OpenedRuns) -> str | None:
     """Draw filters and a page of the list; the sample that is open, if one is."""
     lines = found_lines(found, filters(found))
     chosen = asked(found)
@@ -210,7 +210,7 @@ def choose(found: Opened) -> str | None:
     return chosen
 
 
-def asked(found: Opened) -> str | None:
+def asked(found: OpenedRuns) -> str | None:
     """The sample that the link names, if these runs hold it."""
     name = st.query_params.get(SAMPLE)
     return name if name is not None and name in wide(found).index else None

@@ -22,8 +22,8 @@ from engine.storage.annotations import MAX_NOTE_CHARS, Mark, Thumb
 from engine.storage.plan import Task
 from engine.types import Extent, Sample
 from ui.results import answer_figures, result_charts, sample_list
-from ui.results.opened_runs import Opened
-from ui.results.run_sources import Source
+from ui.results.opened_runs import OpenedRuns
+from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices
 from ui.widgets.text import escape as literal
 from ui.widgets.theme import FAMILY_COLOURS
@@ -39,7 +39,7 @@ class Result:
     label: str
     line: Mapping[str, Any]
     whole: Mapping[str, Any]
-    source: Source
+    source: ResultSource
     frames: str
     extent: Extent
     root: str
@@ -49,7 +49,7 @@ class Result:
         return sample_list.task(self.line)
 
 
-def show(found: Opened, name: str) -> None:
+def show(found: OpenedRuns, name: str) -> None:
     """Everything about one sample."""
     st.subheader(literal(name), anchor=False)
     results = _results(found, name)
@@ -66,7 +66,7 @@ def show(found: Opened, name: str) -> None:
     _difference(results)
 
 
-def _results(found: Opened, name: str) -> list[Result]:
+def _results(found: OpenedRuns, name: str) -> list[Result]:
     """One result per label: of the repeat that was chosen, where there are several."""
     lines = found.table[found.table["sample"] == name]
     lines = lines[lines["phase"] == "measured"]
@@ -85,7 +85,7 @@ def _results(found: Opened, name: str) -> list[Result]:
     return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
 
 
-def _result(found: Opened, line: dict[Any, Any]) -> Result:
+def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     number = int(line["number"])
     part = found.parts[number]
     try:
@@ -146,7 +146,7 @@ def _pictures(one: Result) -> None:
     notices.small(seen.caption, f"seen_result_{one.label}")
 
 
-def _seen(one: Result) -> contact_sheets.Seen:
+def _seen(one: Result) -> contact_sheets.ContactSheet:
     entries = {entry.name: entry for entry in registry.entries()}
     entry = entries.get(str(one.line["model"]))
     if entry is None:
@@ -156,7 +156,7 @@ def _seen(one: Result) -> contact_sheets.Seen:
 
 def _sample(one: Result) -> Sample:
     wanted = str(one.line["sample"])
-    for sample in dataset_picker.found(Path(one.root)).samples:
+    for sample in dataset_picker.read_quietly(Path(one.root)).samples:
         if sample.id == wanted:
             return sample
     raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
@@ -195,7 +195,7 @@ def _keep(one: Result, thumb: str, note: str) -> None:
 def _timeline(results: Sequence[Result]) -> None:
     answered = [one for one in results if not one.line["error"]]
     alone = [one for one in answered if one.line["batch"] == 1]
-    answers = [result_charts.Answer(one.label, one.line, _starts(one.whole)) for one in alone]
+    answers = [result_charts.AnswerTimes(one.label, one.line, _starts(one.whole)) for one in alone]
     if answers:
         st.subheader("Timeline", anchor=False)
         st.altair_chart(

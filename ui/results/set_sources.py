@@ -67,7 +67,7 @@ class SetSource:
 class VisitSource:
     """The files of this visit: no link can bring them back."""
 
-    files: tuple[dropped_files.Brought, ...]
+    files: tuple[dropped_files.DroppedFile, ...]
     key: str = VISIT
     name: str = "Files of this visit"
     created: str = ""

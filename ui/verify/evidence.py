@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from ui.verify import verdict_markup
-from ui.verify.report_view import Row
+from ui.verify.report_view import CheckRow
 from ui.widgets.text import count, escape, ms
 from ui.widgets.theme import STAGE_COLOURS
 
@@ -46,7 +46,7 @@ CHART_COLUMNS = 3
 _RAW_CHARS = 20_000
 
 
-def show(row: Row) -> None:
+def show(row: CheckRow) -> None:
     """Outcome, sentence, figure and bound, then the evidence itself."""
     st.html(verdict_markup.mark(row.outcome))
     st.text(row.sentence)
@@ -62,7 +62,7 @@ def show(row: Row) -> None:
         _raw(row)
 
 
-def in_figures(row: Row) -> str:
+def in_figures(row: CheckRow) -> str:
     """The figure with its unit and its bound."""
     if row.figure is None:
         return ""
@@ -80,16 +80,16 @@ def _figure(value: float | None, share: bool) -> str:
     return f"{value:.2%}" if share else f"{value:,.4g}"
 
 
-def _raw(row: Row) -> None:
+def _raw(row: CheckRow) -> None:
     st.code(json.dumps(row.evidence, indent=1, default=str)[:_RAW_CHARS], language=None)
 
 
-def _answer(row: Row) -> None:
+def _answer(row: CheckRow) -> None:
     st.caption(f"It was shown {escape(row.evidence['shown'])} and said:")
     st.text(row.evidence["text"])
 
 
-def _equal(row: Row) -> None:
+def _equal(row: CheckRow) -> None:
     """Both answers in tokens and, where they part, the two best logits of each side."""
     found, at = row.evidence, row.evidence["position"]
     sides = {"plain": found["plain"], str(found["way"]): found["other"]}
@@ -138,7 +138,7 @@ def _best(sides: Mapping[str, Any], at: int) -> str:
     return f"{verdict_markup.line(f'{about}:', 'head')}{verdict_markup.grid(head, rows, about)}"
 
 
-def _greedy(row: Row) -> None:
+def _greedy(row: CheckRow) -> None:
     rows = [[_way(way), _list(at)] for way, at in row.evidence["positions"].items()]
     if rows:
         head = ["Way", "Tokens that are not the best of their step"]
@@ -154,7 +154,7 @@ def _way(way: str) -> str:
     return WAYS.get(way, way)
 
 
-def _counted(row: Row) -> None:
+def _counted(row: CheckRow) -> None:
     rows = [
         [_way(way), counts["computed"], counts["returned"]]
         for way, counts in row.evidence["counts"].items()
@@ -163,7 +163,7 @@ def _counted(row: Row) -> None:
     st.html(verdict_markup.grid(head, rows, "Tokens computed and returned, per way"))
 
 
-def _encoded_once(row: Row) -> None:
+def _encoded_once(row: CheckRow) -> None:
     """A row per way, a column per vision module, the tower first."""
     calls = row.evidence["calls"]
     modules = [str(seen["module"]) for seen in calls["plain"]]
@@ -180,18 +180,18 @@ def _encoded_once(row: Row) -> None:
     _faults(row)
 
 
-def _faults(row: Row) -> None:
+def _faults(row: CheckRow) -> None:
     if faults := [str(fault) for fault in row.evidence["faults"]]:
         st.html(verdict_markup.bullets("Faults", faults))
 
 
-def _clock(row: Row) -> None:
+def _clock(row: CheckRow) -> None:
     monotonic = "cannot be set back" if row.evidence["monotonic"] else "can be set back"
     st.caption(f"{count(row.evidence['runs'], 'run')} looked at; this system's clock {monotonic}.")
     _faults(row)
 
 
-def _accounted(row: Row) -> None:
+def _accounted(row: CheckRow) -> None:
     """A small chart per part of the run, then all numbers."""
     from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
@@ -229,7 +229,7 @@ def _kind(kind: str) -> str:
     return verify_charts.KINDS.get(kind, kind)
 
 
-def _stage3(row: Row) -> None:
+def _stage3(row: CheckRow) -> None:
     pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
     _ratios(row, pairs, "seen by the probe / taken alone (ratio)", both_sides=True)
     rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
@@ -237,12 +237,12 @@ def _stage3(row: Row) -> None:
     st.html(verdict_markup.grid(head, rows[:20], "Stage 3 measured two ways"))
 
 
-def _observer(row: Row) -> None:
+def _observer(row: CheckRow) -> None:
     pairs = [(bare, probed) for bare, probed in row.evidence["pairs_ms"]]
     _ratios(row, pairs, "generate() with the probe / without it (ratio)", both_sides=False)
 
 
-def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
+def _ratios(row: CheckRow, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
     from ui.verify import verify_charts
 
     found = verify_charts.Ratios(
@@ -265,7 +265,7 @@ def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: 
     st.altair_chart(chart, alt=found.words, width="stretch")
 
 
-def _keys(row: Row) -> None:
+def _keys(row: CheckRow) -> None:
     rows = [
         [
             change["what"],
@@ -279,7 +279,7 @@ def _keys(row: Row) -> None:
     st.html(verdict_markup.grid(head, rows, "What was changed and what the key did"))
 
 
-def _damage(row: Row) -> None:
+def _damage(row: CheckRow) -> None:
     steps = row.evidence["steps"].items()
     rows = [[name, "✓ yes" if done else "✕ no"] for name, done in steps]
     head = ["After a byte was changed on disk", ""]
@@ -289,13 +289,13 @@ def _damage(row: Row) -> None:
         st.text(note)
 
 
-def _left_as_found(row: Row) -> None:
+def _left_as_found(row: CheckRow) -> None:
     _faults(row)
     st.caption("plain once more, against its first answer:")
     st.text(row.evidence["again"])
 
 
-def _sight(row: Row) -> None:
+def _sight(row: CheckRow) -> None:
     st.caption("With its own features it says:")
     st.text(row.evidence["own"])
     for change in row.evidence["changes"]:
@@ -310,12 +310,12 @@ def _sight(row: Row) -> None:
         st.text(change["text"])
 
 
-def _pixels(row: Row) -> None:
+def _pixels(row: CheckRow) -> None:
     """The setting that was verified."""
     st.text(f"Pixels: {row.evidence['setting']}")
 
 
-_DRAWN: dict[str, Callable[[Row], None]] = {
+_DRAWN: dict[str, Callable[[CheckRow], None]] = {
     "answer": _answer,
     "pixels": _pixels,
     "equal_hooked": _equal,

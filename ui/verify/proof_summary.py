@@ -12,7 +12,7 @@ from typing import Literal
 
 from engine.verify.limits import ALWAYS
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE
-from ui.verify.report_view import Model, Report, Row
+from ui.verify.report_view import CheckRow, Model, Report
 from ui.widgets.text import count
 
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
@@ -152,7 +152,7 @@ def _bad(report: Report, name: str) -> Iterator[str]:
                 yield f"{word}: {_in_one(report, rows)}"
 
 
-def _in_one(report: Report, rows: Sequence[Row]) -> str:
+def _in_one(report: Report, rows: Sequence[CheckRow]) -> str:
     """One check's bad rows: on how many samples, and what the first one says."""
     first, of = rows[0], len(report.samples)
     where = f", on {len(rows)} of {of} samples" if first.sample and of > 1 else ""

@@ -25,7 +25,7 @@ _NAME_CHARS = 14
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckRow:
     """One finding.  sample is "" where it is about all samples."""
 
     check: str
@@ -60,7 +60,7 @@ class Report:
     prompt: str
     max_new_tokens: int
     runs: int
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
     ended: bool
     doing: tuple[str, str, str] = ("", "", "")
     certificate: Mapping[str, Any] | None = field(default=None, compare=False)
@@ -71,8 +71,8 @@ class Report:
         return tuple(dict.fromkeys((*CHECKS, *(row.check for row in self.rows))))
 
     @cached_property
-    def _cells(self) -> dict[tuple[str, str, str], tuple[Row, ...]]:
-        cells: dict[tuple[str, str, str], list[Row]] = {}
+    def _cells(self) -> dict[tuple[str, str, str], tuple[CheckRow, ...]]:
+        cells: dict[tuple[str, str, str], list[CheckRow]] = {}
         for row in self.rows:
             cells.setdefault((row.model, row.check, row.sample), []).append(row)
         order = WORST_FIRST.index
@@ -81,11 +81,11 @@ class Report:
             for key, rows in cells.items()
         }
 
-    def found(self, model: str, check: str, sample: str) -> tuple[Row, ...]:
+    def found(self, model: str, check: str, sample: str) -> tuple[CheckRow, ...]:
         """What one check found on one sample, the worst first; usually one row or none."""
         return self._cells.get((model, check, sample), ())
 
-    def of(self, model: str, check: str | None = None) -> list[Row]:
+    def of(self, model: str, check: str | None = None) -> list[CheckRow]:
         """A model's rows, of one check or of all."""
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
@@ -168,10 +168,10 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
         ) from error
 
 
-def _row(found: Mapping[str, Any]) -> Row:
+def _row(found: Mapping[str, Any]) -> CheckRow:
     if found["outcome"] not in WORST_FIRST or not isinstance(found["evidence"], Mapping):
         raise ValueError(f"outcome {found['outcome']!r}")
-    return Row(
+    return CheckRow(
         **{name: str(found[name]) for name in ("check", "title", "model", "sample", "outcome")},
         sentence=str(found["sentence"]),
         figure=_number(found["figure"]),
@@ -185,7 +185,7 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
+def _model(found: Mapping[str, Any], rows: Sequence[CheckRow]) -> Model:
     """A certificate that calls a model verified in spite of a failed row is not believed."""
     name, environment = str(found["name"]), found["environment"]
     _ = (found["digest"], environment.items())
@@ -201,7 +201,7 @@ def _covered(found: Mapping[str, Any]) -> str:
     return "What it covers was not recorded." if known is None else known.sentence()
 
 
-def _spoils(row: Row) -> bool:
+def _spoils(row: CheckRow) -> bool:
     may_stay = row.outcome == "unresolved" and row.check in MAY_STAY_OPEN
     return row.outcome in ("failed", "unresolved") and not may_stay
 

@@ -16,7 +16,7 @@ from engine.verify.verdict import ONCE
 from ui.compare import cards
 from ui.verify import evidence, verdict_markup
 from ui.verify.proof_summary import Summary, may_stay_open, summary
-from ui.verify.report_view import WORST_FIRST, Model, Report, Row, short_names
+from ui.verify.report_view import WORST_FIRST, CheckRow, Model, Report, short_names
 from ui.widgets.text import escape
 
 OPEN = "verify_open"  # model~check, in the URL
@@ -123,7 +123,7 @@ class Board:
             place.html(html)
 
     def _draw_evidence(
-        self, rows: Sequence[Row], where: tuple[str, str], place: DeltaGenerator
+        self, rows: Sequence[CheckRow], where: tuple[str, str], place: DeltaGenerator
     ) -> None:
         key = ("evidence", *where)
         if self._drawn.get(key) == len(rows):
@@ -163,7 +163,7 @@ def _which_sample(report: Report, model: str, check: str) -> str:
     return str(chosen)
 
 
-def _worst_first(report: Report, model: str, check: str) -> list[Row]:
+def _worst_first(report: Report, model: str, check: str) -> list[CheckRow]:
     return sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
 
 
@@ -189,13 +189,13 @@ def _marks(report: Report, model: str, check: str) -> str:
     return verdict_markup.cells([_counted(worst, absent)], 1)
 
 
-def _mark(row: Row | None, absent: str) -> str:
+def _mark(row: CheckRow | None, absent: str) -> str:
     if row is None:
         return verdict_markup.mark(absent)
     return verdict_markup.mark(row.outcome, row.sentence)
 
 
-def _counted(rows: Sequence[Row | None], absent: str) -> str:
+def _counted(rows: Sequence[CheckRow | None], absent: str) -> str:
     outcomes = [row.outcome if row else absent for row in rows]
     kinds = [name for name in verdict_markup.MARKS if name in outcomes]
     return " ".join(verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)

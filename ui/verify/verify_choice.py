@@ -27,7 +27,7 @@ RUNS_HELP = "Warm runs of each kind that are timed, after a first one that is ke
 
 
 @dataclass(frozen=True)
-class Choice:
+class VerifyChoice:
     """All that the widgets say now."""
 
     dataset: Dataset | None
@@ -57,7 +57,7 @@ class Choice:
         )
 
 
-def choose_all(entries: Sequence[ModelEntry]) -> Choice:
+def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
     """Draw the widgets and give their values."""
     found = _dataset()
     models = _models(entries)
@@ -91,7 +91,7 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
         )
         pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
     numbers = (samples, int(runs), question or "", int(tokens))
-    return Choice(found, models, *numbers, pixels, extent)
+    return VerifyChoice(found, models, *numbers, pixels, extent)
 
 
 def _dataset() -> Dataset | None:

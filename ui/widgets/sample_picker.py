@@ -1,7 +1,7 @@
-"""What is compared: a dataset and its sample, or own files; and the models that answer.
+"""The sample (from a dataset or own files) and the models of the Compare page.
 
-Boundary: widgets in, Samples and ModelEntries out.  Every widget but the files lives in the URL
-under its key.  Sentences of the engine are shown as they are.
+Boundary: widgets in, Samples and ModelEntries out.  All widgets except the files are in the URL
+under their keys.  Messages of the engine are shown unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PICTURES = {"frames": "Camera frames", "events": "Event images"}
 
 
 def pick_sample() -> Sample | None:
-    """The sample chosen in the sidebar; None, with a sentence beside it, when there is none."""
+    """The sample chosen in the sidebar; None, with a message, if there is none."""
     source = st.segmented_control(
         "Input",
         list(SOURCES),
@@ -69,11 +69,11 @@ def _own() -> Sample | None:
         accept_multiple_files=True,
         key="compare_files",
         max_upload_size=uploads.MAX_MB,
-        help="One clip (MP4, MOV, MKV, WebM, AVI, MPEG-TS or an animated GIF), one raw .npy of "
-        "events, pictures (PNG, JPEG or still GIF), or some of each. The content decides the kind.",
+        help="One video (MP4, MOV, MKV, WebM, AVI, MPEG-TS or animated GIF), one raw .npy file of "
+        "events, pictures (PNG, JPEG or still GIF), or a mix. The content decides the file type.",
     )
     pictures = st.segmented_control(
-        "The pictures are",
+        "Type of the pictures",
         list(PICTURES),
         default="frames",
         required=True,
@@ -82,8 +82,8 @@ def _own() -> Sample | None:
         bind="query-params",
     )
     st.caption(
-        f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are kept for this "
-        "visit only, and a link does not carry them."
+        f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are deleted after "
+        "this visit and are not part of a link."
     )
     if not files:
         return None
@@ -115,7 +115,7 @@ def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[M
         max_selections=MAX_MODELS,
         key="compare_models",
         bind="query-params",
-        placeholder="Choose the models that answer",
+        placeholder="Choose models",
     )
     absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
     say_why_not(absent, "compare")
@@ -127,7 +127,7 @@ def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
 
 
 def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
-    """The models that cannot run, each with its reason, folded away."""
+    """An expander with the models that cannot run and their reasons."""
     if not pairs:
         return
     with st.expander(f"{count(len(pairs), 'model')} cannot run here", key=f"{page}_why_not"):

@@ -1,4 +1,4 @@
-"""Numbers and sentences as a person reads them.
+"""Numbers, names and times as text.
 
 Boundary: strings in, strings out; no streamlit.
 """
@@ -16,12 +16,12 @@ _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def escape(text: str) -> str:
-    """Text whose every punctuation mark is literal in Markdown, on one line."""
+    """The text on one line, with every punctuation mark escaped for Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
 def ms(value: float | None) -> str:
-    """Milliseconds with three digits that mean something: 0.42, 8.15, 48.2, 1,204."""
+    """Milliseconds with about three significant digits: 0.42, 8.15, 48.2, 1,204."""
     if value is None:
         return "–"
     size = abs(value)
@@ -30,23 +30,28 @@ def ms(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Tokens in a second."""
+    """Tokens per second."""
     return "–" if value is None else f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"
 
 
 def count(number: int, noun: str, several: str = "") -> str:
-    """ "1 frame", "8 frames"; `several` where an s does not make a plural."""
+    """ "1 frame", "8 frames"; `several` is an irregular plural."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"
 
 
+def queued(position: int, noun: str = "job") -> str:
+    """The state of a queued job by its place in the queue; 0 is next."""
+    return f"Queued: {count(position, noun)} ahead" if position else "Queued: next"
+
+
 def name_of(sample: Sample) -> str:
-    """A sample's sequence and id, a UUID by its start: short, and nearly always enough."""
+    """A sample's sequence and id; a UUID is cut to its first 8 characters."""
     name = sample.id[:8] if _UUID.fullmatch(sample.id) else sample.id
     return f"{sample.sequence} · {name}" if sample.sequence else name
 
 
 def names_of(samples: Sequence[Sample]) -> dict[str, str]:
-    """id -> name; the whole id where the short name would mean several samples."""
+    """id -> name; the whole id where several samples have the same short name."""
     taken = Counter(name_of(sample) for sample in samples)
     return {
         sample.id: name_of(sample) if taken[name_of(sample)] == 1 else _full(sample)
@@ -69,7 +74,7 @@ def duration(seconds: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number with three digits that mean something; "–" for none."""
+    """A number with about three significant digits; "–" for none."""
     if value is None or value != value:
         return "–"
     size = abs(value)
@@ -78,6 +83,6 @@ def figure(value: float | None) -> str:
 
 
 def when(stamp: str) -> str:
-    """The day and minute of a UTC time as run.json has it; anything else as it is."""
+    """The day and minute of a UTC time from run.json; other text is unchanged."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00", stamp)
     return f"{found[1]} {found[2]} UTC" if found else stamp

@@ -10,12 +10,12 @@ import pytest
 from engine.types import STAGES, PrefixUse, RunResult
 from tests.ui.answers import CACHED, result
 from ui.charts import run_charts
-from ui.charts.run_charts import Row
+from ui.charts.run_charts import ModelResult
 from ui.widgets.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
 
 
-def rows(*results: RunResult) -> list[Row]:
-    return [Row(f"Model {item.model.name}", item) for item in results]
+def rows(*results: RunResult) -> list[ModelResult]:
+    return [ModelResult(f"Model {item.model.name}", item) for item in results]
 
 
 def marks(chart: Any) -> list[dict[str, Any]]:
@@ -117,7 +117,7 @@ def test_a_stage_without_a_span_is_not_zero_but_not_measured() -> None:
 
 
 def test_labels_cannot_bring_markdown_into_the_table() -> None:
-    table = run_charts.table([Row("a*b*", result())])
+    table = run_charts.table([ModelResult("a*b*", result())])
     assert list(table.columns) == ["a\\*b\\*"]
 
 

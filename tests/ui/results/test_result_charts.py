@@ -21,11 +21,11 @@ def values(n: int = 8) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def answer(**more: object) -> result_charts.Answer:
+def answer(**more: object) -> result_charts.AnswerTimes:
     row: dict[str, object] = {f"{name}_ms": 10.0 for name in STAGES}
     row |= {f"{name}_source": "measured" for name in STAGES}
     row |= {"token_ms": np.array([32.0, 35.0, 40.0]), "ttft_ms": 32.0, "total_ms": 40.0}
-    return result_charts.Answer("a", row | more, {"vision": 22.0})
+    return result_charts.AnswerTimes("a", row | more, {"vision": 22.0})
 
 
 def test_a_distribution_has_its_unit_and_a_dot_per_result() -> None:
