@@ -42,16 +42,18 @@ FRAME_RULES = ("arange", "spread", "linspace")
 PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 # How large pictures of raw events are: each as its own slice, or all as the whole stream.
 EXTENTS: tuple[Extent, ...] = ("slice", "stream")
+# Settings in words, for pages and reports.
 FRAME_WORDS: Mapping[str, str] = {
-    "arange": "evenly spaced",
-    "spread": "first to last",
-    "linspace": "first to last, rounded down",
+    "arange": "8 evenly spaced frames",
+    "spread": "8 frames, first to last",
+    "linspace": "8 frames, first to last, rounded down",
 }
 CACHE_WORDS: Mapping[str, str] = {
     "use": "cache on",
     "refresh": "cache refreshed",
     "off": "cache off",
 }
+PIXELS_WORDS: Mapping[str, str] = {"exact": "exact pixels", "fast": "fast pixels"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow

@@ -25,6 +25,7 @@ from ui.models import cache_view, card_rows, memory_bars, model_actions
 from ui.models.model_markup import facts
 from ui.verify import kept_certificates
 from ui.widgets import first_visit, followed_runs, notices
+from ui.widgets.sample_picker import installed
 
 COLUMNS = 3
 _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
@@ -72,7 +73,8 @@ def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | Non
         elif reason is None:
             st.badge("ready to load", color="gray")
         else:
-            st.badge("not available", color="orange")
+            words = "cannot be loaded" if installed(entry) else "not installed"
+            st.badge(words, color="orange")
             return
         standing = Standing("verified", proof["hash"]) if proof else UNVERIFIED
         words, colour, help_text = cards.certificate_badge(standing)

@@ -96,7 +96,7 @@ def show_job(shown: VerifyJob | None, entries: Sequence[ModelEntry]) -> None:
         kept_certificates.listed(entries)
         return
     state = st.empty()
-    view, labels = shown.view(), {entry.name: entry.label for entry in entries}
+    view, labels = shown.view(), kept_certificates.labels_of(entries)
     board = Board(report_view.of_view(view), entries)
     kept_certificates.listed(entries)
 

@@ -1,8 +1,8 @@
-"""draft: one model's tokens as drafts for another's, or the text's own (prompt lookup).
+"""draft: speculative decoding, with drafts from another model or from prompt lookup.
 
-Boundary: from flags to a request, its figures on standard output.  Exit code 0 if every drafted
-answer is the target's own (a tie within rounding is said), 1 if one is not or a sample could not be
-asked, 2 for misuse and if none could be asked.
+Boundary: flags to a request, its figures on standard output.  Exit code 0 if every drafted answer
+equals the target's own (ties within rounding are reported), 1 if one does not or a sample failed, 2
+for a user error and if all samples failed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,16 @@ from engine.types import DecodeConfig
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("draft", help="speculative decoding: does a draft make it faster?")
-    sub.add_argument("sample", nargs="+", help="id, the start of one, or sequence/clip")
+    sub.add_argument("sample", nargs="+", help="an id, the start of an id, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    sub.add_argument("--target", required=True, help="whose answer it is: a name from models.toml")
-    sub.add_argument("--draft", required=True, help=f"who drafts: a name, or {LOOKUP}")
+    sub.add_argument(
+        "--target", required=True, help="the model that answers: a name from models.toml"
+    )
+    sub.add_argument(
+        "--draft",
+        required=True,
+        help=f"the model that drafts: a name from models.toml, or {LOOKUP}",
+    )
     sub.add_argument(
         "--gamma",
         type=int,
@@ -54,7 +60,7 @@ def add(commands: Any) -> None:
 
 @dataclass(eq=False, kw_only=True)
 class _PrintingDraftJob(DraftJob):
-    """A drafting that says on standard error how far it is."""
+    """A drafting that prints its progress on standard error."""
 
     def round(self, done: int, of: int) -> None:
         super().round(done, of)
@@ -106,7 +112,7 @@ def _sample(one: Tried) -> str:
 
 
 def _drawn(one: Tried) -> str:
-    """[accepted] own, rejected ones left out."""
+    """The answer with accepted tokens in brackets; rejected ones are left out."""
     shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in one.marks
              if m.state != "rejected"]  # fmt: skip
     return f"accepted in brackets: {''.join(shown)}"
@@ -114,16 +120,16 @@ def _drawn(one: Tried) -> str:
 
 def _equality(found: Difference | None) -> str:
     if found is None:
-        return "the drafted answer is the target's own, token by token"
+        return "the drafted answer equals the target's own, token by token"
     what = "a tie within rounding" if found.tied else "NOT the target's own answer"
     return (
-        f"{what}: token {found.position + 1} is {found.drafted!r} and not {found.alone!r} "
+        f"{what}: token {found.position + 1} is {found.drafted!r} instead of {found.alone!r} "
         f"(logits {found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g})"
     )
 
 
 def _interval(one: Range) -> str:
-    """Of few samples there is none."""
+    """The interval as text; "" if there are too few samples."""
     if one.low is None or one.high is None:
         return ""
     return f" ({one.low:.2f} to {one.high:.2f})"
@@ -146,7 +152,7 @@ def _figures(found: DraftReport) -> list[str]:
         )
     if found.own_prediction is not None:
         lines.append(
-            f"  predicted by what was accepted, if a pass cost one token: "
-            f"{found.own_prediction:.2f}x; a pass cost {found.pass_cost:.2f} tokens"
+            f"  predicted by what was accepted, if a pass costs as much as one token: "
+            f"{found.own_prediction:.2f}x; a pass cost as much as {found.pass_cost:.2f} tokens"
         )
     return lines

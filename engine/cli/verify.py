@@ -1,7 +1,7 @@
-"""verify: is decoupled inference the model's own, on this machine and now?
+"""verify: prove that decoupled inference equals the model's own, on this machine.
 
-Boundary: chooses the samples, follows the job, prints its verdicts.  Exit code 0 if all
-that was asked was looked at and nothing failed, else 1; 2 for misuse.
+Boundary: chooses the samples, runs the job, prints its verdicts.  Exit code 0 if all checks were
+done and none failed, 1 otherwise, 2 for a user error.
 """
 
 from __future__ import annotations
@@ -31,23 +31,25 @@ from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, choose
 
 SAMPLES = 3
-WRONG = ("failed", "skipped")  # what was asked and not proved
+WRONG = ("failed", "skipped")  # outcomes that are not a proof
 MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("verify", help="is decoupled inference the model's own?")
+    sub = commands.add_parser(
+        "verify", help="prove that decoupled inference equals the model's own"
+    )
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
-    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="warm runs timed")
+    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="timed warm runs")
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
     sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
     sub.add_argument(
         "--batch",
         type=int,
         default=VerifyRequest.batch,
-        help="answers in the batch that is compared; larger batches are not covered",
+        help="size of the compared batch; larger batches are not covered",
     )
     add_backend(sub)
     add_pixels(sub, "exact")
@@ -58,7 +60,7 @@ def add(commands: Any) -> None:
 
 @dataclass(eq=False, kw_only=True)
 class _PrintingVerifyJob(VerifyJob):
-    """A verification that says on standard error what it does and finds."""
+    """A verification that prints its steps and failures on standard error."""
 
     def doing(self, model: str, sample: str, what: str) -> None:
         if sample != self._doing[1] or model != self._doing[0]:
@@ -103,7 +105,7 @@ def _number(wanted: int | None, found: Dataset) -> int:
 
 
 def _report(certificate: dict[str, Any], unkept: bool) -> dict[str, Any]:
-    """The certificate, where it is kept, and whether all models are verified."""
+    """The certificate, its path, and whether all models are verified."""
     path = None if unkept else str(certificates.folder() / f"{certificate['hash']}.json")
     good = all(model["verified"] for model in certificate["models"])
     return certificate | {"verified": good, "path": path}
@@ -113,7 +115,7 @@ def _text(report: dict[str, Any]) -> str:
     parts = []
     for model in report["models"]:
         rows = [row for row in report["verdicts"] if row["model"] == model["name"]]
-        rows.sort(key=lambda row: not row["sample"])  # each sample in one piece, then the rest
+        rows.sort(key=lambda row: not row["sample"])  # grouped by sample, then all samples
         state = "verified" if model["verified"] else "NOT verified"
         lines = [f"{model['name']}: {state}"]
         for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
@@ -122,7 +124,7 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(f" {covered.sentence()}")
         lines += [" Not proved:", *(f"  - {sentence}" for sentence in model["unproved"])]
         parts.append("\n".join(lines))
-    kept = report["path"] or "not kept"
+    kept = report["path"] or "not saved"
     return "\n\n".join([*parts, f"Certificate {report['hash'][: certificates.SHOWN]}: {kept}"])
 
 

@@ -23,6 +23,7 @@ from engine.types import (
     CACHE_WORDS,
     EXTENT_WORDS,
     FRAME_WORDS,
+    PIXELS_WORDS,
     Extent,
     RunRequest,
     RunResult,

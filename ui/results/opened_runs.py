@@ -1,7 +1,7 @@
-"""The chosen sources as one table, and what the engine computes from it: each read or made once.
+"""The chosen sources as one table, and the figures that the engine computes from it, cached.
 
-Boundary: Streamlit's caches around engine functions.  What is cached depends on the content of the
-files by their sizes and times; tables are shared between sessions and never changed.
+Boundary: Streamlit's caches around engine functions.  Cache keys contain the files' sizes and times
+of change; tables are shared between sessions and never changed.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 Key = tuple[tuple[str, Stamp], ...]
 _STAMPS = "results_stamps"
-SOURCES, TABLES, COMPUTED = 6, 4, 64  # kept at a time, over all sessions
+SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedRuns:
-    """What is looked at.  `table` is a frame's; its column "number" is a place in `parts`."""
+    """The opened runs.  The column "number" of `table` is an index into `parts`."""
 
     key: Key
     sources: tuple[ResultSource, ...]
@@ -65,7 +65,7 @@ class OpenedRuns:
 
 
 def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
-    """The chosen sources, at least one; StoreError if one cannot be read."""
+    """Opens one or more sources; StoreError if one cannot be read."""
     key = tuple((one.key, _stamp(one)) for one in chosen)
     parts = tuple(_rows(one, stamp) for one, (_, stamp) in zip(chosen, key, strict=True))
     table = _table(key, parts, tuple(one.name for one in chosen))
@@ -73,7 +73,7 @@ def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
 
 
 def grown(chosen: Sequence[ResultSource]) -> bool:
-    """Whether a run at work has more results than are shown."""
+    """Whether a live run has more results than are shown."""
     return any(_kept().get(one.key, one.stamp()) != one.stamp() for one in chosen)
 
 
@@ -82,7 +82,7 @@ def read_again() -> None:
 
 
 def _stamp(one: ResultSource) -> Stamp:
-    """A run at work is shown as it was when it was opened, until it is read again."""
+    """A live run is shown as it was when opened, until the visitor reloads it."""
     if one.state != "running":
         _kept().pop(one.key, None)
         return one.stamp()
@@ -113,7 +113,7 @@ def findings(found: OpenedRuns) -> Findings:
     return _findings(found.key, found)
 
 
-@st.cache_resource(max_entries=TABLES, show_spinner="Summing up …")
+@st.cache_resource(max_entries=TABLES, show_spinner="Computing figures …")
 def _findings(key: Key, _found: OpenedRuns) -> Findings:
     return outline(_found.runs, _found.table)
 
@@ -128,11 +128,11 @@ def _look(key: Key, name: LensName, _found: OpenedRuns) -> Lens:
 
 
 def figures(found: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
-    """Every figure through a lens."""
+    """All figures for one choice of answer lengths."""
     return _figures(found.key, name, found)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Summing up …")
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Computing figures …")
 def _figures(key: Key, name: LensName, _found: OpenedRuns) -> tuple[Figure, ...]:
     if name == "natural" and not _found.table["forced"].any():
         shown = findings(_found).figures  # the same results
@@ -141,11 +141,11 @@ def _figures(key: Key, name: LensName, _found: OpenedRuns) -> tuple[Figure, ...]
 
 
 def values(found: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
-    """Columns label, sample, value of the results that have one that was measured here."""
+    """Columns label, sample, value: the results whose value was measured, not cached."""
     kind = BY_NAME[metric]
     lines = metrics.fair(look(found, name).table, kind)
-    some = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
-    return some.dropna(subset=["value"])
+    found_values = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    return found_values.dropna(subset=["value"])
 
 
 def comparison(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
@@ -159,13 +159,13 @@ def _comparison(
     return pairs.compare(look(_found, name).table, a, b, metric)
 
 
-def loads_told(found: OpenedRuns, a: str, b: str) -> str:
-    """What is to be known of the machine's load beside a comparison of two labels."""
-    return _loads_told(found.key, a, b, found)
+def load_note(found: OpenedRuns, a: str, b: str) -> str:
+    """A note on the machine's load for a comparison of two labels, or ""."""
+    return _load_note(found.key, a, b, found)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _loads_told(key: Key, a: str, b: str, _found: OpenedRuns) -> str:
+def _load_note(key: Key, a: str, b: str, _found: OpenedRuns) -> str:
     return machine_loads.couple(_found.table, a, b)
 
 
@@ -179,7 +179,7 @@ def _split(key: Key, name: LensName, a: str, b: str, _found: OpenedRuns) -> Spli
 
 
 def paired(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
-    """A line per sample that both have a measured value of: sample, sequence, a, b."""
+    """A line per sample with measured values from both: sample, sequence, a, b."""
     return pairs.paired(look(found, name).table, a, b, BY_NAME[metric])
 
 
@@ -205,7 +205,7 @@ Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
 
 
 def scores(found: OpenedRuns) -> Scores:
-    """Agreement with what is known: attributes of demo scenes, words of references."""
+    """Agreement with scene attributes and with reference answers."""
     return _scores(found.key, found)
 
 
@@ -215,7 +215,7 @@ def _scores(key: Key, _found: OpenedRuns) -> Scores:
 
 
 def flow(found: OpenedRuns) -> tuple[Passage, ...]:
-    """What passed between the stages; reads every row again."""
+    """The tensors between the stages; rereads every row."""
     return _flow(found.key, found)
 
 

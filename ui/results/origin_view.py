@@ -1,7 +1,6 @@
-"""What ran with what, what passed between the stages, and the reports to download.
+"""Settings, models and machine of the runs, agreement with references, reports to download.
 
-Boundary: the engine's wording and writers on the page; nothing is measured or worded here but how
-to get a file.
+Boundary: shows the engine's report parts and calls its writers.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 
 KINDS = {
-    "html": ("Report, one HTML file", "text/html", "Charts inside, readable offline, printable."),
+    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
     "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
     "csv": ("Results, CSV", "text/csv", "One line per result."),
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
@@ -31,9 +30,9 @@ ENDINGS = {"trace": "trace.json"}
 
 
 def show(found: OpenedRuns) -> None:
-    """Plans, journals, models and machine, then the data flow."""
+    """Plans, journals, models and machine, then the tensors between the stages."""
     if not found.runs:
-        st.caption("These results were not made here: there is no run to tell about.")
+        st.caption("These results were not measured here, so nothing is known about their run.")
         return
     report_parts.draw(origin(opened_runs.findings(found)), "results_origin")
     passed = replace(opened_runs.findings(found), passages=opened_runs.flow(found))
@@ -41,12 +40,12 @@ def show(found: OpenedRuns) -> None:
 
 
 def agree(found: OpenedRuns) -> None:
-    """Attribute accuracy of demo scenes, overlap with references."""
+    """Attribute accuracy of demo scenes, overlap with reference answers."""
     attributes, overlaps = opened_runs.scores(found)
     if not attributes and not overlaps:
         notices.hint(
-            "No record of these runs carries an answer or a known scene: there is nothing to "
-            "agree with. Records may carry one as the gpt value of their conversations."
+            "These runs have no reference answers and no scene attributes to compare with. A "
+            "reference answer is the gpt value of a record's conversations."
         )
         return
     whole = replace(opened_runs.findings(found), attributes=attributes, overlaps=overlaps)
@@ -54,13 +53,13 @@ def agree(found: OpenedRuns) -> None:
 
 
 def reports(found: OpenedRuns) -> None:
-    """A button per format; a report is written when it is asked for."""
+    """A button per format; a report is written when it is downloaded."""
     if not found.runs:
-        st.caption("Reports are written of runs, and none is chosen.")
+        st.caption("Choose a run to download its reports.")
         return
     notices.small(
         "Every sentence in a report is computed from the chosen runs. With thousands of results "
-        "it takes some seconds.",
+        "this takes a few seconds.",
         "results_reports",
     )
     name = "-".join(run.id for run in found.runs)

@@ -1,7 +1,7 @@
-"""The samples of the chosen runs as a list: filtered, in an order worth reading, a page at a time.
+"""The samples of the chosen runs as a list: filters, order, pages.
 
-Boundary: rows in, one chosen sample out; ranking is the engine's.  No more rows than a page go to
-the browser.
+Boundary: rows in, one chosen sample out; the engine ranks.  Only one page of rows is sent to the
+browser.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ORDERS = {
     "time": "Longest first",
 }
 HELP = (
-    "Least agreement: the mean word F1 over all pairs of answers. Time ratio: total time of the "
-    "first model over the second's."
+    "Least agreement: by the mean word F1 over all pairs of answers. Time ratio: total time of "
+    "Model A / Model B."
 )
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What the widgets say; `pair` belongs to the order by ratio."""
+    """The values of the widgets; `pair` is for the order by ratio."""
 
     text: str
     label: str | None
@@ -92,14 +92,14 @@ def filters(found: OpenedRuns) -> Filters:
 
 
 def found_lines(found: OpenedRuns, chosen: Filters) -> pd.DataFrame:
-    """A line per sample that fits, in order: index sample; sequence, score, then per label."""
+    """A line per matching sample, in order: index sample; sequence, score, then per label."""
     lines = ordered(found, wide(found), chosen)
     fit = matches(found, chosen)
     return lines if fit is None else lines[lines.index.isin(fit)]
 
 
 def matches(found: OpenedRuns, chosen: Filters) -> set[str] | None:
-    """The samples of which a result fits the filters; None for all."""
+    """The samples with a result that matches the filters; None for all."""
     lines = first_results(found)
     if not chosen.text and chosen.label is None and chosen.outcome == "all":
         return None
@@ -118,7 +118,7 @@ def _with_outcome(found: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.Da
         return lines[(lines["stop"] == "length") & ~lines["forced"].astype(bool)]
     answered = lines[lines["error"] == ""]
     if outcome == "answered":
-        keys = ["model", "number"]  # of those with several labels, each sample is under one
+        keys = ["model", "number"]  # a model with several labels has each sample under one of them
         models = answered[["sample", *keys]].drop_duplicates().groupby("sample").size()
         return answered[answered["sample"].map(models) == len(lines[keys].drop_duplicates())]
     if outcome == "differ":
@@ -130,7 +130,7 @@ def _with_outcome(found: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.Da
 
 
 def _marked(found: OpenedRuns, outcome: str) -> set[str]:
-    """Samples with a mark of the kind, in any of the runs."""
+    """Samples with a mark of this kind, in any of the runs."""
     return {
         task.sample
         for source in found.sources
@@ -140,7 +140,7 @@ def _marked(found: OpenedRuns, outcome: str) -> set[str]:
 
 
 def ordered(found: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
-    """The lines of samples that have a score, by it; all of them as they ran otherwise."""
+    """The lines ordered by score, without samples that have none; otherwise as they ran."""
     if chosen.order == "disagreement":
         rank = opened_runs.disagreement(found).set_index("sample")["overlap"]
         return _by(lines, rank, "word F1")
@@ -162,7 +162,7 @@ def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
 
 
 def first_results(found: OpenedRuns) -> pd.DataFrame:
-    """The first measured result of each label and sample, with a text to search in ("hay")."""
+    """The first measured result of each label and sample, with a text to search ("hay")."""
     return _first_results(found.key, found)
 
 
@@ -183,24 +183,24 @@ def wide(found: OpenedRuns) -> pd.DataFrame:
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
 def _wide(key: Key, _found: OpenedRuns) -> pd.DataFrame:
-    """Index sample in the order they ran; sequence, then answer and total of each label."""
+    """Index sample, in run order; sequence, then answer and total of each label."""
     lines = first_results(_found)
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
     columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
     for label in _found.labels:
         some = lines[lines["label"] == label].set_index("sample")
-        said = some["text"].where(some["error"] == "", "✕ " + some["error"])
-        columns[f"{label}: answer"] = said.reindex(base.index).fillna("–")
+        answer = some["text"].where(some["error"] == "", "✕ " + some["error"])
+        columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
         columns[f"{label}: total (ms)"] = some["total_ms"].reindex(base.index)
     return base[[]].assign(**columns)
 
 
 def choose(found: OpenedRuns) -> str | None:
-    """Draw filters and a page of the list; the sample that is open, if one is."""
+    """Draw the filters and a page of the list; returns the open sample, if any."""
     lines = found_lines(found, filters(found))
     chosen = asked(found)
     if lines.empty:
-        st.caption("No sample fits these filters.")
+        st.caption("No sample matches these filters.")
         return chosen
     page = _page(lines, chosen)
     start = page * ROWS
@@ -211,13 +211,13 @@ def choose(found: OpenedRuns) -> str | None:
 
 
 def asked(found: OpenedRuns) -> str | None:
-    """The sample that the link names, if these runs hold it."""
+    """The sample in the link, if these runs have it."""
     name = st.query_params.get(SAMPLE)
     return name if name is not None and name in wide(found).index else None
 
 
 def _page(lines: pd.DataFrame, chosen: str | None) -> int:
-    """The page asked for; where none is, the one with the open sample."""
+    """The page in the link, otherwise the one with the open sample."""
     pages = -(-len(lines) // ROWS)
     text = st.query_params.get(PAGE, "")
     if text.isdecimal() and len(text) < 9:
@@ -231,7 +231,7 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
     """One page; choosing a row opens its sample."""
     ids = [str(name) for name in shown.index]
     rows = [ids.index(chosen)] if chosen in ids else []
-    # Another page, another order or another open sample is another table.
+    # A different page, order or open sample needs a new table.
     key = f"results_rows_{hash((tuple(ids), chosen))}"
     st.session_state["results_listed"] = key
     few = chosen is not None
@@ -283,7 +283,7 @@ def _open(name: str | None) -> None:
 
 
 def _pager(page: int, total: int, ids: list[str], chosen: str | None) -> None:
-    """Where the list is, the pages beside it, and the samples beside the open one."""
+    """The position in the list, and buttons for the next pages and samples."""
     last = -(-total // ROWS) - 1
     start = page * ROWS
     with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):

@@ -1,7 +1,7 @@
-"""What a check saw: tokens, calls, times, keys, other pictures.
+"""The evidence of each check: tokens, calls, times, cache keys, changed pictures.
 
-Boundary: one finding in, elements on the page out.  Evidence may come from a file that anybody has
-written: what is not in the form that the engine writes is shown as text.
+Boundary: one finding in, elements on the page out.  Evidence may come from an untrusted file:
+anything that is not in the engine's form is shown as raw text.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ui.widgets.theme import STAGE_COLOURS
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
-    "hooked": "hooked: the same under the probe",
+    "hooked": "hooked: the same with the probe",
     "computed": "decoupled, features computed now",
     "decoupled, computed": "decoupled, features computed now",
-    "decoupled": "decoupled, features read from the disk",
+    "decoupled": "decoupled, features read from disk",
     "features": "features: its generate() given the features",
 }
-# check -> how its figure and its bound are to be read
+# check -> how its figure and bound are compared
 MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
@@ -47,7 +47,7 @@ _RAW_CHARS = 20_000
 
 
 def show(row: CheckRow) -> None:
-    """Outcome, sentence, figure and bound, then the evidence itself."""
+    """Outcome, sentence, figure and bound, then the evidence."""
     st.html(verdict_markup.mark(row.outcome))
     st.text(row.sentence)
     if figure := in_figures(row):
@@ -58,7 +58,7 @@ def show(row: CheckRow) -> None:
     try:
         draw(row)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        st.caption("This evidence is in a form that this version cannot draw. As it came:")
+        st.caption("This version cannot draw this evidence. Raw data:")
         _raw(row)
 
 
@@ -85,12 +85,12 @@ def _raw(row: CheckRow) -> None:
 
 
 def _answer(row: CheckRow) -> None:
-    st.caption(f"It was shown {escape(row.evidence['shown'])} and said:")
+    st.caption(f"Input: {escape(row.evidence['shown'])}. Answer:")
     st.text(row.evidence["text"])
 
 
 def _equal(row: CheckRow) -> None:
-    """Both answers in tokens and, where they part, the two best logits of each side."""
+    """Both answers in tokens, with the two best logits of each side at the first difference."""
     found, at = row.evidence, row.evidence["position"]
     sides = {"plain": found["plain"], str(found["way"]): found["other"]}
     for way, side in sides.items():
@@ -106,9 +106,9 @@ def _equal(row: CheckRow) -> None:
                     "Largest difference of logits",
                     "no logits to compare" if apart is None else f"{apart:.3g}",
                 ],
-                ["Difference that rounding explains here", f"{found['rounding']:.3g}"],
+                ["Difference explained by rounding", f"{found['rounding']:.3g}"],
                 [
-                    "Largest difference of what entered the language model",
+                    "Largest difference of the language model's input embeddings",
                     _embeddings(found["first_embeddings_difference"]),
                 ],
             ],
@@ -118,7 +118,7 @@ def _equal(row: CheckRow) -> None:
 
 
 def _embeddings(value: float | None) -> str:
-    return "other shapes" if value is None else f"{value:.3g}"
+    return "different shapes" if value is None else f"{value:.3g}"
 
 
 def _best(sides: Mapping[str, Any], at: int) -> str:
@@ -141,13 +141,13 @@ def _best(sides: Mapping[str, Any], at: int) -> str:
 def _greedy(row: CheckRow) -> None:
     rows = [[_way(way), _list(at)] for way, at in row.evidence["positions"].items()]
     if rows:
-        head = ["Way", "Tokens that are not the best of their step"]
+        head = ["Way", "Tokens that do not have the best logit of their step"]
         st.html(verdict_markup.grid(head, rows, "Tokens that are not greedy"))
 
 
 def _list(positions: list[int]) -> str:
     shown = ", ".join(str(int(at) + 1) for at in positions[:20])
-    return shown if len(positions) <= 20 else f"{shown} … ({len(positions)} in all)"
+    return shown if len(positions) <= 20 else f"{shown} … ({len(positions)} in total)"
 
 
 def _way(way: str) -> str:
@@ -175,7 +175,7 @@ def _encoded_once(row: CheckRow) -> None:
         for way, seen in calls.items()
     ]
     shown = count(row.evidence["pictures"], "picture")
-    st.caption(f"The sample shows it {shown}. Calls of the vision modules, counted by hooks:")
+    st.caption(f"The sample has {shown}. Calls of the vision modules, counted by hooks:")
     st.html(verdict_markup.grid(["Way", *modules], rows, "Calls of the vision modules, per way"))
     _faults(row)
 
@@ -187,19 +187,19 @@ def _faults(row: CheckRow) -> None:
 
 def _clock(row: CheckRow) -> None:
     monotonic = "cannot be set back" if row.evidence["monotonic"] else "can be set back"
-    st.caption(f"{count(row.evidence['runs'], 'run')} looked at; this system's clock {monotonic}.")
+    st.caption(f"{count(row.evidence['runs'], 'run')} checked; this system's clock {monotonic}.")
     _faults(row)
 
 
 def _accounted(row: CheckRow) -> None:
-    """A small chart per part of the run, then all numbers."""
+    """A small chart per stage, then all figures."""
     from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
     st.caption(
-        f"Dots: the {row.evidence['n']} warm runs. Upright line: their median. Hollow diamond: the "
-        "first run, which pays for start-up work and is kept out of the median. Each part has an "
-        "axis of its own."
+        f"Dots: the {row.evidence['n']} warm runs. Vertical line: their median. Hollow diamond: "
+        "the first run, which includes start-up work and is not in the median. Each part has its "
+        "own axis."
     )
     columns = st.columns(CHART_COLUMNS)
     for index, part in enumerate(verify_charts.PARTS):
@@ -231,7 +231,7 @@ def _kind(kind: str) -> str:
 
 def _stage3(row: CheckRow) -> None:
     pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
-    _ratios(row, pairs, "seen by the probe / taken alone (ratio)", both_sides=True)
+    _ratios(row, pairs, "measured by the probe / measured alone (ratio)", both_sides=True)
     rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
     head = ["Warm run", "Stage 3 alone", "Stage 3 by the probe"]
     st.html(verdict_markup.grid(head, rows[:20], "Stage 3 measured two ways"))
@@ -254,12 +254,12 @@ def _ratios(row: CheckRow, pairs: list[tuple[float, float]], title: str, both_si
         both_sides=both_sides,
         title=title,
     )
-    st.caption("All pairs, a mark each; the two runs of a pair come one after the other.")
+    st.caption("One mark per pair; the two runs of a pair follow each other.")
     chart = verify_charts.pairs_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
     st.caption(
-        "Their median and the 95 % interval around it, by the sign test, on a finer axis. The "
-        "check passes when the whole interval is on the right side of the bound."
+        "The median and its 95 % interval (sign test), on a finer axis. The check passes if the "
+        "whole interval is on the right side of the bound."
     )
     chart = verify_charts.interval_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
@@ -275,35 +275,35 @@ def _keys(row: CheckRow) -> None:
         ]
         for change in row.evidence["changes"]
     ]
-    head = ["What was changed", "The key must", "The key", ""]
-    st.html(verdict_markup.grid(head, rows, "What was changed and what the key did"))
+    head = ["Change", "The key must", "The key", ""]
+    st.html(verdict_markup.grid(head, rows, "Changes and their effect on the cache key"))
 
 
 def _damage(row: CheckRow) -> None:
     steps = row.evidence["steps"].items()
     rows = [[name, "✓ yes" if done else "✕ no"] for name, done in steps]
     head = ["After a byte was changed on disk", ""]
-    st.html(verdict_markup.grid(head, rows, "What happened after a byte was changed"))
+    st.html(verdict_markup.grid(head, rows, "Handling of a changed byte"))
     if note := row.evidence["note"]:
-        st.caption("What the run said about it:")
+        st.caption("The run's note:")
         st.text(note)
 
 
 def _left_as_found(row: CheckRow) -> None:
     _faults(row)
-    st.caption("plain once more, against its first answer:")
+    st.caption("plain, repeated and compared with its first answer:")
     st.text(row.evidence["again"])
 
 
 def _sight(row: CheckRow) -> None:
-    st.caption("With its own features it says:")
+    st.caption("Answer with its own features:")
     st.text(row.evidence["own"])
     for change in row.evidence["changes"]:
-        same = "the same" if change["text"] == row.evidence["own"] else "something else"
+        same = "the same" if change["text"] == row.evidence["own"] else "different"
         st.html(
             verdict_markup.line(
-                f"Shown {change['shown']} instead, its first logits move by "
-                f"{change['moved']:.3g} and it says {same}:",
+                f"With {change['shown']} instead, the first logits change by "
+                f"{change['moved']:.3g}; the answer is {same}:",
                 "head",
             )
         )

@@ -1,7 +1,7 @@
-"""A verification as the page draws it: still running, ended, or read from a certificate.
+"""A verification in one form for drawing: running, ended, or read from a certificate.
 
-Boundary: views and certificates in, frozen rows out; no streamlit.  A certificate is a file that
-anybody may have written: what does not fit is a BadInput, and evidence is kept as it came.
+Boundary: views and certificates in, frozen rows out; no streamlit.  A certificate is an untrusted
+file: a wrong form raises BadInput, and evidence is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from engine.verify import certificates
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE, verified
 
 WORST_FIRST = ("failed", "unresolved", "skipped", "tie", "passed")
-OTHER_VERSION = "A check of another version of StageScope."
+OTHER_VERSION = "A check from another version of StageScope."
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14
 
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One finding.  sample is "" where it is about all samples."""
+    """One finding.  sample is "" if it is about all samples."""
 
     check: str
     title: str
@@ -42,7 +42,7 @@ class CheckRow:
 
 @dataclass(frozen=True)
 class Model:
-    """Who was verified.  verified is None while that is open."""
+    """A verified model.  verified is None while it is not decided."""
 
     name: str
     verified: bool | None
@@ -53,7 +53,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about one verification."""
+    """The state of one verification."""
 
     models: tuple[Model, ...]
     samples: tuple[str, ...]
@@ -82,7 +82,7 @@ class Report:
         }
 
     def found(self, model: str, check: str, sample: str) -> tuple[CheckRow, ...]:
-        """What one check found on one sample, the worst first; usually one row or none."""
+        """The rows of one check on one sample, the worst first; usually one or none."""
         return self._cells.get((model, check, sample), ())
 
     def of(self, model: str, check: str | None = None) -> list[CheckRow]:
@@ -90,7 +90,7 @@ class Report:
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
     def taken(self, model: str) -> tuple[str, ...]:
-        """The samples that a model could take."""
+        """The samples that a model can run on."""
         left = {row.sample for row in self.of(model) if row.outcome == "skipped"}
         return tuple(sample for sample in self.samples if sample not in left)
 
@@ -102,7 +102,7 @@ class Report:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Checks done and to do; what a model that failed leaves out is not to be done."""
+        """(checks done, checks in total); a failed model's remaining checks do not count."""
         each = len(CHECKS) - len(ONCE)
         done = total = 0
         for model in self.models:
@@ -113,14 +113,14 @@ class Report:
         return done, max(total, done)
 
     def passed_by(self, name: str) -> bool:
-        """Whether nothing more will be found out about a model."""
+        """Whether all checks of a model are over."""
         names = [model.name for model in self.models]
         current = names.index(self.doing[0]) if self.doing[0] in names else -1
         return self.ended or names.index(name) < current
 
 
 def of_view(view: VerifyView) -> Report:
-    """A job as it stands; once it has its certificate, what that says."""
+    """The state of a job, or its certificate once it has one."""
     if view.certificate is not None:
         return of_certificate(view.certificate)
     request = view.request
@@ -137,7 +137,7 @@ def of_view(view: VerifyView) -> Report:
 
 
 def _so_far(view: VerifyView, name: str) -> bool | None:
-    """A model's verdict while others are looked at; without a certificate nobody is verified."""
+    """A model's verdict during the job; a job that ended without certificate verifies none."""
     names = view.request.models
     if view.ended:
         return False
@@ -146,7 +146,7 @@ def _so_far(view: VerifyView, name: str) -> bool | None:
 
 
 def of_certificate(certificate: Mapping[str, Any]) -> Report:
-    """What a certificate says, or BadInput if it is not in the form of one."""
+    """The report in a certificate, or BadInput if it is not in the form of one."""
     try:
         request = certificate["request"]
         _ = (request["dataset"], certificate["engine"], certificate["libraries"].items())
@@ -163,8 +163,7 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(
-            f"This certificate lacks or garbles what it should hold ({error}): "
-            "verify again to make a new one."
+            f"This certificate is damaged or incomplete ({error}): verify again to make a new one."
         ) from error
 
 
@@ -207,7 +206,7 @@ def _spoils(row: CheckRow) -> bool:
 
 
 def short_names(samples: Sequence[str]) -> dict[str, str]:
-    """id -> a name for a narrow column; a UUID by its start, numbered where two are alike."""
+    """id -> a short name for a narrow column, numbered where two are equal."""
     found: dict[str, str] = {}
     for sample in samples:
         name = sample[:8] if _UUID.fullmatch(sample) else _shortened(sample)
@@ -222,7 +221,7 @@ def _shortened(name: str) -> str:
 
 
 def made(certificate: Mapping[str, Any]) -> str:
-    """When a certificate was made, to the minute, in UTC."""
+    """The certificate's date and minute, in UTC."""
     text = str(certificate.get("made", ""))
     try:
         moment = datetime.fromisoformat(text)

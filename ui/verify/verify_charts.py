@@ -1,7 +1,7 @@
-"""Distributions of a verification as pictures: stage times, and ratios against their bound.
+"""Charts of a verification: distributions of stage times, and ratios with their bound.
 
-Boundary: numbers of the evidence in, Altair charts and their words out; no streamlit.  Nothing is
-computed anew but the ratio of a pair.
+Boundary: figures of the evidence in, Altair charts and their text out; no streamlit.  Only the
+ratio of a pair is computed here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AROUND = 50  # of the axis
 
 @dataclass(frozen=True)
 class Times:
-    """A part of the run in one kind of run: the warm runs and the first one, in ms."""
+    """Times of one stage in one kind of run, in ms: warm runs and the first run."""
 
     kind: str
     warm: tuple[float, ...]
@@ -43,7 +43,7 @@ class Times:
 
 
 def times(kinds: Mapping[str, Any], part: str) -> list[Times]:
-    """One part's times in each kind of run that measured it, in the fixed order of kinds."""
+    """One stage's times in each kind of run that measured it, in the order of KINDS."""
     found = []
     for kind in dict.fromkeys((*KINDS, *kinds)):
         spread = kinds.get(kind, {}).get(part)
@@ -57,7 +57,7 @@ def times(kinds: Mapping[str, Any], part: str) -> list[Times]:
 
 
 def stage_cells(kinds: Mapping[str, Any]) -> list[list[str]]:
-    """One row per part: its name, then median, MAD, n and the first run for each kind."""
+    """One row per stage: its name, then median, MAD, n and first run for each kind."""
     rows = []
     for part in PARTS:
         by_kind = {one.kind: one for one in times(kinds, part)}
@@ -109,20 +109,20 @@ def _runs(one: Times) -> list[tuple[str, float]]:
 
 
 def stage_words(part: str, found: Sequence[Times]) -> str:
-    """The chart in words."""
+    """The chart as text."""
     return f"{part}: " + "; ".join(f"{one.kind} {_cell(one)}" for one in found) + "."
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """Paired ratios, the interval of their median, and the bound on what they may be off by 1."""
+    """Paired ratios, the interval of their median, and the allowed difference from 1."""
 
     values: tuple[float, ...]
     median: float
     low: float
     high: float
     bound: float
-    both_sides: bool  # whether too small is a fault as well
+    both_sides: bool  # whether a ratio may also be too small
     title: str
 
     @property

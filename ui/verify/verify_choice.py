@@ -1,6 +1,6 @@
-"""What is verified: a dataset, how many of its samples, which models, how often.
+"""The sidebar of the Verify page: dataset, samples, models, number of runs.
 
-Boundary: widgets of the sidebar in, a VerifyRequest out.  Every widget lives in the URL.
+Boundary: widgets in, a VerifyRequest out.  All widgets are in the URL.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ui.widgets.run_settings import pick_extent, pick_pixels
 from ui.widgets.sample_picker import say_why_not
 
 SAMPLES = 3
-SAMPLES_HELP = "Evenly spread over the dataset, because neighbours overlap."
-RUNS_HELP = "Warm runs of each kind that are timed, after a first one that is kept apart."
+SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
+RUNS_HELP = "Timed warm runs of each kind, after a first run that is kept apart."
 
 
 @dataclass(frozen=True)
 class VerifyChoice:
-    """All that the widgets say now."""
+    """The current values of all widgets."""
 
     dataset: Dataset | None
     models: tuple[ModelEntry, ...]
@@ -44,7 +44,7 @@ class VerifyChoice:
         return self.dataset is not None and bool(self.models)
 
     def request(self) -> VerifyRequest:
-        """BadInput if a value cannot be used."""
+        """The request; BadInput if a value is invalid."""
         held = self.dataset.samples if self.dataset else ()
         return VerifyRequest(
             tuple(model.name for model in self.models),
@@ -87,7 +87,7 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
             step=16,
             key="verify_tokens",
             bind="query-params",
-            help="Longer answers prove more tokens equal, and take longer.",
+            help="Longer answers compare more tokens and take longer.",
         )
         pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
     numbers = (samples, int(runs), question or "", int(tokens))
@@ -103,7 +103,7 @@ def _dataset() -> Dataset | None:
 
 
 def _samples(found: Dataset | None) -> int:
-    if found is None:  # a link's number must outlive the making of the demo scenes
+    if found is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
         return 0
     held = len(found.samples)
@@ -120,7 +120,7 @@ def _samples(found: Dataset | None) -> int:
 
 
 def _models(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
-    """All entries; those that cannot be loaded say why, and may be verified all the same."""
+    """All models; those that cannot be loaded are listed with the reason, but may be chosen."""
     by_name = {entry.name: entry for entry in entries}
     reasons = {entry.name: registry.unavailable(entry) for entry in entries}
     links.say_unknown("verify_models", [entry.label for entry in entries], "model")

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.errors import BadInput
+from engine.errors import BadInput, ModelUnavailable
 from engine.media import dataset
-from engine.models import registry
+from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.widgets import contact_sheets, dataset_picker, followed_runs, links, notices, uploads
@@ -126,11 +126,21 @@ def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
     return registry.unavailable(entry) if sample is None else registry.cannot_run(entry, sample)
 
 
+def installed(entry: ModelEntry) -> bool:
+    """Whether the checkpoint's files are on this machine."""
+    try:
+        checkpoint.locate(entry)
+    except ModelUnavailable:
+        return False
+    return True
+
+
 def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
     """An expander with the models that cannot run and their reasons."""
     if not pairs:
         return
-    with st.expander(f"{count(len(pairs), 'model')} cannot run here", key=f"{page}_why_not"):
+    state = "cannot run" if any(installed(entry) for entry, _ in pairs) else "not installed"
+    with st.expander(f"{count(len(pairs), 'model')} {state}", key=f"{page}_why_not"):
         for entry, reason in pairs:
             st.text(entry.label)
             notices.small(reason, f"why_{entry.name}")
