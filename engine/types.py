@@ -44,9 +44,9 @@ PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
 EXTENTS: tuple[Extent, ...] = ("slice", "stream")
 # Settings in words, for pages and reports.
 FRAME_WORDS: Mapping[str, str] = {
-    "arange": "8 evenly spaced frames",
-    "spread": "8 frames, first to last",
-    "linspace": "8 frames, first to last, rounded down",
+    "arange": "evenly spaced",
+    "spread": "first-to-last",
+    "linspace": "first-to-last, rounded-down",
 }
 CACHE_WORDS: Mapping[str, str] = {
     "use": "cache on",

@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--prompt", help="one question for all (default: each record's own)")
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
     sub.add_argument(
-        "--warmup", type=int, help="warm-up runs of each model, not in the figures (default: 1)"
+        "--warmup", type=int, help="warm-up runs of each model (default: 1)"
     )
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
     sub.add_argument(
@@ -75,14 +75,14 @@ def add(commands: Any) -> None:
     sub.add_argument(
         "--stop-after",
         type=int,
-        help=f"failures in a row after which a model is given up (default: {STOP_AFTER})",
+        help=f"failures in a row until a model is given up ({STOP_AFTER})",
     )
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
     sub.add_argument(
         "--force",
         action="store_true",
-        help="resume although samples, code or checkpoints have changed",
+        help="resume although something has changed",
     )
     run_place.add(sub)
     add_json(sub)

@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     sub.add_argument(
         "--prompt",
         action="append",
-        help=f"a question; may be repeated (default: {DEFAULT_QUESTION!r})",
+        help=f"a question; may be repeated ({DEFAULT_QUESTION!r})",
     )
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
@@ -154,7 +154,7 @@ def _prefix(use: dict[str, Any] | None) -> str:
         return ""
     if use["state"] == "kept":
         return (
-            f"  the first {use['tokens']:,} tokens of the prompt are kept for the next question\n"
+            f"  the first {use['tokens']:,} tokens of the prompt are kept for another question\n"
         )
     return f"  the first {use['tokens']:,} tokens of the prompt were reused from memory\n"
 

@@ -16,7 +16,7 @@ from engine.models import registry
 
 def add(commands: Any) -> None:
     sub = commands.add_parser(
-        "download", help="download a model's checkpoint from the Hugging Face hub"
+        "download", help="fetch a checkpoint from the Hugging Face hub"
     )
     sub.add_argument("model", help="a name from models.toml")
     sub.add_argument("--to", help="a folder (default: the hub's own cache)")

@@ -22,7 +22,7 @@ from engine.types import ModelInfo, Sample
 
 def add(commands: Any) -> None:
     samples = commands.add_parser(
-        "samples", help="list a dataset's samples and the models that can run on them"
+        "samples", help="list samples and the models that can run on them"
     )
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
     models = commands.add_parser("models", help="list the models of models.toml, or print one card")

@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--per-worker",
         metavar=PER_WORKER,
-        help="resources of a worker (default: cpus=1, and a GPU if there is one)",
+        help="resources of a worker (cpus=1, a GPU if there is one)",
     )
 
 

@@ -37,7 +37,7 @@ MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"
 
 def add(commands: Any) -> None:
     sub = commands.add_parser(
-        "verify", help="prove that decoupled inference equals the model's own"
+        "verify", help="check decoupled against the model's own inference"
     )
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)

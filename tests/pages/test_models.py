@@ -137,7 +137,7 @@ def test_a_job_behind_others_says_its_place_and_can_be_cancelled(
     queue.submit(ModelJob(entry=registry.entry("tiny-eventgpt"), action="hash"))
     at.button(key=f"models_load_{NAME}").click().run()
     bars = [element.proto.text for element in at.get("progress")]
-    assert bars == ["Waiting: next", "Waiting: 1 job before this one"]
+    assert bars == ["Queued: next", "Queued: 1 job ahead"]
     assert f"models_load_{NAME}" not in keys(at)
     at.button(key=f"models_cancel_{NAME}").click().run()
     at.run()

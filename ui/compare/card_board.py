@@ -103,7 +103,7 @@ def _how(request: RunRequest) -> str:
     decoding = "greedy" if d.greedy else f"sampled ({chosen})"
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, "
-        f"{FRAME_WORDS[request.frames]}, {CACHE_WORDS[request.cache]}, {request.mode}, "
+        f"8 {FRAME_WORDS[request.frames]} frames, {CACHE_WORDS[request.cache]}, {request.mode}, "
         f"{PIXELS_WORDS[request.pixels]}, event pictures {EXTENT_WORDS[request.extent]}"
         f"{', prompt prefix reused' if request.prefix else ''}"
     )

@@ -218,7 +218,7 @@ def prefix_words(use: PrefixUse | None) -> str:
     if use is None:
         return ""
     if use.state == "kept":
-        return f"The first {use.tokens:,} tokens of the prompt are kept for the next question."
+        return f"The first {use.tokens:,} tokens of the prompt are kept for another question."
     return f"The first {use.tokens:,} tokens of the prompt were reused from memory."
 
 

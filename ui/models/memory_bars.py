@@ -60,8 +60,8 @@ def prefix_words(kept: Prefixes) -> str:
     if not len(kept):
         return ""
     return (
-        f"Other use includes {count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for the "
-        f"next question: {gib(kept.bytes)} (at most {gib(kept.limit_bytes)})."
+        f"Other use includes {count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for "
+        f"another question: {gib(kept.bytes)} (at most {gib(kept.limit_bytes)})."
     )
 
 

@@ -55,7 +55,7 @@ def test_a_scatter_selects_by_sample_and_both_axes_say_what_they_are() -> None:
     assert chart["params"][0]["select"]["fields"] == ["sample"]
     points = chart["layer"][1]["encoding"]
     assert points["x"]["title"] == "y: total (ms)" and points["y"]["title"] == "x: total (ms)"
-    assert "1 lie above the line" in result_charts.scatter_words(both, "x", "y", TOTAL)
+    assert "1 are above the line" in result_charts.scatter_words(both, "x", "y", TOTAL)
 
 
 def test_stages_begin_where_they_began_and_else_where_the_last_one_ended() -> None:
