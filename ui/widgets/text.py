@@ -1,6 +1,6 @@
-"""Numbers, names and times as text.
+"""Numbers, names and dates as a page shows them.
 
-Boundary: strings in, strings out; no streamlit.
+Boundary: values in, text out; no streamlit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def escape(text: str) -> str:
 
 
 def ms(value: float | None) -> str:
-    """Milliseconds with about three significant digits: 0.42, 8.15, 48.2, 1,204."""
+    """Milliseconds with three digits that mean something: 0.42, 8.15, 48.2, 1,204."""
     if value is None:
         return "–"
     size = abs(value)
@@ -30,18 +30,13 @@ def ms(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Tokens per second."""
+    """Tokens in a second."""
     return "–" if value is None else f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"
 
 
 def count(number: int, noun: str, several: str = "") -> str:
-    """ "1 frame", "8 frames"; `several` is an irregular plural."""
+    """ "1 frame", "8 frames"; `several` where an s does not make a plural."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"
-
-
-def queued(position: int, noun: str = "job") -> str:
-    """The state of a queued job by its place in the queue; 0 is next."""
-    return f"Queued: {count(position, noun)} ahead" if position else "Queued: next"
 
 
 def name_of(sample: Sample) -> str:
@@ -74,7 +69,7 @@ def duration(seconds: float) -> str:
 
 
 def figure(value: float | None) -> str:
-    """A number with about three significant digits; "–" for none."""
+    """A number with three digits that mean something; "–" for none."""
     if value is None or value != value:
         return "–"
     size = abs(value)
@@ -86,3 +81,8 @@ def when(stamp: str) -> str:
     """The day and minute of a UTC time from run.json; other text is unchanged."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00", stamp)
     return f"{found[1]} {found[2]} UTC" if found else stamp
+
+
+def queued(position: int, noun: str = "job") -> str:
+    """The state of a queued job by its place in the queue; 0 is next."""
+    return f"Queued: {count(position, noun)} ahead" if position else "Queued: next"
