@@ -118,7 +118,8 @@ def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: RunC
         st.code(COMMAND, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    unfinished_runs.listed(busy, partial(resume, cluster=choice.cluster), not choice.blocked)
+    again = partial(resume, cluster=choice.cluster)
+    unfinished_runs.listed(busy, again, not choice.blocked, labels)
 
 
 def main() -> None:

@@ -215,7 +215,7 @@ def test_one_model_that_cannot_run_costs_no_other(
         (("--prompt", ""), "question is empty"),
         (("--prompt", "x" * 100_000), "100,000 characters"),
         (("--prompt", "What is <image>?"), "contains <image>"),
-        (("--prompt", "bad \udcff byte"), "holds '\\udcff'"),
+        (("--prompt", "bad \udcff byte"), "contains '\\udcff'"),
         (("--temperature", 1e-40), "temperature is 1e-40"),
         (("--max-new-tokens", 0), "max_new_tokens is 0"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),

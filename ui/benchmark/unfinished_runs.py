@@ -5,7 +5,7 @@ Boundary: reads the runs folder; the page starts the jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
 import streamlit as st
@@ -54,7 +54,12 @@ def stamp(folder: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) -> None:
+def listed(
+    busy: set[Path],
+    resume: Callable[[Path, bool], None],
+    able: bool,
+    labels: Mapping[str, str],
+) -> None:
     """The list without `busy` folders, whose runs are live.  `able`: a run may be resumed now."""
     found = [info for info in unfinished() if info.folder not in busy]
     if not found:
@@ -65,14 +70,16 @@ def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) ->
     )
     shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
-        _line(info, force, resume, able)
+        _line(info, words(info, labels), force, resume, able)
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="benchmark_all")
 
 
-def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able: bool) -> None:
+def _line(
+    info: RunInfo, text: str, force: bool, resume: Callable[[Path, bool], None], able: bool
+) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        notices.small(words(info), f"run_{info.folder.name}")  # a copied run has the same id
+        notices.small(text, f"run_{info.folder.name}")  # a copied run has the same id
         st.button(
             "Resume",
             key=f"benchmark_resume_{info.folder.name}",
@@ -87,9 +94,9 @@ def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able
         )
 
 
-def words(info: RunInfo) -> str:
+def words(info: RunInfo, labels: Mapping[str, str]) -> str:
     """A run and how many results it lacks."""
-    models = ", ".join(info.models)
+    models = ", ".join(labels.get(name, name) for name in info.models)
     try:
         lacking = left(info)
         rest = f"{count(lacking, 'result')} of {info.planned:,} left"

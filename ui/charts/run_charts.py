@@ -13,6 +13,7 @@ from typing import cast
 import altair as alt
 import pandas as pd
 
+from engine.analysis.metrics import BY_NAME
 from engine.types import STAGES, RunResult, Span
 from ui.widgets.text import escape, ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
@@ -23,11 +24,10 @@ SOURCE_WORDS = {
     "hook": "measured by a hook",
     "derived": "derived: total minus the hook's time",
 }
-STEPS = {"decode.prefill": "decode: prefill", "decode.steps": "decode: token steps"}
+STEPS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "steps")}
 MISSING = "not measured"
 UNKNOWN = "unknown"
-THIS_RUN = "total"
-ORIGINAL = "total without cache"
+THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
 REUSED = "prompt prefix reused from memory"
 _BAND, _BAR, _GHOST = 62, 20, 40  # pixels: a model's row, its bar, the original time behind it
 _AROUND = 96  # pixels of legend and axis
