@@ -40,10 +40,10 @@ CHOOSE = "Choose one or more runs or sets of published files on the left."
 SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsewhere"}
 
 
-def show_samples(found: OpenedRuns) -> None:
-    name = sample_list.choose(found)
+def show_samples(opened: OpenedRuns) -> None:
+    name = sample_list.choose(opened)
     if name is not None:
-        sample_view.show(found, name)
+        sample_view.show(opened, name)
 
 
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
@@ -58,9 +58,9 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 }
 
 
-def head(found: OpenedRuns) -> None:
+def head(opened: OpenedRuns) -> None:
     """The chosen runs and their problems."""
-    for run, part in zip(found.sources, found.parts, strict=True):
+    for run, part in zip(opened.sources, opened.parts, strict=True):
         words = (
             when(run.created),
             run.name,
@@ -72,7 +72,7 @@ def head(found: OpenedRuns) -> None:
             notices.notice(problem, f"head_{run.key}_{number}")
 
 
-def view(found: OpenedRuns) -> None:
+def view(opened: OpenedRuns) -> None:
     """The chosen view; the others are not computed."""
     name = st.segmented_control(
         "View",
@@ -84,32 +84,32 @@ def view(found: OpenedRuns) -> None:
         bind="query-params",
         label_visibility="collapsed",
     )
-    VIEWS[name or "overview"][1](found)
+    VIEWS[name or "overview"][1](opened)
 
 
 def show(picked: Sequence[ResultSource]) -> None:
     try:
-        found = opened_runs.open_(picked)
+        opened = opened_runs.open_(picked)
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
         return
-    head(found)
+    head(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small("This run has new results.", "results_grown")
             st.button("Reload", key="results_again", on_click=opened_runs.read_again)
-    if found.table.empty:
+    if opened.table.empty:
         notices.hint("The chosen run has no results yet: come back when its first sample is done.")
         return
-    view(found)
+    view(opened)
 
 
 def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[ResultSource]) -> None:
     """Published files, alone or beside the chosen runs."""
-    found = recorded.open_(picked)
-    if found is None:
+    opened = recorded.open_(picked)
+    if opened is None:
         return
-    recorded.head(found)
+    recorded.head(opened)
     side = "recorded"
     if mine:
         chosen_side = st.segmented_control(
@@ -125,12 +125,12 @@ def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Resu
     if side == "runs":
         show(mine)
         return
-    found = recorded.values(found)
+    opened = recorded.values(opened)
     if side == "recorded":
-        recorded.show(found)
+        recorded.show(opened)
         return
     try:
-        beside_own_runs.show(opened_runs.open_(mine), found)
+        beside_own_runs.show(opened_runs.open_(mine), opened)
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
 

@@ -73,7 +73,7 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     (settings.load().runs_dir / "bad").mkdir()
     (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
     at = app(PAGE)
-    assert set(listed(at)) == {"one", "two", "bad"} and "Choose a run" in texts(at)
+    assert set(listed(at)) == {"one", "two", "bad"} and "Choose one or more runs" in texts(at)
     assert at.checkbox(key="results_pick_bad").disabled and "cannot be used" in texts(at)
     at.selectbox(key="results_find_model").set_value("im").run()
     assert listed(at) == ["two"]
@@ -86,7 +86,7 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     at.checkbox(key="results_pick_one").check().run()
     assert at.query_params["results_runs"] == "one" and not at.exception
     at.checkbox(key="results_pick_one").uncheck().run()
-    assert "Choose a run" in texts(at)
+    assert "Choose one or more runs" in texts(at)
 
 
 def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:

@@ -28,61 +28,61 @@ ONE = (
 )
 
 
-def show(found: OpenedRuns) -> None:
-    if len(found.labels) < 2:
+def show(opened: OpenedRuns) -> None:
+    if len(opened.labels) < 2:
         notices.hint(ONE)
         return
-    a, b = pair(found)
+    a, b = pair(opened)
     if a == b:
         notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
         return
-    name = overview.lens_of(found)
-    seen = opened_runs.look(found, name)
+    name = overview.lens_of(opened)
+    seen = opened_runs.look(opened, name)
     if seen.table.empty:
         notices.notice(overview.NOTHING[name], "results_lens")
         return
     notices.small(seen.note, "results_lens_note")
-    grouped = [label for label in throughput.batched(found.table) if label in (a, b)]
+    grouped = [label for label in throughput.batched(opened.table) if label in (a, b)]
     if grouped:
         notices.notice(f"{' and '.join(grouped)}: {throughput.APART}", "results_batches")
-        _throughput(found, (a, b))
+        _throughput(opened, (a, b))
     if not {a, b} <= set(seen.table["label"]) and grouped:
         return
-    total = _main_metrics(found, name, a, b)
-    _made_of(found, name, total)
-    _scatter(found, name, a, b)
-    _all(found, name, a, b)
+    total = _main_metrics(opened, name, a, b)
+    _made_of(opened, name, total)
+    _scatter(opened, name, a, b)
+    _all(opened, name, a, b)
 
 
-def _throughput(found: OpenedRuns, sides: tuple[str, str]) -> None:
+def _throughput(opened: OpenedRuns, sides: tuple[str, str]) -> None:
     """The throughput of two labels, of which at least one answered in batches."""
-    whole = opened_runs.findings(found)
+    whole = opened_runs.findings(opened)
     throughputs = tuple(item for item in whole.throughputs if item.label in sides)
     blocks = list(document.together(replace(whole, throughputs=throughputs)))
     report_parts.draw(blocks[-1:], "results_throughput")
 
 
-def pair(found: OpenedRuns) -> tuple[str, str]:
+def pair(opened: OpenedRuns) -> tuple[str, str]:
     """The two chosen labels, with notices of different devices or machine loads."""
     left, right = st.columns(2)
-    a = left.selectbox("Model A", found.labels, 0, key="results_a", bind="query-params")
-    b = right.selectbox("Model B", found.labels, 1, key="results_b", bind="query-params")
-    chosen = a or found.labels[0], b or found.labels[1]
-    if note := device_notes.couple(found.table, *chosen):
+    a = left.selectbox("Model A", opened.labels, 0, key="results_a", bind="query-params")
+    b = right.selectbox("Model B", opened.labels, 1, key="results_b", bind="query-params")
+    chosen = a or opened.labels[0], b or opened.labels[1]
+    if note := device_notes.couple(opened.table, *chosen):
         notices.notice(note, "results_devices")
-    if note := opened_runs.load_note(found, *chosen):
+    if note := opened_runs.load_note(opened, *chosen):
         notices.notice(note, "results_loads")
     return chosen
 
 
-def _main_metrics(found: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
+def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
     """The main metrics in sentences; returns the comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
-    comparisons = _compared(found, name, a, b, TOLD)
+    comparisons = _compared(opened, name, a, b, TOLD)
     with st.container(border=True, key="results_told"):
         for comparison in comparisons:
             st.text(sentence(comparison))
-    return next(found for found in comparisons if found.metric == "total")
+    return next(item for item in comparisons if item.metric == "total")
 
 
 PAIRED_HELP = (
@@ -94,22 +94,22 @@ PAIRED_HELP = (
 
 
 def _compared(
-    found: OpenedRuns, name: LensName, a: str, b: str, metrics: tuple[str, ...]
+    opened: OpenedRuns, name: LensName, a: str, b: str, metrics: tuple[str, ...]
 ) -> list[Comparison]:
     """Compares metric by metric, with a progress bar."""
     place, comparisons = st.empty(), []
     for number, metric in enumerate(metrics):
         share = number / len(metrics)
         place.progress(share, text=f"Comparing: {BY_NAME[metric].label} …")
-        comparisons.append(opened_runs.comparison(found, name, a, b, metric))
+        comparisons.append(opened_runs.comparison(opened, name, a, b, metric))
     place.empty()
     return comparisons
 
 
-def _made_of(found: OpenedRuns, name: LensName, total: Comparison) -> None:
+def _made_of(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
     """The split of the difference that `total` tests; it claims no more than that test."""
     st.subheader("Parts of the difference in total time", anchor=False)
-    split = opened_runs.split(found, name, total.a, total.b)
+    split = opened_runs.split(opened, name, total.a, total.b)
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
         return
@@ -122,7 +122,7 @@ def _made_of(found: OpenedRuns, name: LensName, total: Comparison) -> None:
         report_parts.draw([split_table(split)], "results_parts")
 
 
-def _scatter(found: OpenedRuns, name: LensName, a: str, b: str) -> None:
+def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.subheader("Sample by sample", anchor=False)
     names = [metric.name for metric in PAIRED]
     metric = st.selectbox(
@@ -136,7 +136,7 @@ def _scatter(found: OpenedRuns, name: LensName, a: str, b: str) -> None:
         width=320,
     )
     kind = BY_NAME[metric or "total"]
-    both = opened_runs.paired(found, name, a, b, kind.name)
+    both = opened_runs.paired(opened, name, a, b, kind.name)
     if both.empty:
         st.caption("No sample has measured values from both.")
         return
@@ -164,9 +164,9 @@ def open_sample(sample: str) -> None:
     st.query_params["results_sample"] = sample
 
 
-def _all(found: OpenedRuns, name: LensName, a: str, b: str) -> None:
+def _all(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     """All metrics, on demand: with many samples each takes a moment."""
     key = f"All metrics, {count(len(PAIRED), 'row')}"
     if st.toggle(key, key="results_every", bind="query-params"):
-        every = _compared(found, name, a, b, tuple(metric.name for metric in PAIRED))
+        every = _compared(opened, name, a, b, tuple(metric.name for metric in PAIRED))
         report_parts.draw([paired_table(a, b, every)], "results_paired")

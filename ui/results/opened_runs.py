@@ -90,8 +90,8 @@ def _stamp(one: ResultSource) -> Stamp:
 
 
 def _kept() -> dict[str, Stamp]:
-    found: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
-    return found
+    stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
+    return stamps
 
 
 def _rows(one: ResultSource, stamp: Stamp) -> Rows:
@@ -108,117 +108,117 @@ def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.Dat
     return results_table.join([part.table for part in _parts], names)
 
 
-def findings(found: OpenedRuns) -> Findings:
+def findings(opened: OpenedRuns) -> Findings:
     """Counts, figures, certificates, failures."""
-    return _findings(found.key, found)
+    return _findings(opened.key, opened)
 
 
 @st.cache_resource(max_entries=TABLES, show_spinner="Computing figures …")
-def _findings(key: Key, _found: OpenedRuns) -> Findings:
-    return outline(_found.runs, _found.table)
+def _findings(key: Key, _opened: OpenedRuns) -> Findings:
+    return outline(_opened.runs, _opened.table)
 
 
-def look(found: OpenedRuns, name: LensName) -> Lens:
-    return _look(found.key, name, found)
+def look(opened: OpenedRuns, name: LensName) -> Lens:
+    return _look(opened.key, name, opened)
 
 
 @st.cache_resource(max_entries=2 * TABLES, show_spinner=False)
-def _look(key: Key, name: LensName, _found: OpenedRuns) -> Lens:
-    return equal_length.look(_found.table, name)
+def _look(key: Key, name: LensName, _opened: OpenedRuns) -> Lens:
+    return equal_length.look(_opened.table, name)
 
 
-def figures(found: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
+def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
     """All figures for one choice of answer lengths."""
-    return _figures(found.key, name, found)
+    return _figures(opened.key, name, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Computing figures …")
-def _figures(key: Key, name: LensName, _found: OpenedRuns) -> tuple[Figure, ...]:
-    if name == "natural" and not _found.table["forced"].any():
-        shown = findings(_found).figures  # the same results
+def _figures(key: Key, name: LensName, _opened: OpenedRuns) -> tuple[Figure, ...]:
+    if name == "natural" and not _opened.table["forced"].any():
+        shown = findings(_opened).figures  # the same results
         return tuple(figure for figure in shown if figure.group == "measured")
-    return model_summary.figures(look(_found, name).table)
+    return model_summary.figures(look(_opened, name).table)
 
 
-def values(found: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
+def values(opened: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
     """Columns label, sample, value: the results whose value was measured, not cached."""
     kind = BY_NAME[metric]
-    lines = metrics.fair(look(found, name).table, kind)
-    found_values = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
-    return found_values.dropna(subset=["value"])
+    lines = metrics.fair(look(opened, name).table, kind)
+    kept = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    return kept.dropna(subset=["value"])
 
 
-def comparison(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
-    return _comparison(found.key, name, a, b, metric, found)
+def comparison(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
+    return _comparison(opened.key, name, a, b, metric, opened)
 
 
 @st.cache_resource(max_entries=8 * COMPUTED, show_spinner=False)
 def _comparison(
-    key: Key, name: LensName, a: str, b: str, metric: str, _found: OpenedRuns
+    key: Key, name: LensName, a: str, b: str, metric: str, _opened: OpenedRuns
 ) -> Comparison:
-    return pairs.compare(look(_found, name).table, a, b, metric)
+    return pairs.compare(look(_opened, name).table, a, b, metric)
 
 
-def load_note(found: OpenedRuns, a: str, b: str) -> str:
+def load_note(opened: OpenedRuns, a: str, b: str) -> str:
     """A note on the machine's load for a comparison of two labels, or ""."""
-    return _load_note(found.key, a, b, found)
+    return _load_note(opened.key, a, b, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _load_note(key: Key, a: str, b: str, _found: OpenedRuns) -> str:
-    return machine_loads.couple(_found.table, a, b)
+def _load_note(key: Key, a: str, b: str, _opened: OpenedRuns) -> str:
+    return machine_loads.couple(_opened.table, a, b)
 
 
-def split(found: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
-    return _split(found.key, name, a, b, found)
+def split(opened: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
+    return _split(opened.key, name, a, b, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _split(key: Key, name: LensName, a: str, b: str, _found: OpenedRuns) -> Split | None:
-    return speedup.split(look(_found, name).table, a, b)
+def _split(key: Key, name: LensName, a: str, b: str, _opened: OpenedRuns) -> Split | None:
+    return speedup.split(look(_opened, name).table, a, b)
 
 
-def paired(found: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
+def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
     """A line per sample with measured values from both: sample, sequence, a, b."""
-    return pairs.paired(look(found, name).table, a, b, BY_NAME[metric])
+    return pairs.paired(look(opened, name).table, a, b, BY_NAME[metric])
 
 
-def disagreement(found: OpenedRuns) -> pd.DataFrame:
-    return _disagreement(found.key, found)
+def disagreement(opened: OpenedRuns) -> pd.DataFrame:
+    return _disagreement(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
-def _disagreement(key: Key, _found: OpenedRuns) -> pd.DataFrame:
-    return ranking.by_disagreement(_found.table)
+def _disagreement(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
+    return ranking.by_disagreement(_opened.table)
 
 
-def ratios(found: OpenedRuns, a: str, b: str) -> pd.DataFrame:
-    return _ratios(found.key, a, b, found)
+def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:
+    return _ratios(opened.key, a, b, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _ratios(key: Key, a: str, b: str, _found: OpenedRuns) -> pd.DataFrame:
-    return ranking.by_ratio(_found.table, a, b)
+def _ratios(key: Key, a: str, b: str, _opened: OpenedRuns) -> pd.DataFrame:
+    return ranking.by_ratio(_opened.table, a, b)
 
 
 Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
 
 
-def scores(found: OpenedRuns) -> Scores:
+def scores(opened: OpenedRuns) -> Scores:
     """Agreement with scene attributes and with reference answers."""
-    return _scores(found.key, found)
+    return _scores(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
-def _scores(key: Key, _found: OpenedRuns) -> Scores:
-    return agreement.attributes(_found.table), agreement.overlaps(_found.table)
+def _scores(key: Key, _opened: OpenedRuns) -> Scores:
+    return agreement.attributes(_opened.table), agreement.overlaps(_opened.table)
 
 
-def flow(found: OpenedRuns) -> tuple[Passage, ...]:
+def flow(opened: OpenedRuns) -> tuple[Passage, ...]:
     """The tensors between the stages; rereads every row."""
-    return _flow(found.key, found)
+    return _flow(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Reading the tensors' shapes …")
-def _flow(key: Key, _found: OpenedRuns) -> tuple[Passage, ...]:
-    return passages(_found.runs, _found.table)
+def _flow(key: Key, _opened: OpenedRuns) -> tuple[Passage, ...]:
+    return passages(_opened.runs, _opened.table)

@@ -29,32 +29,32 @@ KINDS = {
 ENDINGS = {"trace": "trace.json"}
 
 
-def show(found: OpenedRuns) -> None:
+def show(opened: OpenedRuns) -> None:
     """Plans, journals, models and machine, then the tensors between the stages."""
-    if not found.runs:
+    if not opened.runs:
         st.caption("These results were not measured here, so nothing is known about their run.")
         return
-    report_parts.draw(origin(opened_runs.findings(found)), "results_origin")
-    passed = replace(opened_runs.findings(found), passages=opened_runs.flow(found))
+    report_parts.draw(origin(opened_runs.findings(opened)), "results_origin")
+    passed = replace(opened_runs.findings(opened), passages=opened_runs.flow(opened))
     report_parts.draw(flow(passed), "results_flow")
 
 
-def agree(found: OpenedRuns) -> None:
+def agree(opened: OpenedRuns) -> None:
     """Attribute accuracy of demo scenes, overlap with reference answers."""
-    attributes, overlaps = opened_runs.scores(found)
+    attributes, overlaps = opened_runs.scores(opened)
     if not attributes and not overlaps:
         notices.hint(
             "These runs have no reference answers and no scene attributes to compare with. A "
             "reference answer is the gpt value of a record's conversations."
         )
         return
-    whole = replace(opened_runs.findings(found), attributes=attributes, overlaps=overlaps)
+    whole = replace(opened_runs.findings(opened), attributes=attributes, overlaps=overlaps)
     report_parts.draw(agreement(whole), "results_agreement")
 
 
-def reports(found: OpenedRuns) -> None:
+def reports(opened: OpenedRuns) -> None:
     """A button per format; a report is written when it is downloaded."""
-    if not found.runs:
+    if not opened.runs:
         st.caption("Choose a run to download its reports.")
         return
     notices.small(
@@ -62,13 +62,13 @@ def reports(found: OpenedRuns) -> None:
         "this takes a few seconds.",
         "results_reports",
     )
-    name = "-".join(run.id for run in found.runs)
+    name = "-".join(run.id for run in opened.runs)
     for form in FORMATS:
         title, mime, what = KINDS[form]
         with st.container(horizontal=True, vertical_alignment="center"):
             st.download_button(
                 title,
-                partial(_written, found, form),
+                partial(_written, opened, form),
                 f"stagescope-{name}.{ENDINGS.get(form, form)}",
                 mime,
                 key=f"results_report_{form}",
@@ -77,13 +77,13 @@ def reports(found: OpenedRuns) -> None:
             )
             st.caption(what)
     st.caption("From a terminal:")
-    st.code(command(found), language=None)
+    st.code(command(opened), language=None)
 
 
-def _written(found: OpenedRuns, form: str) -> str:
-    return "".join(export.write(found.runs, form))
+def _written(opened: OpenedRuns, form: str) -> str:
+    return "".join(export.write(opened.runs, form))
 
 
-def command(found: OpenedRuns) -> str:
-    runs = " ".join(shlex.quote(run.folder.name) for run in found.runs)
+def command(opened: OpenedRuns) -> str:
+    runs = " ".join(shlex.quote(run.folder.name) for run in opened.runs)
     return f"python -m engine report {runs} --format html --out report.html"

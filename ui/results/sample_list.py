@@ -54,7 +54,7 @@ class Filters:
     pair: tuple[str, str] | None
 
 
-def filters(found: OpenedRuns) -> Filters:
+def filters(opened: OpenedRuns) -> Filters:
     """Draw the widgets in a row."""
     columns = st.columns([2.2, 1.4, 1.3, 1.7])
     text = columns[0].text_input(
@@ -66,7 +66,7 @@ def filters(found: OpenedRuns) -> Filters:
     )
     label = columns[1].selectbox(
         "Model",
-        found.labels,
+        opened.labels,
         index=None,
         key="results_label",
         bind="query-params",
@@ -81,37 +81,37 @@ def filters(found: OpenedRuns) -> Filters:
     )
     order = columns[3].selectbox(
         "Order",
-        list(ORDERS) if len(found.labels) > 1 else ["run", "time"],
+        list(ORDERS) if len(opened.labels) > 1 else ["run", "time"],
         format_func=lambda name: ORDERS.get(name, name),
         key="results_order",
         bind="query-params",
         help=HELP,
     )
-    pair = comparison_view.pair(found) if order == "ratio" else None
+    pair = comparison_view.pair(opened) if order == "ratio" else None
     return Filters(text or "", label, outcome or "all", order or "run", pair)
 
 
-def found_lines(found: OpenedRuns, chosen: Filters) -> pd.DataFrame:
+def found_lines(opened: OpenedRuns, chosen: Filters) -> pd.DataFrame:
     """A line per matching sample, in order: index sample; sequence, score, then per label."""
-    lines = ordered(found, wide(found), chosen)
-    fit = matches(found, chosen)
+    lines = ordered(opened, wide(opened), chosen)
+    fit = matches(opened, chosen)
     return lines if fit is None else lines[lines.index.isin(fit)]
 
 
-def matches(found: OpenedRuns, chosen: Filters) -> set[str] | None:
+def matches(opened: OpenedRuns, chosen: Filters) -> set[str] | None:
     """The samples with a result that matches the filters; None for all."""
-    lines = first_results(found)
+    lines = first_results(opened)
     if not chosen.text and chosen.label is None and chosen.outcome == "all":
         return None
     if chosen.label is not None:
         lines = lines[lines["label"] == chosen.label]
-    lines = _with_outcome(found, lines, chosen.outcome)
+    lines = _with_outcome(opened, lines, chosen.outcome)
     for word in chosen.text.lower().split():
         lines = lines[lines["hay"].str.contains(word, regex=False)]
     return set(lines["sample"])
 
 
-def _with_outcome(found: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
+def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
     if outcome == "failed":
         return lines[lines["error"] != ""]
     if outcome == "length":
@@ -125,29 +125,29 @@ def _with_outcome(found: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.Da
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]
     if outcome in ("up", "down", "note"):
-        return lines[lines["sample"].isin(_marked(found, outcome))]
+        return lines[lines["sample"].isin(_marked(opened, outcome))]
     return lines
 
 
-def _marked(found: OpenedRuns, outcome: str) -> set[str]:
+def _marked(opened: OpenedRuns, outcome: str) -> set[str]:
     """Samples with a mark of this kind, in any of the runs."""
     return {
         task.sample
-        for source in found.sources
+        for source in opened.sources
         for task, mark in source.marks().items()
         if (mark.note if outcome == "note" else mark.thumb == outcome)
     }
 
 
-def ordered(found: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
+def ordered(opened: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
     """The lines ordered by score, without samples that have none; otherwise as they ran."""
     if chosen.order == "disagreement":
-        rank = opened_runs.disagreement(found).set_index("sample")["overlap"]
+        rank = opened_runs.disagreement(opened).set_index("sample")["overlap"]
         return _by(lines, rank, "word F1")
     if chosen.order == "ratio" and chosen.pair is not None:
         a, b = chosen.pair
         if a != b:
-            rank = opened_runs.ratios(found, a, b).set_index("sample")["ratio"]
+            rank = opened_runs.ratios(opened, a, b).set_index("sample")["ratio"]
             return _by(lines, rank, f"{a} / {b}")
     if chosen.order == "time":
         totals = lines[[name for name in lines.columns if name.endswith(": total (ms)")]]
@@ -161,14 +161,14 @@ def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
     return some
 
 
-def first_results(found: OpenedRuns) -> pd.DataFrame:
+def first_results(opened: OpenedRuns) -> pd.DataFrame:
     """The first measured result of each label and sample, with a text to search ("hay")."""
-    return _first_results(found.key, found)
+    return _first_results(opened.key, opened)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _first_results(key: Key, _found: OpenedRuns) -> pd.DataFrame:
-    table = _found.table
+def _first_results(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
+    table = _opened.table
     lines = table[table["phase"] == "measured"].drop_duplicates(["label", "sample"])
     parts = [lines[name].fillna("").astype(str) for name in ("sample", "sequence", "error", "text")]
     hay = parts[0]
@@ -177,17 +177,17 @@ def _first_results(key: Key, _found: OpenedRuns) -> pd.DataFrame:
     return lines.assign(hay=hay.str.lower())
 
 
-def wide(found: OpenedRuns) -> pd.DataFrame:
-    return _wide(found.key, found)
+def wide(opened: OpenedRuns) -> pd.DataFrame:
+    return _wide(opened.key, opened)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _wide(key: Key, _found: OpenedRuns) -> pd.DataFrame:
+def _wide(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
     """Index sample, in run order; sequence, then answer and total of each label."""
-    lines = first_results(_found)
+    lines = first_results(_opened)
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
     columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
-    for label in _found.labels:
+    for label in _opened.labels:
         some = lines[lines["label"] == label].set_index("sample")
         answer = some["text"].where(some["error"] == "", "✕ " + some["error"])
         columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
@@ -195,10 +195,10 @@ def _wide(key: Key, _found: OpenedRuns) -> pd.DataFrame:
     return base[[]].assign(**columns)
 
 
-def choose(found: OpenedRuns) -> str | None:
+def choose(opened: OpenedRuns) -> str | None:
     """Draw the filters and a page of the list; returns the open sample, if any."""
-    lines = found_lines(found, filters(found))
-    chosen = asked(found)
+    lines = found_lines(opened, filters(opened))
+    chosen = asked(opened)
     if lines.empty:
         st.caption("No sample matches these filters.")
         return chosen
@@ -210,10 +210,10 @@ def choose(found: OpenedRuns) -> str | None:
     return chosen
 
 
-def asked(found: OpenedRuns) -> str | None:
+def asked(opened: OpenedRuns) -> str | None:
     """The sample in the link, if these runs have it."""
     name = st.query_params.get(SAMPLE)
-    return name if name is not None and name in wide(found).index else None
+    return name if name is not None and name in wide(opened).index else None
 
 
 def _page(lines: pd.DataFrame, chosen: str | None) -> int:
@@ -251,15 +251,15 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
 
 def _columns(shown: pd.DataFrame) -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    found: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
+    columns: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
     for name in shown.columns:
         if name.endswith(": total (ms)"):
-            found[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
+            columns[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
         elif name.endswith(": answer"):
-            found[name] = st.column_config.TextColumn(width="medium")
+            columns[name] = st.column_config.TextColumn(width="medium")
         elif name != "sequence":
-            found[name] = number(format="%.3f", width="small")
-    return found
+            columns[name] = number(format="%.3f", width="small")
+    return columns
 
 
 def _open_row() -> None:
