@@ -48,12 +48,7 @@ FRAME_WORDS: Mapping[str, str] = {
     "spread": "first-to-last",
     "linspace": "first-to-last, rounded-down",
 }
-CACHE_WORDS: Mapping[str, str] = {
-    "use": "cache on",
-    "refresh": "cache refreshed",
-    "off": "cache off",
-}
-PIXELS_WORDS: Mapping[str, str] = {"exact": "exact pixels", "fast": "fast pixels"}
+CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,7 @@ def add(commands: Any) -> None:
     chosen.add_argument("--ids", type=Path, help="a file with one sample id per line")
     sub.add_argument("--prompt", help="one question for all (default: each record's own)")
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
-    sub.add_argument(
-        "--warmup", type=int, help="warm-up runs of each model (default: 1)"
-    )
+    sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
     sub.add_argument(
         "--cache", choices=("off", "use", "refresh"), help="feature cache (default: off)"
@@ -73,17 +72,11 @@ def add(commands: Any) -> None:
         "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
     )
     sub.add_argument(
-        "--stop-after",
-        type=int,
-        help=f"failures in a row until a model is given up ({STOP_AFTER})",
+        "--stop-after", type=int, help=f"failures in a row until a model is given up ({STOP_AFTER})"
     )
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
-    sub.add_argument(
-        "--force",
-        action="store_true",
-        help="resume although something has changed",
-    )
+    sub.add_argument("--force", action="store_true", help="resume although something has changed")
     run_place.add(sub)
     add_json(sub)
     sub.set_defaults(run=_bench)
@@ -233,16 +226,7 @@ def _print_summary(folder: Path, view: Progress, options: argparse.Namespace) ->
     for live in view.models:
         if live.given_up:
             say(f"{live.model} was given up: {live.given_up}")
-    for reason, count in _reasons(view).items():
+    for reason, count in Counter(f"{one.model}: {one.reason}" for one in view.failures).items():
         say(f"{count:,}x {reason}")
     value = {"folder": str(folder), **report.figures(table)}
     out(value, report.as_text(table), options)
-
-
-def _reasons(view: Progress) -> dict[str, int]:
-    """The last failures, counted by model and reason."""
-    found: dict[str, int] = {}
-    for failure in view.failures:
-        key = f"{failure.model}: {failure.reason}"
-        found[key] = found.get(key, 0) + 1
-    return found

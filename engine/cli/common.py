@@ -80,6 +80,4 @@ def add_extent(sub: argparse.ArgumentParser, default: Extent | None = None) -> N
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON document only"
-    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document only")

@@ -39,9 +39,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument(
-        "--prompt",
-        action="append",
-        help=f"a question; may be repeated ({DEFAULT_QUESTION!r})",
+        "--prompt", action="append", help=f"a question; may be repeated ({DEFAULT_QUESTION!r})"
     )
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
     sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
@@ -152,11 +150,8 @@ def _verified(row: dict[str, Any]) -> str:
 def _prefix(use: dict[str, Any] | None) -> str:
     if use is None:
         return ""
-    if use["state"] == "kept":
-        return (
-            f"  the first {use['tokens']:,} tokens of the prompt are kept for another question\n"
-        )
-    return f"  the first {use['tokens']:,} tokens of the prompt were reused from memory\n"
+    how = "are kept for another question" if use["state"] == "kept" else "were reused from memory"
+    return f"  the first {use['tokens']:,} tokens of the prompt {how}\n"
 
 
 def _totals(row: dict[str, Any]) -> str:

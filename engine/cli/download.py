@@ -15,9 +15,7 @@ from engine.models import registry
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser(
-        "download", help="fetch a checkpoint from the Hugging Face hub"
-    )
+    sub = commands.add_parser("download", help="fetch a checkpoint from the Hugging Face hub")
     sub.add_argument("model", help="a name from models.toml")
     sub.add_argument("--to", help="a folder (default: the hub's own cache)")
     sub.set_defaults(run=_download)

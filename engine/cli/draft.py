@@ -34,14 +34,8 @@ def add(commands: Any) -> None:
     sub = commands.add_parser("draft", help="speculative decoding: does a draft make it faster?")
     sub.add_argument("sample", nargs="+", help="an id, the start of an id, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    sub.add_argument(
-        "--target", required=True, help="the model that answers, from models.toml"
-    )
-    sub.add_argument(
-        "--draft",
-        required=True,
-        help=f"the model that drafts, or {LOOKUP}",
-    )
+    sub.add_argument("--target", required=True, help="the model that answers, from models.toml")
+    sub.add_argument("--draft", required=True, help=f"the model that drafts, or {LOOKUP}")
     sub.add_argument(
         "--gamma",
         type=int,

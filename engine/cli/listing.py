@@ -21,9 +21,7 @@ from engine.types import ModelInfo, Sample
 
 
 def add(commands: Any) -> None:
-    samples = commands.add_parser(
-        "samples", help="list samples and the models that can run on them"
-    )
+    samples = commands.add_parser("samples", help="list samples and which models can run on them")
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
     models = commands.add_parser("models", help="list the models of models.toml, or print one card")
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")

@@ -29,9 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--workers", type=int, help="number of workers (default: one per device)")
     parser.add_argument(
-        "--per-worker",
-        metavar=PER_WORKER,
-        help="resources of a worker (cpus=1, a GPU if there is one)",
+        "--per-worker", metavar=PER_WORKER, help="resources of a worker (cpus=1, a GPU if any)"
     )
 
 

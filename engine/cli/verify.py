@@ -25,7 +25,6 @@ from engine.cli.common import (
 )
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob
-from engine.media.dataset import Dataset
 from engine.prompts import DEFAULT_QUESTION
 from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, choose
@@ -36,9 +35,7 @@ MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser(
-        "verify", help="check decoupled against the model's own inference"
-    )
+    sub = commands.add_parser("verify", help="check decoupled against the model's own inference")
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
@@ -76,9 +73,10 @@ class _PrintingVerifyJob(VerifyJob):
 def _verify(options: argparse.Namespace) -> int:
     chosen = names(options.models)
     found = read_dataset(options.dataset)
+    number = min(SAMPLES, len(found.samples)) if options.samples is None else options.samples
     request = VerifyRequest(
         tuple(chosen),
-        choose(found.samples, _number(options.samples, found)),
+        choose(found.samples, number),
         options.prompt if options.prompt is not None else DEFAULT_QUESTION,
         options.max_new_tokens,
         options.runs,
@@ -98,10 +96,6 @@ def _verify(options: argparse.Namespace) -> int:
     if job.misuse:
         return 2
     return 1 if any(verdict.outcome in WRONG for verdict in job.verdicts) else 0
-
-
-def _number(wanted: int | None, found: Dataset) -> int:
-    return min(SAMPLES, len(found.samples)) if wanted is None else wanted
 
 
 def _report(certificate: dict[str, Any], unkept: bool) -> dict[str, Any]:

@@ -405,7 +405,7 @@ def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None
         )
         unknown = cells.loc[stage].str.contains("computing time unknown", regex=False)
         assert unknown.all() if stage.startswith("decode") else not unknown.any()
-    assert (cells.loc[run_charts.ORIGINAL] == "not known").all()
+    assert (cells.loc[run_charts.ORIGINAL] == "unknown").all()
     assert cells.loc["load"].str.contains("measured").all()
     assert all(view.result.prefix.state == "reused" for view in results(at))
 

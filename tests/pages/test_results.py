@@ -366,7 +366,7 @@ def test_a_run_without_a_result_yet(app: Open, make: Make) -> None:
 def test_a_link_to_nothing_says_so(app: Open, make: Make) -> None:
     make("one", fabricate.pair(1))
     at = app(PAGE, runs=["../../etc", "one"], view="Samples", sample="nobody")
-    assert "names the run '../../etc'" in texts(at)
+    assert "The run '../../etc' in the link was not found" in texts(at)
     assert shown(at) == ["s0"] and not at.metric
 
 

@@ -14,15 +14,14 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, CachePolicy, DecodeConfig
 from ui.benchmark import executor_choice
-from ui.widgets import dataset_picker, links, notices
+from ui.widgets import dataset_picker, notices
 from ui.widgets.run_settings import CACHE_HELP, CACHE_LABELS, either, pick_pipeline, pipeline_box
-from ui.widgets.sample_picker import say_why_not
+from ui.widgets.sample_picker import pick_loadable_models
 from ui.widgets.text import count
 
 WHICH = {"all": "All", "first": "The first", "ids": "By id"}
@@ -75,8 +74,8 @@ class RunChoice:
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     """Draw all widgets and return their values."""
-    found = _dataset()
-    models = _models(entries)
+    found = dataset_picker.choose("benchmark")
+    models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
     place = executor_choice.pick()
     samples = _samples(found)
     prompt = _prompt()
@@ -93,7 +92,8 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     try:
         ids = samples()
         if found is None or not models or not ids:
-            return RunChoice(found, None, _missing(found, models), cluster)
+            missing = "a dataset" if found is None else "samples" if models else "models"
+            return RunChoice(found, None, f"Choose {missing} in the sidebar.", cluster)
         numbers = (repeat, warmup, order, how.cache, decode, how.frames, how.mode)
         plan = Plan(models, ids, prompt, *numbers, pixels=how.pixels, batch=batch)
         plan = replace(plan, extent=how.extent)
@@ -102,36 +102,6 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     except BadInput as error:
         return RunChoice(found, None, str(error), cluster)
     return RunChoice(found, plan, cluster=cluster)
-
-
-def _missing(found: Dataset | None, models: Sequence[str]) -> str:
-    what = "a dataset" if found is None else "models" if not models else "samples"
-    return f"Choose {what} in the sidebar."
-
-
-def _dataset() -> Dataset | None:
-    try:
-        return dataset_picker.read(dataset_picker.pick("benchmark_root"))
-    except BadInput as error:
-        notices.problem(str(error), "benchmark_dataset")
-        return None
-
-
-def _models(entries: Sequence[ModelEntry]) -> tuple[str, ...]:
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    links.say_unknown("benchmark_models", [entry.label for entry in entries], "model")
-    chosen = st.multiselect(
-        "Models",
-        list(by_name),
-        default=[entry.name for entry in entries if reasons[entry.name] is None][:3],
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        key="benchmark_models",
-        bind="query-params",
-        placeholder="Choose models",
-    )
-    say_why_not([(by_name[n], reason) for n, reason in reasons.items() if reason], "bench")
-    return tuple(entry.name for entry in entries if entry.name in chosen)
 
 
 def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:

@@ -23,7 +23,6 @@ from engine.types import (
     CACHE_WORDS,
     EXTENT_WORDS,
     FRAME_WORDS,
-    PIXELS_WORDS,
     Extent,
     RunRequest,
     RunResult,
@@ -104,7 +103,7 @@ def _how(request: RunRequest) -> str:
     return (
         f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, "
         f"8 {FRAME_WORDS[request.frames]} frames, {CACHE_WORDS[request.cache]}, {request.mode}, "
-        f"{PIXELS_WORDS[request.pixels]}, event pictures {EXTENT_WORDS[request.extent]}"
+        f"{request.pixels} pixels, event pictures {EXTENT_WORDS[request.extent]}"
         f"{', prompt prefix reused' if request.prefix else ''}"
     )
 
@@ -179,7 +178,8 @@ def _follow(
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
-        live = [view for view in now if view.id in slots and not _ended(drawn.get(view.id))]
+        ended = {view.id for view in drawn.values() if view.ended}
+        live = [view for view in now if view.id in slots and view.id not in ended]
         fresh = [view for view in live if drawn.get(view.id) != view]
         for view in fresh:
             cards.draw(slots[view.id], view)
@@ -192,11 +192,6 @@ def _follow(
     deque(pictures, maxlen=0)
     if waited:
         st.rerun()
-
-
-def _ended(view: RunView | None) -> bool:
-    """Whether this is a run's last view."""
-    return view is not None and view.ended
 
 
 def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:

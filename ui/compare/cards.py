@@ -203,7 +203,9 @@ def _progress(view: RunView) -> str:
 def _numbers(result: RunResult) -> None:
     if result.off_script:
         notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-    _badges(result)
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in badges(result):
+            st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(result).items():
             st.metric(name, value, help=FORMULAS[name], width="content")
@@ -217,9 +219,8 @@ def prefix_words(use: PrefixUse | None) -> str:
     """How the prompt prefix was used, in a sentence."""
     if use is None:
         return ""
-    if use.state == "kept":
-        return f"The first {use.tokens:,} tokens of the prompt are kept for another question."
-    return f"The first {use.tokens:,} tokens of the prompt were reused from memory."
+    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
+    return f"The first {use.tokens:,} tokens of the prompt {how}."
 
 
 def figures(result: RunResult) -> dict[str, str]:
@@ -231,12 +232,6 @@ def figures(result: RunResult) -> dict[str, str]:
         "TPOT": ms(result.tpot_ms),
         "tok/s": rate(result.tokens_per_s).removesuffix(" tok/s"),
     }
-
-
-def _badges(result: RunResult) -> None:
-    with st.container(horizontal=True, gap="small"):
-        for words, colour, help_text in badges(result):
-            st.badge(words, color=colour, help=help_text)
 
 
 def certificate_badge(standing: Standing, command: str = "") -> tuple[str, Colour, str]:

@@ -6,7 +6,7 @@ The cache imports torch, so a background thread imports it and the page waits fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -133,15 +133,12 @@ def _table(found: Sequence[Share]) -> None:
             column.caption(head)
         for share in found:
             columns = st.columns(_WIDTHS, vertical_alignment="center")
-            for text, column in zip(_cells(share), columns, strict=False):
+            cells = (share.label, f"{share.entries:,}", gib(share.size))
+            for text, column in zip(cells, columns, strict=False):
                 column.text(text)
             columns[3].button(
                 "Clear …", key=f"models_clear_{share.digest}", on_click=_ask, args=(share.digest,)
             )
-
-
-def _cells(share: Share) -> Iterator[str]:
-    yield from (share.label, f"{share.entries:,}", gib(share.size))
 
 
 def _clearing(state: CacheState, found: Sequence[Share]) -> None:

@@ -25,13 +25,11 @@ class BarPart:
 
 def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
     """Names and values, one pair per line; `about` is the label for screen readers."""
-    inside = "".join(f"<dt>{escape(name)}</dt><dd>{_breaking(value)}</dd>" for name, value in rows)
+    inside = "".join(  # a path may break after each slash
+        f"<dt>{escape(name)}</dt><dd>{escape(value).replace('/', '/<wbr>')}</dd>"
+        for name, value in rows
+    )
     return f'<dl class="model-facts" aria-label="{escape(about, quote=True)}">{inside}</dl>'
-
-
-def _breaking(value: str) -> str:
-    """A path may break after each slash."""
-    return escape(value).replace("/", "/<wbr>")
 
 
 def bar(name: str, parts: Sequence[BarPart]) -> str:

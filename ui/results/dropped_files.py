@@ -39,7 +39,10 @@ def files() -> tuple[DroppedFile, ...]:
 
 def add(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
     """Adds files, each content once; returns the given ones.  BadInput if they are too many."""
-    new = [_file(name, data) for name, data in named]
+    new = [
+        DroppedFile(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
+        for name, data in named
+    ]
     every = tuple(dict.fromkeys((*files(), *new)))
     _check(every)
     st.session_state[_FILES] = every
@@ -48,10 +51,6 @@ def add(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
 
 def clear() -> None:
     st.session_state.pop(_FILES, None)
-
-
-def _file(name: str, data: bytes) -> DroppedFile:
-    return DroppedFile(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
 
 
 def _check(every: Sequence[DroppedFile]) -> None:

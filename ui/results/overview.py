@@ -76,8 +76,9 @@ def show(found: OpenedRuns) -> None:
     name = lens_of(found)
     seen = opened_runs.look(found, name)
     if seen.table.empty:
-        why = NOTHING[name] if _has_measured(whole) else _nothing_alone(whole)
-        notices.notice(why, "results_lens")
+        warm_only = BATCHES_ONLY if whole.throughputs else _WARM_ONLY
+        measured = any(figure.group == "measured" for figure in whole.figures)
+        notices.notice(NOTHING[name] if measured else warm_only, "results_lens")
     else:
         notices.small(seen.note, "results_lens_note")
         _bars(found, opened_runs.figures(found, name))
@@ -96,14 +97,6 @@ BATCHES_ONLY = (
     "All answers were given in batches: no sample has times of its own, so there are no figures "
     "besides the throughput above. Start a run with 1 sample at once for those."
 )
-
-
-def _nothing_alone(whole: Findings) -> str:
-    return BATCHES_ONLY if whole.throughputs else _WARM_ONLY
-
-
-def _has_measured(whole: Findings) -> bool:
-    return any(figure.group == "measured" for figure in whole.figures)
 
 
 def _badges(whole: Findings) -> None:

@@ -97,7 +97,7 @@ def _equal(row: CheckRow) -> None:
         st.html(verdict_markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
     if at is not None:
         st.html(_best(sides, at))
-    apart = found["logit_difference"]
+    apart, embeddings = found["logit_difference"], found["first_embeddings_difference"]
     st.html(
         verdict_markup.grid(
             ["Compared", "Figure"],
@@ -109,16 +109,12 @@ def _equal(row: CheckRow) -> None:
                 ["Difference explained by rounding", f"{found['rounding']:.3g}"],
                 [
                     "Largest difference of the language model's input embeddings",
-                    _embeddings(found["first_embeddings_difference"]),
+                    "different shapes" if embeddings is None else f"{embeddings:.3g}",
                 ],
             ],
             "Differences of logits and embeddings",
         )
     )
-
-
-def _embeddings(value: float | None) -> str:
-    return "different shapes" if value is None else f"{value:.3g}"
 
 
 def _best(sides: Mapping[str, Any], at: int) -> str:

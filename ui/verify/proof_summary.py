@@ -132,15 +132,12 @@ def _all_passed(report: Report, name: str, check: str) -> bool:
 def _not_done(report: Report, name: str) -> list[str]:
     """Checks without a finding on some sample."""
     found = {(row.check, row.sample) for row in report.of(name)}
+    taken = report.taken(name)
     return [
         check
         for check in CHECKS
-        if any((check, sample) not in found for sample in _where(report, name, check))
+        if any((check, sample) not in found for sample in (("",) if check in ONCE else taken))
     ]
-
-
-def _where(report: Report, name: str, check: str) -> Sequence[str]:
-    return ("",) if check in ONCE else report.taken(name)
 
 
 def _bad(report: Report, name: str) -> Iterator[str]:

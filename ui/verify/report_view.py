@@ -192,12 +192,9 @@ def _model(found: Mapping[str, Any], rows: Sequence[CheckRow]) -> Model:
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""
     good = found["verified"] is True and not spoilt
-    return Model(name, good, str(found["dtype"]), place, _covered(found))
-
-
-def _covered(found: Mapping[str, Any]) -> str:
     known = certificates.coverage_in(found)
-    return "What it covers was not recorded." if known is None else known.sentence()
+    covered = known.sentence() if known else "What it covers was not recorded."
+    return Model(name, good, str(found["dtype"]), place, covered)
 
 
 def _spoils(row: CheckRow) -> bool:
@@ -209,15 +206,13 @@ def short_names(samples: Sequence[str]) -> dict[str, str]:
     """id -> a short name for a narrow column, numbered where two are equal."""
     found: dict[str, str] = {}
     for sample in samples:
-        name = sample[:8] if _UUID.fullmatch(sample) else _shortened(sample)
+        name = sample[:8] if _UUID.fullmatch(sample) else sample
+        if len(name) > _NAME_CHARS:
+            name = f"{name[: _NAME_CHARS - 1]}…"
         if name in found.values():
             name = f"{len(found) + 1}: {name}"
         found[sample] = name
     return found
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 1]}…"
 
 
 def made(certificate: Mapping[str, Any]) -> str:

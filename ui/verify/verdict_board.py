@@ -144,7 +144,8 @@ def _toggle(key: str) -> None:
 
 def _which_sample(report: Report, model: str, check: str) -> str:
     """The sample whose evidence is shown; the default has the worst outcome."""
-    where = [row.sample for row in _worst_first(report, model, check)]
+    rows = sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
+    where = [row.sample for row in rows]
     if not where:
         where = [""] if check in ONCE else list(report.samples)
     offered = [sample for sample in ("", *report.samples) if sample in where]
@@ -160,10 +161,6 @@ def _which_sample(report: Report, model: str, check: str) -> str:
         key=f"verify_sample_{model}_{check}",
     )
     return str(chosen)
-
-
-def _worst_first(report: Report, model: str, check: str) -> list[CheckRow]:
-    return sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
 
 
 def _heads(report: Report) -> str:

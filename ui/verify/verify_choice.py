@@ -10,16 +10,14 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from engine.errors import BadInput
 from engine.media.dataset import Dataset
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import Extent, Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
-from ui.widgets import dataset_picker, links, notices
+from ui.widgets import dataset_picker
 from ui.widgets.run_settings import pick_extent, pick_pixels
-from ui.widgets.sample_picker import say_why_not
+from ui.widgets.sample_picker import pick_loadable_models
 
 SAMPLES = 3
 SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
@@ -59,8 +57,8 @@ class VerifyChoice:
 
 def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
     """Draw the widgets and give their values."""
-    found = _dataset()
-    models = _models(entries)
+    found = dataset_picker.choose("verify")
+    models = pick_loadable_models(entries, "verify")
     samples = _samples(found)
     runs = st.number_input(
         "Warm runs",
@@ -94,14 +92,6 @@ def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
     return VerifyChoice(found, models, *numbers, pixels, extent)
 
 
-def _dataset() -> Dataset | None:
-    try:
-        return dataset_picker.read(dataset_picker.pick("verify_root"))
-    except BadInput as error:
-        notices.problem(str(error), "verify_dataset")
-        return None
-
-
 def _samples(found: Dataset | None) -> int:
     if found is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
@@ -117,23 +107,3 @@ def _samples(found: Dataset | None) -> int:
         help=SAMPLES_HELP,
     )
     return int(chosen)
-
-
-def _models(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
-    """All models; those that cannot be loaded are listed with the reason, but may be chosen."""
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    links.say_unknown("verify_models", [entry.label for entry in entries], "model")
-    able = [name for name, reason in reasons.items() if reason is None]
-    chosen = st.multiselect(
-        "Models",
-        list(by_name),
-        default=able,
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        key="verify_models",
-        bind="query-params",
-        placeholder="Choose the models to verify",
-    )
-    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
-    say_why_not(absent, "verify")
-    return tuple(entry for entry in entries if entry.name in chosen)

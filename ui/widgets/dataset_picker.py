@@ -14,7 +14,7 @@ from pathlib import Path
 import streamlit as st
 
 from engine import settings
-from engine.errors import DatasetError
+from engine.errors import BadInput, DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from ui.widgets import links, notices
@@ -45,6 +45,15 @@ def pick(key: str) -> Path:
     if chosen not in known and not on_loopback():
         raise DatasetError("Typed paths work only while the server listens on localhost.")
     return settings.expand(str(chosen))
+
+
+def choose(page: str) -> Dataset | None:
+    """The dataset chosen on a page; None, with a message, if it cannot be read."""
+    try:
+        return read(pick(f"{page}_root"))
+    except BadInput as error:
+        notices.problem(str(error), f"{page}_dataset")
+        return None
 
 
 def on_loopback() -> bool:

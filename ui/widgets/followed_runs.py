@@ -32,7 +32,7 @@ def start(requests: Sequence[RunRequest]) -> None:
     ]
     for job in queued:
         queue.manager().submit(job)
-    _remember([job.id for job in queued])
+    st.session_state[IDS] = st.query_params[IDS] = [job.id for job in queued]
 
 
 def cancel() -> None:
@@ -110,8 +110,3 @@ def _ids() -> list[str]:
     elif linked != found:
         st.session_state[IDS] = found = linked  # Back or Forward
     return found
-
-
-def _remember(ids: list[str]) -> None:
-    st.session_state[IDS] = ids
-    st.query_params[IDS] = ids

@@ -6,7 +6,7 @@ under their keys.  Messages of the engine are shown unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -102,28 +102,41 @@ def _show(sample: Sample) -> None:
 
 
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
-    """Up to three entries, in the order of models.toml."""
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: _why_not(entry, sample) for entry in entries}
-    links.say_unknown("compare_models", [entry.label for entry in entries], "model")
-    able = [name for name, item in by_name.items() if registry.unavailable(item) is None]
+    """Up to three models for this sample."""
+    missing = sample.missing if sample is not None else {}
+    reasons = {entry: missing.get(entry.kind) or registry.unavailable(entry) for entry in entries}
+    able = [entry.name for entry in entries if registry.unavailable(entry) is None]
+    default = (able or [entry.name for entry in entries])[:MAX_MODELS]
+    return choose_models("compare", reasons, default, MAX_MODELS)
+
+
+def pick_loadable_models(
+    entries: Sequence[ModelEntry], page: str, default: int | None = None
+) -> tuple[ModelEntry, ...]:
+    """Any number of models; the default is the first `default` that can be loaded, or all."""
+    reasons = {entry: registry.unavailable(entry) for entry in entries}
+    able = [entry.name for entry, reason in reasons.items() if reason is None]
+    return choose_models(page, reasons, able[:default])
+
+
+def choose_models(
+    page: str, reasons: Mapping[ModelEntry, str | None], default: list[str], most: int | None = None
+) -> tuple[ModelEntry, ...]:
+    """The chosen models in the order of `reasons`, which says why one cannot run, if so."""
+    labels = {entry.name: entry.label for entry in reasons}
+    links.say_unknown(f"{page}_models", labels.values(), "model")
     chosen = st.multiselect(
-        f"Models (up to {MAX_MODELS})",
-        list(by_name),
-        default=(able or list(by_name))[:MAX_MODELS],
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        max_selections=MAX_MODELS,
-        key="compare_models",
+        f"Models (up to {most})" if most else "Models",
+        list(labels),
+        default=default,
+        format_func=lambda name: labels.get(name, name),
+        max_selections=most,
+        key=f"{page}_models",
         bind="query-params",
         placeholder="Choose models",
     )
-    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
-    say_why_not(absent, "compare")
-    return tuple(entry for entry in entries if entry.name in chosen)
-
-
-def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
-    return registry.unavailable(entry) if sample is None else registry.cannot_run(entry, sample)
+    _say_why_not([(entry, reason) for entry, reason in reasons.items() if reason], page)
+    return tuple(entry for entry in reasons if entry.name in chosen)
 
 
 def installed(entry: ModelEntry) -> bool:
@@ -135,7 +148,7 @@ def installed(entry: ModelEntry) -> bool:
     return True
 
 
-def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
+def _say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
     """An expander with the models that cannot run and their reasons."""
     if not pairs:
         return

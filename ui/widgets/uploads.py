@@ -61,15 +61,11 @@ class Visit:
         drop = self.root / _digest(files)
         folder = drop / FOLDER
         if not busy:
-            self._drop_others(drop)
+            for other in set(self.root.iterdir()) - {drop}:
+                shutil.rmtree(other, ignore_errors=True)
         if not folder.exists():
             _write(folder, files)
         return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
-
-    def _drop_others(self, drop: Path) -> None:
-        for other in self.root.iterdir():
-            if other != drop:
-                shutil.rmtree(other, ignore_errors=True)
 
 
 def owner(sample: Sample | None) -> str:
