@@ -58,9 +58,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
     sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
-    sub.add_argument(
-        "--cache", choices=("off", "use", "refresh"), help="feature cache (default: off)"
-    )
+    sub.add_argument("--cache", choices=("off", "use", "refresh"), help="default: off")
     sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
     sub.add_argument("--max-new-tokens", type=int, help="the limit for natural lengths")
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")

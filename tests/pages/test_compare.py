@@ -466,7 +466,7 @@ def test_a_drafted_answer_to_an_untrained_question_too(app: Open) -> None:
     at.button(key="compare_draft_run").click().run()
     assert drafting_of(at).report.off_script == ("tiny-llava",)
     at.run()
-    assert f"tiny-llava: {OFF_SCRIPT}" in texts(at)
+    assert f"Tiny llava: {OFF_SCRIPT}" in texts(at)
 
 
 def test_the_extent_of_event_pictures_reaches_run_and_page(

@@ -64,11 +64,15 @@ def labels_of(entries: Sequence[ModelEntry]) -> dict[str, str]:
     return {entry.name: entry.label for entry in entries}
 
 
+def _label(model: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    return labels.get(str(model["name"]), str(model["name"]))
+
+
 def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> None:
     """What was verified and how, in an expander."""
     with st.expander("What exactly was verified", key="verify_how"):
         request = certificate["request"]
-        models = [(labels.get(m["name"], m["name"]), m) for m in certificate["models"]]
+        models = [(_label(m, labels), m) for m in certificate["models"]]
         rows = [
             ["Dataset", request["dataset"]],
             ["Samples", ", ".join(map(str, request["samples"]))],
@@ -142,7 +146,7 @@ def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None
     good = sum(model["verified"] is True for model in models)
     words = (
         made(certificate),
-        ", ".join(labels.get(model["name"], str(model["name"])) for model in models),
+        ", ".join(_label(model, labels) for model in models),
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
         f"stale: {reason}" if reason else "valid",
         name[: certificates.SHOWN],
