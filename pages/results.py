@@ -61,12 +61,8 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 def head(opened: OpenedRuns) -> None:
     """The chosen runs and their problems."""
     for run, part in zip(opened.sources, opened.parts, strict=True):
-        words = (
-            when(run.created),
-            run.name,
-            run.dataset,
-            run_list.STATES.get(run.state, run.state),
-        )
+        state = run_list.STATES.get(run.state, run.state)
+        words = (when(run.created), run.name, run.dataset, state)
         notices.small(" · ".join(filter(None, words)), f"head_{run.key}")
         for number, problem in enumerate(part.problems):
             notices.notice(problem, f"head_{run.key}_{number}")

@@ -104,8 +104,9 @@ def _show(sample: Sample) -> None:
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
     """Up to three models for this sample."""
     missing = sample.missing if sample is not None else {}
-    reasons = {entry: missing.get(entry.kind) or registry.unavailable(entry) for entry in entries}
-    able = [entry.name for entry in entries if registry.unavailable(entry) is None]
+    unavailable = {entry: registry.unavailable(entry) for entry in entries}
+    reasons = {entry: missing.get(entry.kind) or why for entry, why in unavailable.items()}
+    able = [entry.name for entry, why in unavailable.items() if why is None]
     default = (able or [entry.name for entry in entries])[:MAX_MODELS]
     return choose_models("compare", reasons, default, MAX_MODELS)
 
