@@ -139,8 +139,8 @@ def main() -> None:
     st.title("Results", anchor=False)
     run_list.say_gone(picked)
     adding.panel(expanded=not picked)
-    files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
-    mine = [one for one in picked or () if isinstance(one, RunSource)]
+    files = [source for source in picked or () if isinstance(source, (SetSource, VisitSource))]
+    mine = [source for source in picked or () if isinstance(source, RunSource)]
     if picked is None:
         notices.hint(NONE_YET)
         st.code(COMMAND, language=None)

@@ -91,8 +91,8 @@ def _draft(options: argparse.Namespace) -> int:
 
 
 def _text(found: DraftReport) -> str:
-    parts = [_sample(one) for one in found.samples]
-    lost = [f"sample {one.sample}\n  no answer: {one.error}" for one in found.lost]
+    parts = [_sample(tried) for tried in found.samples]
+    lost = [f"sample {tried.sample}\n  no answer: {tried.error}" for tried in found.lost]
     warnings = [f"  {name}: {OFF_SCRIPT}" for name in found.off_script]
     outcome = "\n".join(
         [draft_results.sentence(found), *warnings, f"  {found.how}", *_figures(found)]
@@ -100,14 +100,18 @@ def _text(found: DraftReport) -> str:
     return "\n\n".join([*parts, *lost, outcome])
 
 
-def _sample(one: Tried) -> str:
-    lines = [f"sample {one.sample}: {len(one.ids)} new tokens", f"  {one.text}", f"  {_drawn(one)}"]
-    return "\n".join([*lines, f"  {_equality(one.difference)}"])
+def _sample(tried: Tried) -> str:
+    lines = [
+        f"sample {tried.sample}: {len(tried.ids)} new tokens",
+        f"  {tried.text}",
+        f"  {_drawn(tried)}",
+    ]
+    return "\n".join([*lines, f"  {_equality(tried.difference)}"])
 
 
-def _drawn(one: Tried) -> str:
+def _drawn(tried: Tried) -> str:
     """The answer with accepted tokens in brackets; rejected ones are left out."""
-    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in one.marks
+    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks
              if m.state != "rejected"]  # fmt: skip
     return f"accepted in brackets: {''.join(shown)}"
 
@@ -122,11 +126,11 @@ def _equality(found: Difference | None) -> str:
     )
 
 
-def _interval(one: Range) -> str:
+def _interval(found: Range) -> str:
     """The interval as text; "" if there are too few samples."""
-    if one.low is None or one.high is None:
+    if found.low is None or found.high is None:
         return ""
-    return f" ({one.low:.2f} to {one.high:.2f})"
+    return f" ({found.low:.2f} to {found.high:.2f})"
 
 
 def _figures(found: DraftReport) -> list[str]:
@@ -140,9 +144,9 @@ def _figures(found: DraftReport) -> list[str]:
         f"  whole run, with the draft's own pictures and prefill: {found.whole.median:.2f}x",
     ]
     if found.predicted is not None and found.predicted.speedup is not None:
-        one = found.predicted.speedup
+        speedup = found.predicted.speedup
         lines.append(
-            f"  predicted by the two models' separate answers: {one.value:.2f}x{_interval(one)}"
+            f"  predicted by the two models' separate answers: {speedup.value:.2f}x{_interval(speedup)}"
         )
     if found.own_prediction is not None:
         lines.append(

@@ -212,8 +212,8 @@ def _striped(
     colour = STAGE_COLOURS[str(line["stage"])]
     width = (float(line["end_ms"]) - float(line["start_ms"])) / end * _CHART_PIXELS
     fill = stripes(colour, max(1.0, width), height, strengths)
-    one = alt.Chart(pd.DataFrame([line.to_dict()]))
-    bar: alt.Chart = one.mark_bar(height=height, fill=fill, stroke=colour, strokeWidth=1)
+    base = alt.Chart(pd.DataFrame([line.to_dict()]))
+    bar: alt.Chart = base.mark_bar(height=height, fill=fill, stroke=colour, strokeWidth=1)
     known = pd.notna(line["original_ms"])
     tooltip = _TOOLTIP_CACHED if known else _TOOLTIP  # an unknown time would be shown as 0
     return bar.encode(y=axes.y, x=axes.x, x2=axes.x2, tooltip=tooltip)

@@ -66,27 +66,27 @@ class OpenedRuns:
 
 def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
     """Opens one or more sources; StoreError if one cannot be read."""
-    key = tuple((one.key, _stamp(one)) for one in chosen)
-    parts = tuple(_rows(one, stamp) for one, (_, stamp) in zip(chosen, key, strict=True))
-    table = _table(key, parts, tuple(one.name for one in chosen))
+    key = tuple((source.key, _stamp(source)) for source in chosen)
+    parts = tuple(_rows(source, stamp) for source, (_, stamp) in zip(chosen, key, strict=True))
+    table = _table(key, parts, tuple(source.name for source in chosen))
     return OpenedRuns(key, tuple(chosen), parts, table)
 
 
 def grown(chosen: Sequence[ResultSource]) -> bool:
     """Whether a live run has more results than are shown."""
-    return any(_kept().get(one.key, one.stamp()) != one.stamp() for one in chosen)
+    return any(_kept().get(source.key, source.stamp()) != source.stamp() for source in chosen)
 
 
 def read_again() -> None:
     _kept().clear()
 
 
-def _stamp(one: ResultSource) -> Stamp:
+def _stamp(source: ResultSource) -> Stamp:
     """A live run is shown as it was when opened, until the visitor reloads it."""
-    if one.state != "running":
-        _kept().pop(one.key, None)
-        return one.stamp()
-    return _kept().setdefault(one.key, one.stamp())
+    if source.state != "running":
+        _kept().pop(source.key, None)
+        return source.stamp()
+    return _kept().setdefault(source.key, source.stamp())
 
 
 def _kept() -> dict[str, Stamp]:
@@ -94,8 +94,8 @@ def _kept() -> dict[str, Stamp]:
     return stamps
 
 
-def _rows(one: ResultSource, stamp: Stamp) -> Rows:
-    return _read(one.key, stamp, one)
+def _rows(source: ResultSource, stamp: Stamp) -> Rows:
+    return _read(source.key, stamp, source)
 
 
 @st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")

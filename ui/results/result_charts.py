@@ -50,7 +50,7 @@ def distribution(
     y = alt.Y("label:N", sort=list(labels), title=None, axis=names(labels))
     x = alt.X("value:Q", title=title(metric), scale=alt.Scale(zero=False))
     colour = colours(labels, families)
-    dots = pd.concat([thinned(some, DOTS) for _, some in lines.groupby("label", sort=False)])
+    dots = pd.concat([thinned(group, DOTS) for _, group in lines.groupby("label", sort=False)])
     dots = dots.assign(place=[index % 17 - 8 for index in range(len(dots))])
     tip = [
         alt.Tooltip("label:N", title="Model"),
@@ -97,11 +97,13 @@ def scatter(both: pd.DataFrame, a: str, b: str, metric: Metric) -> alt.LayerChar
 
     The selection is named POINT and contains the sample's id.
     """
-    some = thinned(both)
-    top = float(max(some["a"].max(), some["b"].max())) * 1.05 or 1.0
+    drawn = thinned(both)
+    top = float(max(drawn["a"].max(), drawn["b"].max())) * 1.05 or 1.0
     scale = alt.Scale(domain=[0, top], nice=False)
     pick = alt.selection_point(name=POINT, fields=["sample"], on="click", empty=False)
-    chart: Any = alt.Chart(some).mark_circle(size=70, color=STAGE_COLOURS["load"], cursor="pointer")
+    chart: Any = alt.Chart(drawn).mark_circle(
+        size=70, color=STAGE_COLOURS["load"], cursor="pointer"
+    )
     points = chart.encode(
         x=alt.X("b:Q", title=in_lines(f"{b}: {title(metric)}"), scale=scale),
         y=alt.Y("a:Q", title=in_lines(f"{a}: {title(metric)}"), scale=scale),

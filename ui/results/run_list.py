@@ -39,7 +39,11 @@ def choose() -> tuple[Listed, ...] | None:
     chosen = keys()
     if found:
         _list(_filtered(found), chosen)
-    return tuple(one for one in found if one.key in chosen and not one.problem) if found else None
+    return (
+        tuple(source for source in found if source.key in chosen and not source.problem)
+        if found
+        else None
+    )
 
 
 def keys() -> list[str]:
@@ -63,7 +67,7 @@ def _linkable(found: Sequence[str]) -> list[str]:
 def say_gone(picked: Sequence[Listed] | None) -> None:
     """A notice for the first key in the link that is not in the list; on the page, because the
     sidebar may be closed."""
-    known = {one.key for one in picked or ()}
+    known = {source.key for source in picked or ()}
     for key in keys():
         if key not in known and not _damaged(key):
             notices.notice(gone(key), "results_unknown")
@@ -76,7 +80,7 @@ def _damaged(key: str) -> bool:
         found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
     except StoreError:
         return True
-    return any(one.key == key and one.problem for one in found)
+    return any(source.key == key and source.problem for source in found)
 
 
 def gone(key: str) -> str:
@@ -107,7 +111,7 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         live=True,
     )
     left, right = st.columns(2)
-    models = sorted({model for one in found for model in one.models})
+    models = sorted({model for source in found for model in source.models})
     model = left.selectbox(
         "Model",
         models,
@@ -125,16 +129,18 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         bind="query-params",
         label_visibility="collapsed",
     )
-    return [one for one in found if fits(one, text or "", model, state)]
+    return [source for source in found if fits(source, text or "", model, state)]
 
 
-def fits(one: Listed, text: str, model: str | None, state: str | None) -> bool:
+def fits(source: Listed, text: str, model: str | None, state: str | None) -> bool:
     """Whether a source passes the filters; it must contain every word of the text."""
-    searched = " ".join((one.name, one.key, when(one.created), one.dataset, *one.models)).lower()
+    searched = " ".join(
+        (source.name, source.key, when(source.created), source.dataset, *source.models)
+    ).lower()
     return (
         all(word in searched for word in text.lower().split())
-        and (model is None or model in one.models)
-        and state in (None, "all", one.state)
+        and (model is None or model in source.models)
+        and state in (None, "all", source.state)
     )
 
 
@@ -144,31 +150,31 @@ def _list(found: Sequence[Listed], chosen: Sequence[str]) -> None:
     shown = found if st.session_state.get("results_all") else found[:FEW]
     full = len(chosen) >= MOST
     with st.container(key="results_list", gap="xsmall"):
-        for one in shown:
-            _line(one, one.key in chosen, full)
+        for source in shown:
+            _line(source, source.key in chosen, full)
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="results_all")
     if full:
         st.caption(f"At most {count(MOST, 'run')}: deselect one to choose another.")
 
 
-def _line(one: Listed, chosen: bool, full: bool) -> None:
-    key = f"results_pick_{one.key}"
+def _line(source: Listed, chosen: bool, full: bool) -> None:
+    key = f"results_pick_{source.key}"
     st.session_state[key] = chosen
     st.checkbox(
-        escape(when(one.created) or one.name),
+        escape(when(source.created) or source.name),
         key=key,
         on_change=_pick,
-        args=(one.key,),
-        disabled=bool(one.problem) or (full and not chosen),
+        args=(source.key,),
+        disabled=bool(source.problem) or (full and not chosen),
     )
-    notices.small(one.problem or words(one), f"run_{one.key}")
+    notices.small(source.problem or words(source), f"run_{source.key}")
 
 
-def words(one: Listed) -> str:
+def words(source: Listed) -> str:
     """A source in two short lines."""
-    state = f"{STATES.get(one.state, one.state).lower()} · {one.amount}"
-    return "\n".join(filter(None, (state, ", ".join(one.models))))
+    state = f"{STATES.get(source.state, source.state).lower()} · {source.amount}"
+    return "\n".join(filter(None, (state, ", ".join(source.models))))
 
 
 def _pick(key: str) -> None:

@@ -156,9 +156,9 @@ def ordered(opened: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.Data
 
 
 def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
-    some = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
-    some.insert(1, name, rank)
-    return some
+    rows = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
+    rows.insert(1, name, rank)
+    return rows
 
 
 def first_results(opened: OpenedRuns) -> pd.DataFrame:
@@ -188,10 +188,10 @@ def _wide(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
     columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
     for label in _opened.labels:
-        some = lines[lines["label"] == label].set_index("sample")
-        answer = some["text"].where(some["error"] == "", "✕ " + some["error"])
+        rows = lines[lines["label"] == label].set_index("sample")
+        answer = rows["text"].where(rows["error"] == "", "✕ " + rows["error"])
         columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
-        columns[f"{label}: total (ms)"] = some["total_ms"].reindex(base.index)
+        columns[f"{label}: total (ms)"] = rows["total_ms"].reindex(base.index)
     return base[[]].assign(**columns)
 
 

@@ -60,24 +60,26 @@ def stage_cells(kinds: Mapping[str, Any]) -> list[list[str]]:
     """One row per stage: its name, then median, MAD, n and first run for each kind."""
     rows = []
     for part in PARTS:
-        by_kind = {one.kind: one for one in times(kinds, part)}
+        by_kind = {spread.kind: spread for spread in times(kinds, part)}
         rows.append([part, *(_cell(by_kind.get(kind)) for kind in kinds)])
     return rows
 
 
-def _cell(one: Times | None) -> str:
-    if one is None:
+def _cell(spread: Times | None) -> str:
+    if spread is None:
         return "not measured"
-    first = "" if one.first is None else f"; first run {ms(one.first)}"
-    return f"{ms(one.median)}, MAD {ms(one.mad)}, n = {len(one.warm)}{first}"
+    first = "" if spread.first is None else f"; first run {ms(spread.first)}"
+    return f"{ms(spread.median)}, MAD {ms(spread.mad)}, n = {len(spread.warm)}{first}"
 
 
 def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
     """Dots are warm runs, the line their median, the hollow diamond the first run."""
     frame = pd.DataFrame(
-        {"kind": one.kind, "ms": value, "run": name} for one in found for name, value in _runs(one)
+        {"kind": spread.kind, "ms": value, "run": name}
+        for spread in found
+        for name, value in _runs(spread)
     )
-    y = alt.Y("kind:N", sort=[one.kind for one in found], title=None)
+    y = alt.Y("kind:N", sort=[spread.kind for spread in found], title=None)
     x = alt.X(
         "ms:Q",
         title=f"{part} (ms)",
@@ -102,15 +104,15 @@ def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
     return alt.LayerChart(data=frame, layer=layers, height=height)
 
 
-def _runs(one: Times) -> list[tuple[str, float]]:
-    warm = [(f"warm run {index}", value) for index, value in enumerate(one.warm, 1)]
-    first = [] if one.first is None else [("first run", one.first)]
-    return [("median", one.median), *warm, *first]
+def _runs(spread: Times) -> list[tuple[str, float]]:
+    warm = [(f"warm run {index}", value) for index, value in enumerate(spread.warm, 1)]
+    first = [] if spread.first is None else [("first run", spread.first)]
+    return [("median", spread.median), *warm, *first]
 
 
 def stage_words(part: str, found: Sequence[Times]) -> str:
     """The chart as text."""
-    return f"{part}: " + "; ".join(f"{one.kind} {_cell(one)}" for one in found) + "."
+    return f"{part}: " + "; ".join(f"{spread.kind} {_cell(spread)}" for spread in found) + "."
 
 
 @dataclass(frozen=True)
