@@ -145,9 +145,8 @@ def _figures(found: DraftReport) -> list[str]:
     ]
     if found.predicted is not None and found.predicted.speedup is not None:
         speedup = found.predicted.speedup
-        lines.append(
-            f"  predicted by the two models' separate answers: {speedup.value:.2f}x{_interval(speedup)}"
-        )
+        figure = f"{speedup.value:.2f}x{_interval(speedup)}"
+        lines.append(f"  predicted by the two models' separate answers: {figure}")
     if found.own_prediction is not None:
         lines.append(
             f"  predicted by what was accepted, if a pass costs as much as one token: "
