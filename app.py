@@ -1,7 +1,7 @@
 """StageScope: page set-up and navigation.
 
-Boundary: everything that is shown lives in pages/.  The models' libraries are imported by the
-engine's worker thread, and only once the first page is drawn.
+Boundary: the page contents are in pages/.  torch and transformers are imported by the engine's
+worker thread, after the first page is drawn.
 """
 
 import streamlit as st

@@ -1,7 +1,7 @@
 """The command line: `stagescope COMMAND`, or `python -m engine COMMAND`.
 
-Boundary: finds the command and chooses the exit code for what it raises: 2 for what the user can
-mend, 1 for anything else.  What a command does is its module's, in engine/cli/.
+Boundary: finds the command and maps exceptions to exit codes: 2 for a user error, 1 for anything
+else.  The commands are modules in engine/cli/.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.cli.common import say
 from engine.errors import StageScopeError
 from engine.quoting import quoted
 
-# Each command's module in engine/cli/, in the order of the help; imported when it is called.
+# command -> module in engine/cli/, imported when called; in the order of the help.
 COMMANDS = {
     "compare": "compare",
     "draft": "draft",
@@ -50,37 +50,43 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("Stopped.")
         return 130
-    except OSError as error:  # a full disk, or a reader such as `head` that has gone
+    except OSError as error:  # a full disk, or a closed pipe, as to `head`
         if not isinstance(error, BrokenPipeError):
             say(f"The output cannot be written ({error.strerror}): make room.")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left would fail again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # flushing the rest at exit would fail again
         return 1
 
 
 def _print_anywhere() -> None:
-    """A terminal that lacks a character shows its code; no result is lost for it."""
+    """A character that the terminal lacks is printed as its code instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 MAX_MESSAGE = 500
-_QUOTED = re.compile(r"'((?:[^'\\]|\\.){78,})'")  # a value that argparse repeats whole
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.){78,})'")  # a long value that argparse repeats in full
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one sentence; the usage is long and has a flag of its own."""
+    """Prints an error in one sentence, without the usage, which --help prints."""
 
     def error(self, message: str) -> NoReturn:
-        told = _QUOTED.sub(lambda found: quoted(found[1]), message)
-        self.exit(2, f"{told[:1].upper()}{told[1:MAX_MESSAGE]}: see {self.prog} --help.\n")
+        text = _QUOTED.sub(lambda match: quoted(match[1]), message)
+        self.exit(2, f"{text[:1].upper()}{text[1:MAX_MESSAGE]}: see {self.prog} --help.\n")
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """Knows the command that is given, or all of them where none is."""
+    """A parser for the given command, or for all commands if none is given."""
     installed = Path(sys.argv[0]).stem == "stagescope"
     prog = "stagescope" if installed else "python -m engine"
-    parser = _Parser(prog=prog, description=str(__doc__).split("\n")[0])
+    parser = _Parser(
+        prog=prog,
+        description=str(__doc__).split(
+            "\
+"
+        )[0],
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     called = COMMANDS.get(given[0]) if given else None
     for name in [called] if called else dict.fromkeys(COMMANDS.values()):
@@ -89,7 +95,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def command() -> int:
-    """The process's own command line: SIGTERM stops it as Ctrl-C does, with a sentence."""
+    """The command line of a process: SIGTERM does the same as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     return main()
 

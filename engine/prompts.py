@@ -1,6 +1,6 @@
-"""Questions worth offering, and the question text that no family may be given.
+"""Common questions, and the rules for a valid question.
 
-Boundary: strings only.  How a family wraps a question into its prompt is the adapter's.
+Boundary: strings only.  The adapters wrap a question into their model's prompt.
 """
 
 from engine.errors import BadInput
@@ -16,9 +16,9 @@ COMMON_QUESTIONS = (
     "Describe in detail what happened in the scene.",
 )
 MAX_QUESTION_CHARS = 4000
-# For an answer to a question that a model of few questions does not know.
+# Shown with an answer to a question on which a demo model was not trained.
 OFF_SCRIPT = "This demo model was not trained on this question. Its answer means nothing."
-# Tokens that stand for pictures or for the ends of a text in one of the families.
+# Tokens that a model family uses for pictures or for the start and end of text.
 MARKERS = (
     "<image>",
     "<video>",
@@ -34,7 +34,7 @@ MARKERS = (
 
 
 def check_question(question: str) -> str:
-    """The question without outer white space, or BadInput."""
+    """The question without outer white space; BadInput if it is invalid."""
     text = question.strip()
     if not text:
         raise BadInput("The question is empty: type one, or pick one of the common questions.")
@@ -46,7 +46,7 @@ def check_question(question: str) -> str:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise BadInput(
-            f"The question holds {text[error.start]!a}, which is no character: type it in UTF-8."
+            f"The question contains {text[error.start]!a}, which is not a character: use UTF-8."
         ) from error
     refuse_markers(text)
     return text
@@ -55,18 +55,18 @@ def check_question(question: str) -> str:
 def plain_question(question: str) -> str:
     """The question without punctuation and outer white space, for comparing questions.
 
-    Case stays, and so do all doubled spaces but one: the demo checkpoints often answer wrongly
-    when these change.
+    Case is kept, and all double spaces except one: the demo checkpoints often answer wrongly if
+    these change.
     """
     kept = (" " if c.isspace() else c for c in question if c.isalnum() or c.isspace())
     return "".join(kept).strip().replace("  ", " ", 1)
 
 
 def refuse_markers(question: str, more: tuple[str, ...] = ()) -> None:
-    """BadInput if the question holds a token that the prompt itself uses."""
+    """BadInput if the question contains a token that prompts use as a marker."""
     for marker in (*MARKERS, *more):
         if marker and marker in question:
             raise BadInput(
-                f"The question contains {marker}, which the models read as a marker of their own: "
-                "remove it; the pictures are added by themselves."
+                f"The question contains {marker}, which the models read as a marker: remove it. "
+                "Pictures are added automatically."
             )

@@ -52,6 +52,13 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "pixels": PIXELS,
     "extent": EXTENTS,
 }
+# Settings in words, for pages and reports.
+FRAME_WORDS: Mapping[str, str] = {
+    "arange": "evenly spaced",
+    "spread": "first-to-last",
+    "linspace": "first-to-last, rounded-down",
+}
+CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow

@@ -1,7 +1,7 @@
-"""Benchmark: many samples, some models: start a dataset run, watch it, cancel it, go on with it.
+"""Benchmark: start a dataset run, watch it, cancel it, resume it.
 
-Boundary: puts the parts of ui/bench on the page.  The work is a job of the engine's queue: it goes
-on when the page changes and when the browser closes.
+Boundary: puts the parts of ui/benchmark on the page.  The run is a job in the engine's queue: it
+continues when the user opens another page or closes the browser.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.jobs.benchmark_job import BenchmarkJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
-from ui.benchmark.run_choice import Choice, choose, words
+from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.followed_job import Followed
 from ui.widgets.run_settings import run_and_cancel
@@ -27,20 +27,20 @@ from ui.widgets.text import escape
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
 WHAT = (
-    "A dataset run: every chosen sample by every chosen model, singly or in batches, each result "
-    "kept as it is measured"
+    "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
+    "saved as soon as it is measured"
 )
-RAY = "; with Ray on many devices at once"
+RAY = ". With Ray, on several devices at once"
 EMPTY = (
-    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is on "
-    "the disk as soon as it is there: a run can be cancelled, interrupted and resumed at any time, "
-    "and goes on when this page is closed. A Compare pressed meanwhile gets the device between two "
-    "samples. From a terminal:"
+    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). Each result is saved "
+    "as soon as it is measured: a run can be cancelled, interrupted and resumed at any time, and "
+    "it continues when this page is closed. A run started on the Compare page meanwhile gets the "
+    "device between two samples. From a terminal:"
 )
 COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
-def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
+def buttons(choice: RunChoice, shown: BenchmarkJob | None) -> None:
     """Start and Cancel, and the other runs of this server."""
     live = shown is not None and not shown.ended
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -52,10 +52,10 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
                 key="benchmark_go_on",
                 on_click=partial(resume, cluster=choice.cluster),
                 args=(shown.folder, False),
-                disabled=choice.nowhere,
+                disabled=choice.blocked,
             )
         if not live:
-            planned = f"Start makes {words(choice.plan)}" if choice.plan else choice.problem
+            planned = f"Planned: {words(choice.plan)}" if choice.plan else choice.problem
             notices.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
@@ -65,7 +65,7 @@ def buttons(choice: Choice, shown: BenchmarkJob | None) -> None:
 
 
 def others(shown: BenchmarkJob | None) -> None:
-    """Runs of this server that are not the one shown."""
+    """The other live runs of this server."""
     for job in RUN.live():
         if job is shown:
             continue
@@ -80,7 +80,7 @@ def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
 
 
 def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
-    """The run as it stands, looked at again and again until it has ended."""
+    """The shown run, refreshed until it ends."""
     live, known = not job.ended, job.folder is not None
 
     @st.fragment(run_every=LOOK_S if live else None)
@@ -94,7 +94,7 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
     look()
     if job.folder is not None:
         worker_table.places(job.folder, job.cluster is not None, live)
-        notices.small(f"Kept in {job.folder}", "benchmark_folder")
+        notices.small(f"Saved in {job.folder}", "benchmark_folder")
         st.page_link(
             "pages/results.py",
             label="Open the results" if job.state == "done" else "Results so far",
@@ -102,23 +102,24 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
         )
 
 
-def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: Choice) -> None:
-    """The run of this visit, or what to do; below it what is not finished."""
+def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: RunChoice) -> None:
+    """The shown run or a hint, then the other runs and the unfinished ones."""
     labels = {entry.name: entry.label for entry in entries}
     if shown is not None:
         board(shown, labels)
     else:
         if RUN.lost():
             notices.notice(
-                "This link's run is no longer at work in this server: open its results, or resume "
-                "it below if it is not finished.",
+                "The run in this link is no longer active on this server: open its results, or "
+                "resume it below if it is unfinished.",
                 "lost",
             )
         notices.hint(EMPTY)
         st.code(COMMAND, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
-    unfinished_runs.listed(busy, partial(resume, cluster=choice.cluster), not choice.nowhere)
+    again = partial(resume, cluster=choice.cluster)
+    unfinished_runs.listed(busy, again, not choice.blocked, labels)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Compare: one sample, up to three models, one question; answers and stage times side by side.
 
-Boundary: puts the widgets of ui/ on the page and turns the choice into RunRequests.  The runs live
-in the engine's queue, so nothing here is lost when the page is drawn again.
+Boundary: puts the widgets of ui/ on the page and turns the choice into RunRequests.  The runs are
+jobs in the engine's queue, so a redraw of the page loses nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHAR
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel
 from ui.widgets import first_visit, followed_runs, links, notices
-from ui.widgets.run_settings import compare_options, run_and_cancel
+from ui.widgets.run_settings import pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
@@ -28,8 +28,8 @@ CUT = "compare_cut"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """All that the widgets say now."""
+class CompareChoice:
+    """The current values of all widgets."""
 
     sample: Sample | None
     models: tuple[ModelEntry, ...]
@@ -39,25 +39,25 @@ class Choice:
     cut: bool
 
     def requests(self) -> list[RunRequest]:
-        """One request per model; BadInput if a value cannot be used."""
+        """One request per model; BadInput if a value is invalid."""
         if self.sample is None:
             return []
         asked = (self.question, self.prefix)
         return [self.options.ask(self.sample, model.name, *asked) for model in self.models]
 
 
-def choose(entries: Sequence[ModelEntry]) -> Choice:
+def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
     """The sidebar, then the question above the answers."""
     with st.sidebar:
         sample = pick_sample()
         models = pick_models(entries, sample)
-        options, prefix = compare_options()
+        options, prefix = pick_run_options()
     question, cut = ask(models, sample)
-    return Choice(sample, models, question, options, prefix, cut)
+    return CompareChoice(sample, models, question, options, prefix, cut)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
-    """The question's field and the list of common ones, which fills it; whether it was cut."""
+    """The question, from its field or the list of common ones, and whether it was cut."""
     left, right = st.columns([3, 1.4], vertical_alignment="top")
     offered = offer(models, sample)
     with right:
@@ -88,14 +88,14 @@ def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]
 
 
 def _cut() -> None:
-    """A question too long for a model is too long for a link as well."""
+    """Cuts a question that is too long for the models, so that it also fits into a link."""
     if len(text := st.session_state[QUESTION]) > MAX_QUESTION_CHARS:
         st.session_state[CUT] = len(text)
         st.session_state[QUESTION] = text[:MAX_QUESTION_CHARS]
 
 
 def offer(models: Sequence[ModelEntry], sample: Sample | None) -> list[str]:
-    """The record's own question, then common ones; those a demo checkpoint was trained on first."""
+    """The record's own question, those that demo checkpoints were trained on, then common ones."""
     own = (sample.question,) if sample is not None and sample.question else ()
     known = QUESTIONS if any(model.demo for model in models) else ()
     return list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS)))
@@ -107,8 +107,8 @@ def _use_common() -> None:
         st.session_state[COMMON] = None
 
 
-def buttons(choice: Choice) -> None:
-    """Run and Cancel.  A pressed Run starts the page over, so that the buttons know of it."""
+def buttons(choice: CompareChoice) -> None:
+    """Run and Cancel.  Pressing Run reruns the page, which updates both buttons."""
     ready = choice.sample is not None and bool(choice.models)
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = run_and_cancel(
@@ -118,13 +118,13 @@ def buttons(choice: Choice) -> None:
             "Show the known answer",
             key="compare_truth",
             bind="query-params",
-            help="The dataset's reference answer and, for demo scenes, what was drawn.",
+            help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
         )
     if pressed and not choice.cut:
         start(choice)
 
 
-def start(choice: Choice) -> None:
+def start(choice: CompareChoice) -> None:
     links.forget()
     try:
         followed_runs.start(choice.requests())

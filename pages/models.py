@@ -1,7 +1,7 @@
-"""Models: who they are, whether they can be used here, what is in memory, and the feature cache.
+"""Models: their checkpoints, whether they can run here, memory use, and the feature cache.
 
-Boundary: puts the parts of ui/models on the page.  Loading, unloading and hashing are jobs of the
-engine's queue: the page shows how they stand, and nothing is lost when it is drawn again.
+Boundary: puts the parts of ui/models on the page.  Loading, unloading and hashing are jobs in the
+engine's queue: a redraw of the page loses nothing.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from ui.models import cache_view, card_rows, memory_bars, model_actions
 from ui.models.model_markup import facts
 from ui.verify import kept_certificates
 from ui.widgets import first_visit, followed_runs, notices
+from ui.widgets.sample_picker import installed
 
 COLUMNS = 3
-_COMMAND = re.compile(r"`([^`]+)`")  # as the engine's sentences write one
+_COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 
 def show(entry: ModelEntry) -> None:
-    """One entry: its state, what can be done with it, and who it is."""
+    """One entry: its state, its actions and its details."""
     reason = registry.unavailable(entry)
     with cards.frame(entry):
         cards.heading(entry)
@@ -41,11 +42,11 @@ def show(entry: ModelEntry) -> None:
             notices.notice(reason, f"reason_{entry.name}")
             for command in _COMMAND.findall(reason):
                 st.code(command, language=None)
-        card = known(entry)
+        card = card_of(entry)
         hashable = card is not None and not card.digest
         model_actions.show(entry, loadable=reason is None, hashable=hashable)
         rows = card_rows.of_card(entry, card) if card else card_rows.of_entry(entry)
-        with contextlib.suppress(ModelUnavailable):  # the reason says so already
+        with contextlib.suppress(ModelUnavailable):  # `reason` already says why
             rows.append(("Memory needed", str(registry.needed(entry))))
         st.html(facts(rows, entry.label))
         if reason is None:
@@ -56,8 +57,8 @@ def show(entry: ModelEntry) -> None:
             st.page_link("pages/verify.py", label=label, query_params=query)
 
 
-def known(entry: ModelEntry) -> ModelInfo | None:
-    """Its card, also of a model that is too large; None where the files do not make one."""
+def card_of(entry: ModelEntry) -> ModelInfo | None:
+    """Its card, even if it is too large to load; None if its files are missing or damaged."""
     try:
         return registry.card(entry)
     except ModelUnavailable:
@@ -65,17 +66,18 @@ def known(entry: ModelEntry) -> ModelInfo | None:
 
 
 def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | None) -> None:
-    """Whether it is loaded or can be, and whether a certificate covers it as it would run now."""
+    """Whether it is loaded or can be, and whether a certificate covers its default settings."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if entry in registry.resident():
             st.badge(f"loaded on {registry.card(entry).device}", color="green")
         elif reason is None:
             st.badge("ready to load", color="gray")
         else:
-            st.badge("not available", color="orange")
+            words = "cannot be loaded" if installed(entry) else "not installed"
+            st.badge(words, color="orange")
             return
-        found = Standing("verified", proof["hash"]) if proof else UNVERIFIED
-        words, colour, help_text = cards.standing(found)
+        standing = Standing("verified", proof["hash"]) if proof else UNVERIFIED
+        words, colour, help_text = cards.certificate_badge(standing)
         st.badge(words, color=colour, help=help_text)
 
 
@@ -97,7 +99,7 @@ def main() -> None:
         notices.problem(str(error), "models_file")
         st.stop()
     notices.small(
-        f"The entries of {settings.load().models_file}, in its order. The app downloads nothing.",
+        f"All entries of {settings.load().models_file}. The app downloads nothing.",
         "models_file",
     )
     st.subheader("Memory", anchor=False)

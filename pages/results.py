@@ -1,8 +1,7 @@
-"""Results: runs that are kept, each by itself and against each other, down to a single answer, and
-published result files beside them.
+"""Results: saved runs, alone and compared, down to single answers, and published result files.
 
-Boundary: puts the parts of ui/results and ui/imported on the page.  What is chosen is in the URL;
-nothing is computed before its view is looked at.
+Boundary: puts the parts of ui/results and ui/published on the page.  The choice is in the URL; a
+view is computed when it is opened.
 """
 
 from __future__ import annotations
@@ -23,34 +22,31 @@ from ui.results import (
     sample_list,
     sample_view,
 )
-from ui.results.opened_runs import Opened
-from ui.results.run_sources import RunSource, Source
+from ui.results.opened_runs import OpenedRuns
+from ui.results.run_sources import ResultSource, RunSource
 from ui.results.set_sources import SetSource, VisitSource
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.text import when
 
 NONE_YET = (
-    "There is no run yet. Start one on the Benchmark page, or from a terminal; each result is kept "
-    "as it is measured, and the run appears here at once:"
+    "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
+    "once, and each result is saved as soon as it is measured:"
 )
 COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 FILES = (
-    "Published result files of the original benchmark can be looked at too, without a GPU: import "
-    "them above."
+    "You can also import published result files of the original benchmark above. That needs no GPU."
 )
-CHOOSE = (
-    "Choose a run or a set of published files on the left, or several to see them side by side."
-)
+CHOOSE = "Choose one or more runs or sets of published files on the left."
 SIDES = {"both": "Side by side", "runs": "Own runs", "recorded": "Recorded elsewhere"}
 
 
-def show_samples(found: Opened) -> None:
-    name = sample_list.choose(found)
+def show_samples(opened: OpenedRuns) -> None:
+    name = sample_list.choose(opened)
     if name is not None:
-        sample_view.show(found, name)
+        sample_view.show(opened, name)
 
 
-VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
@@ -62,61 +58,62 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
 }
 
 
-def head(found: Opened) -> None:
-    """Which runs these are, what is wrong with them, and whether there is more by now."""
-    for one, part in zip(found.sources, found.parts, strict=True):
-        told = (when(one.created), one.name, one.dataset, run_list.STATES.get(one.state, one.state))
-        notices.small(" · ".join(filter(None, told)), f"head_{one.key}")
+def head(opened: OpenedRuns) -> None:
+    """The chosen runs and their problems."""
+    for run, part in zip(opened.sources, opened.parts, strict=True):
+        state = run_list.STATES.get(run.state, run.state)
+        words = (when(run.created), run.name, run.dataset, state)
+        notices.small(" · ".join(filter(None, words)), f"head_{run.key}")
         for number, problem in enumerate(part.problems):
-            notices.notice(problem, f"head_{one.key}_{number}")
+            notices.notice(problem, f"head_{run.key}_{number}")
 
 
-def view(found: Opened) -> None:
-    """One view at a time: the others cost nothing."""
+def view(opened: OpenedRuns) -> None:
+    """The chosen view; the others are not computed."""
     name = st.segmented_control(
         "View",
         list(VIEWS),
         default="overview",
         required=True,
-        format_func=lambda one: VIEWS[one][0],
+        format_func=lambda name: VIEWS[name][0],
         key="results_view",
         bind="query-params",
         label_visibility="collapsed",
     )
-    VIEWS[name or "overview"][1](found)
+    VIEWS[name or "overview"][1](opened)
 
 
-def show(picked: Sequence[Source]) -> None:
+def show(picked: Sequence[ResultSource]) -> None:
     try:
-        found = opened_runs.open_(picked)
+        opened = opened_runs.open_(picked)
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
         return
-    head(found)
+    head(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
-            notices.small("The run has more results by now.", "results_grown")
-            st.button("Read again", key="results_again", on_click=opened_runs.read_again)
-    if found.table.empty:
-        notices.hint("The chosen run has no result yet: look again when its first sample is done.")
+            notices.small("This run has new results.", "results_grown")
+            st.button("Reload", key="results_again", on_click=opened_runs.read_again)
+    if opened.table.empty:
+        notices.hint("The chosen run has no results yet: come back when its first sample is done.")
         return
-    view(found)
+    view(opened)
 
 
-def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Source]) -> None:
-    """Published files, by themselves or beside the chosen runs."""
-    found = recorded.open_(picked)
-    if found is None:
+def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[ResultSource]) -> None:
+    """Published files, alone or beside the chosen runs."""
+    opened = recorded.open_(picked)
+    if opened is None:
         return
-    recorded.head(found)
+    recorded.head(opened)
     side = "recorded"
     if mine:
         chosen_side = st.segmented_control(
-            "What to look at",
+            "Show",
             list(SIDES),
             default="both",
             required=True,
-            format_func=lambda one: SIDES[one],
+            format_func=lambda name: SIDES[name],
             key="results_side",
             bind="query-params",
         )
@@ -124,12 +121,12 @@ def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Sour
     if side == "runs":
         show(mine)
         return
-    found = recorded.values(found)
+    opened = recorded.values(opened)
     if side == "recorded":
-        recorded.show(found)
+        recorded.show(opened)
         return
     try:
-        beside_own_runs.show(opened_runs.open_(mine), found)
+        beside_own_runs.show(opened_runs.open_(mine), opened)
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
 
@@ -142,8 +139,8 @@ def main() -> None:
     st.title("Results", anchor=False)
     run_list.say_gone(picked)
     adding.panel(expanded=not picked)
-    files = [one for one in picked or () if isinstance(one, (SetSource, VisitSource))]
-    mine = [one for one in picked or () if isinstance(one, RunSource)]
+    files = [source for source in picked or () if isinstance(source, (SetSource, VisitSource))]
+    mine = [source for source in picked or () if isinstance(source, RunSource)]
     if picked is None:
         notices.hint(NONE_YET)
         st.code(COMMAND, language=None)

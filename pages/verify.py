@@ -1,14 +1,15 @@
-"""Verify: is decoupled inference the model's own inference, on this machine and now?
+"""Verify: does StageScope run and time the model's own inference, on this machine?
 
-Boundary: puts the parts of ui/verify on the page.  The work is a job of the engine's queue, so
-nothing here is lost when the page is drawn again.
+Boundary: puts the parts of ui/verify on the page.  A verification is a job in the engine's
+queue, so a redraw of the page loses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import BadInput, StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
@@ -17,22 +18,22 @@ from engine.models.checkpoint import ModelEntry
 from engine.verify import certificates
 from ui.verify import kept_certificates, report_view, verify_job_view
 from ui.verify.verdict_board import Board
-from ui.verify.verify_choice import Choice, choose_all
+from ui.verify.verify_choice import VerifyChoice, choose_all
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import run_and_cancel
-from ui.widgets.text import count, escape
+from ui.widgets.text import count, escape, queued
 
 EMPTY = (
-    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: by "
-    "its own generate() on pixels, by the same under the probe, decoupled (features encoded once, "
-    "put on disk, read back), from given features and going on from a prefix that another question "
-    "left in memory. Every check says what it found and shows its evidence; what cannot be told "
-    "apart from noise stays open. A certificate keeps the result."
+    "Press Verify (Ctrl+Enter). Each chosen model then answers the same question in five ways: its "
+    "own generate() on pixels; the same with the probe; decoupled (features encoded once, saved to "
+    "disk, read back); from given features; and with a prompt prefix that another question left in "
+    "memory. Every check shows its result and its evidence. A result that cannot be told apart "
+    "from noise stays open. The outcome is saved as a certificate."
 )
 
 
-def buttons(choice: Choice, shown: VerifyJob | None) -> None:
-    """Verify and Cancel.  A pressed Verify starts the page over, so that the buttons know of it."""
+def buttons(choice: VerifyChoice, shown: VerifyJob | None) -> None:
+    """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
     live = shown is not None and not shown.ended
     other = verify_job_view.running()
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -40,7 +41,7 @@ def buttons(choice: Choice, shown: VerifyJob | None) -> None:
         pressed = run_and_cancel("verify", run, live, choice.ready, verify_job_view.cancel)
         if other is not None and other is not shown:
             st.button(
-                "Show the one running",
+                "Show the running verification",
                 key="verify_other",
                 on_click=verify_job_view.show,
                 args=(other,),
@@ -49,7 +50,7 @@ def buttons(choice: Choice, shown: VerifyJob | None) -> None:
         start(choice)
 
 
-def start(choice: Choice) -> None:
+def start(choice: VerifyChoice) -> None:
     links.forget()
     try:
         assert choice.dataset is not None  # the button is disabled otherwise
@@ -62,65 +63,65 @@ def start(choice: Choice) -> None:
 
 
 def show_certificate(entries: Sequence[ModelEntry]) -> bool:
-    """The certificate that the link names; False if it names none."""
+    """The certificate in the link; False if the link has none."""
     if not kept_certificates.asked():
         return False
     found = kept_certificates.opened()
     if found is None:
         notices.notice(
-            f"No certificate {kept_certificates.asked()[: certificates.SHOWN]!r} is kept here: "
+            f"Certificate {kept_certificates.asked()[: certificates.SHOWN]!r} was not found: "
             "choose one of those below.",
             "no_certificate",
         )
         return False
     try:
-        read = report_view.of_certificate(found)
+        report = report_view.of_certificate(found)
         kept_certificates.head(found, entries)
-        Board(read, entries)
+        Board(report, entries)
     except BadInput as error:
         notices.problem(str(error), "certificate")
     return True
 
 
 def show_job(shown: VerifyJob | None, entries: Sequence[ModelEntry]) -> None:
-    """The verification as it stands, followed to its end, above the earlier certificates."""
+    """The shown verification, followed to its end, above the earlier certificates."""
     if shown is None:
         if verify_job_view.lost():
             notices.notice(
-                "This link's verification is no longer in memory: open its certificate below, or "
-                "press Verify to repeat it.",
+                "The verification in this link is no longer in memory: open its certificate "
+                "below, or press Verify to repeat it.",
                 "lost",
             )
         notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
     state = st.empty()
-    view = shown.view()
+    view, labels = shown.view(), kept_certificates.labels_of(entries)
     board = Board(report_view.of_view(view), entries)
     kept_certificates.listed(entries)
 
     def draw(now: VerifyView) -> None:
-        _status(now, state)
+        _status(now, state, labels)
         board.draw(report_view.of_view(now))
 
     if verify_job_view.follow(shown, draw):
         st.rerun()
 
 
-def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
-    """How far it is, or how it ended."""
-    found = report_view.of_view(view)
-    done, total = found.progress
+def _status(view: VerifyView, place: DeltaGenerator, labels: Mapping[str, str]) -> None:
+    """The progress, or how it ended."""
+    report = report_view.of_view(view)
+    done, total = report.progress
     seconds = f"{view.elapsed_s:,.0f} s"
     if not view.ended:
-        words = f"{doing(view, found)} · {done} of {total} checks · {seconds}"
+        words = f"{doing(view, report, labels)} · {done} of {total} checks · {seconds}"
         place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
         return
     with place.container():
         if view.error:
             show = notices.problem if view.state == "failed" else notices.notice
             show(view.error, "verify_job")
-        subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
+        subject = f"{count(len(report.samples), 'sample')}, {count(report.runs, 'warm run')}"
         ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
         words = f"{ended} after {seconds} · {count(done, 'check')} · {subject}"
         if view.certificate is not None:
@@ -130,16 +131,14 @@ def _status(view: VerifyView, place: st.delta_generator.DeltaGenerator) -> None:
             notices.notice(view.unkept, "unkept")
 
 
-def doing(view: VerifyView, found: report_view.Report) -> str:
-    """What is done now, in words."""
+def doing(view: VerifyView, report: report_view.Report, labels: Mapping[str, str]) -> str:
+    """The current step, in words."""
     model, sample, what = view.doing
     if view.state == "queued" or not model:
-        if view.position:
-            return f"Waiting: {count(view.position, 'job')} before this one"
-        return "Starting"
-    names = report_view.short_names(found.samples)
+        return queued(view.position) if view.position else "Starting"
+    names = report_view.short_names(report.samples)
     where = f", sample {names.get(sample, sample)}" if sample else ""
-    return f"{model}{where}: {what}"
+    return f"{labels.get(model, model)}{where}: {what}"
 
 
 def main() -> None:
@@ -154,7 +153,7 @@ def main() -> None:
         choice = choose_all(entries)
     st.title("Verify", anchor=False)
     st.caption(
-        "Is what StageScope times the model's own inference? Proved on this machine, for the "
+        "Checks that StageScope runs and times the model's own inference, on this machine, for the "
         "chosen models and samples."
     )
     shown = verify_job_view.shown()

@@ -156,8 +156,9 @@ def test_a_reused_prefix_is_told_without_a_cold_total(
     found = ["compare", "--dataset", str(root), "--sample", "id-000000", "--models", "tiny-llava"]
     main([*found, "--max-new-tokens", "3", "--prefix", "--prompt", "Who?", "--prompt", "Where?"])
     first, second = capsys.readouterr().out.split("Where?")
-    assert "not known" not in first
-    assert "(cold total not known)" in second and second.count("cold time not known") == 1
+    assert "unknown" not in first
+    assert "(total without cache unknown)" in second
+    assert second.count("computing time unknown") == 1
 
 
 def test_a_prefix_goes_with_a_used_cache_alone(
@@ -173,8 +174,10 @@ def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], 
     asked = ["--prompt", "Who?", "--prompt", "Where is it?", "--prefix"]
     assert main(["compare", *sample, "--models", "tiny-llava", *asked]) == 0
     said = capsys.readouterr().out
-    assert "are kept for another question" in said and "of the prompt were read before" in said
-    assert "prefix reused; cold time not known" in said and "cold total not known" in said
+    assert "are kept for another question" in said
+    assert "of the prompt were reused from memory" in said
+    assert "prefix reused; computing time unknown" in said
+    assert "total without cache unknown" in said
 
 
 def test_the_backend_is_handed_on_and_the_row_says_what_ran(
@@ -212,7 +215,7 @@ def test_one_model_that_cannot_run_costs_no_other(
         (("--prompt", ""), "question is empty"),
         (("--prompt", "x" * 100_000), "100,000 characters"),
         (("--prompt", "What is <image>?"), "contains <image>"),
-        (("--prompt", "bad \udcff byte"), "holds '\\udcff'"),
+        (("--prompt", "bad \udcff byte"), "contains '\\udcff'"),
         (("--temperature", 1e-40), "temperature is 1e-40"),
         (("--max-new-tokens", 0), "max_new_tokens is 0"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),

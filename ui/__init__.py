@@ -1,5 +1,5 @@
-"""What the pages draw with.
+"""The parts of the pages: a folder per page, `charts`, and `widgets` that several pages use.
 
-Boundary: streamlit and altair live here and in pages/; the models' libraries never do.  Everything
-about a run comes from the engine's frozen types.
+Boundary: streamlit and altair are imported here and in pages/ only; torch and transformers never
+are.  Data about runs comes from the engine's frozen types.
 """

@@ -49,7 +49,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("steps", "decode: token steps", "ms", "first to last token"),
     Metric("unaccounted", "unaccounted", "ms", "the total less the four stages"),
     Metric("total", "total", "ms", "start to end of the run", True),
-    Metric("uncached_total", "total, cached stages at their computed time", "ms",
+    Metric("uncached_total", "total without cache", "ms",
            "the total, each cached stage at the time it took when it was computed"),
     Metric("ttft", "TTFT", "ms", "start of the run to the first new token", True),
     Metric("tpot", "TPOT", "ms", "(total - TTFT) / (new tokens - 1)"),

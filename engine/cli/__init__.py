@@ -1,5 +1,5 @@
-"""The commands of `python -m engine`, one module each: `add` makes its parser, which names its run.
+"""The commands of `python -m engine`, one module each.  `add` adds a command's parser.
 
-Boundary: parses arguments and prints; what is computed is computed elsewhere.  Importing a command
-imports neither torch nor pandas.
+Boundary: parses arguments and prints; computes nothing.  Importing a command imports neither torch
+nor pandas.
 """

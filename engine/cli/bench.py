@@ -1,8 +1,8 @@
-"""bench: a dataset run, watched in the terminal; interrupted, it can be resumed.
+"""bench: a dataset run with progress in the terminal; an interrupted run can be resumed.
 
-Boundary: from flags to a plan, progress on standard error, the summary on standard output.  Exit
-code 0 if every result is an answer, 1 if some failed, 2 for what the user can mend, 130 after
-Ctrl-C, with the run kept.
+Boundary: flags to a plan, progress on standard error, the summary on standard output.  Exit code 0
+if all results are answers, 1 if some failed, 2 for a user error, 130 after Ctrl-C (the run is
+saved).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -39,41 +40,41 @@ from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 from engine.types import FRAME_RULES, DecodeConfig
 
 MAX_IDS = 64 * 2**20  # bytes of the file of --ids
-EVERY_S = 2.0  # a line of progress
-ORDER_HELP = "auto (default): by turns where all models fit into memory, else model by model"
-# Flags that say what a new run is; a resumed one knows it already.
+EVERY_S = 2.0  # between two lines of progress
+ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise model by model"
+# Flags of a new run; a resumed run has its own plan.
 PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
             "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
             "extent", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("bench", help="many samples, some models: a run that is kept")
+    sub = commands.add_parser("bench", help="run models on many samples and save the results")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--models", help="comma-separated names from models.toml")
-    some = sub.add_mutually_exclusive_group()
-    some.add_argument("--samples", type=int, help="the first N samples (default: all)")
-    some.add_argument("--ids", type=Path, help="a file with one sample id per line")
+    chosen = sub.add_mutually_exclusive_group()
+    chosen.add_argument("--samples", type=int, help="the first N samples (default: all)")
+    chosen.add_argument("--ids", type=Path, help="a file with one sample id per line")
     sub.add_argument("--prompt", help="one question for all (default: each record's own)")
     sub.add_argument("--repeat", type=int, help="runs of each sample (default: 1)")
-    sub.add_argument("--warmup", type=int, help="runs of each model that do not count (default: 1)")
+    sub.add_argument("--warmup", type=int, help="warm-up runs of each model (default: 1)")
     sub.add_argument("--order", choices=ORDERS, help=ORDER_HELP)
-    sub.add_argument("--cache", choices=("off", "use", "refresh"), help="default: off, measured")
+    sub.add_argument("--cache", choices=("off", "use", "refresh"), help="default: off")
     sub.add_argument("--length", help="natural (default), or forced:N for N tokens each")
-    sub.add_argument("--max-new-tokens", type=int, help="the limit of a natural length")
+    sub.add_argument("--max-new-tokens", type=int, help="the limit for natural lengths")
     sub.add_argument("--frames", choices=FRAME_RULES, help="rule that chooses the 8 frames")
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
     add_pixels(sub)
     add_extent(sub)
     sub.add_argument(
-        "--batch", type=int, help="samples answered together (default: 1); only the batch is timed"
+        "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
     )
     sub.add_argument(
-        "--stop-after", type=int, help=f"failures in a row that give a model up ({STOP_AFTER})"
+        "--stop-after", type=int, help=f"failures in a row until a model is given up ({STOP_AFTER})"
     )
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
-    sub.add_argument("--resume", metavar="RUN", help="go on with a run: its folder or name")
+    sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
     sub.add_argument("--force", action="store_true", help="resume although something has changed")
     run_place.add(sub)
     add_json(sub)
@@ -89,20 +90,20 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
     elsewhere = executor is not None
     ready = _new(options, elsewhere) if options.resume is None else _resumed(options)
     folder = ready.writer.folder
-    say(f"The run is kept in {folder}")
+    say(f"The run is saved in {folder}")
     if ready.writer.problem:
         say(ready.writer.problem)
     if (plan := ready.writer.header.plan).order_why:
         say(f"Order: {plan.order} ({plan.order_why})")
     try:
         with ready.writer:
-            execute.run(ready, _Teller(ready.tracker), executor)
+            execute.run(ready, _ProgressPrinter(ready.tracker), executor)
     except KeyboardInterrupt:
-        say(f"Stopped; go on with: python -m engine bench --resume {shlex.quote(str(folder))}")
+        say(f"Stopped. Resume with: python -m engine bench --resume {shlex.quote(str(folder))}")
         return 130
     view = ready.tracker.view()
     say(_line(view))
-    _tell(folder, view, options)
+    _print_summary(folder, view, options)
     return 1 if view.failed or any(live.given_up for live in view.models) else 0
 
 
@@ -138,7 +139,7 @@ def _resumed(options: argparse.Namespace) -> Ready:
     given = [name for name in PLANNING if getattr(options, name) is not None]
     if given:
         flag = "--" + given[0].replace("_", "-")
-        raise BadInput(f"--resume goes on with the run's own plan: leave {flag} out.")
+        raise BadInput(f"--resume uses the run's own plan: leave {flag} out.")
     folder = run_store.find(options.resume, settings.load().runs_dir)
     return prepare.resume(folder, options.dataset, options.force)
 
@@ -155,7 +156,7 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
         raise BadInput(f"--samples is {number(wanted)}: give at least 1.")
     if wanted > len(everything):
         known = f"{len(everything):,}"
-        say(f"--samples is {number(wanted)}; the dataset holds {known}, and all are taken.")
+        say(f"--samples is {number(wanted)}; the dataset has only {known}, all are used.")
     return everything[:wanted]
 
 
@@ -184,27 +185,27 @@ def _decode(options: argparse.Namespace) -> DecodeConfig:
     return DecodeConfig(int(digits), min_new_tokens=int(digits), backend=backend)
 
 
-class _Teller(Watcher):
-    """Says now and then how the run stands."""
+class _ProgressPrinter(Watcher):
+    """Prints the progress every EVERY_S."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        self._said = time.monotonic()
+        self._printed = time.monotonic()
 
     def give_way(self) -> float:
-        """Between two samples; nobody waits for the device here."""
-        if time.monotonic() - self._said >= EVERY_S:
-            self._said = time.monotonic()
+        """Called between two samples; no other job waits for the device here."""
+        if time.monotonic() - self._printed >= EVERY_S:
+            self._printed = time.monotonic()
             say(_line(self._tracker.view()))
         return 0.0
 
 
 def _line(view: Progress) -> str:
-    rate = f", {view.per_s:.2f} a second" if view.per_s else ""
+    rate = f", {view.per_s:.2f} per second" if view.per_s else ""
     left = f", about {_duration(view.left_s)} left" if view.left_s else ""
     failed = f", {view.failed:,} failed" if view.failed else ""
-    crew = any(not worker.ended for worker in view.workers)
-    where = f"; {view.current}" if crew else ""  # whom a cluster waits for, and its troubles
+    on_cluster = any(not worker.ended for worker in view.workers)
+    where = f"; {view.current}" if on_cluster else ""  # the workers' states and problems
     return f"{view.done:,} of {view.planned:,} results{failed}{rate}{left}{where}"
 
 
@@ -215,8 +216,8 @@ def _duration(seconds: float) -> str:
     return f"{whole // 60} min" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _tell(folder: Path, view: Progress, options: argparse.Namespace) -> None:
-    """The summary: every failure's reason once, and the medians of each model."""
+def _print_summary(folder: Path, view: Progress, options: argparse.Namespace) -> None:
+    """Prints each failure reason once, and the medians of each model."""
     from engine import report
     from engine.analysis import results_table
 
@@ -224,16 +225,7 @@ def _tell(folder: Path, view: Progress, options: argparse.Namespace) -> None:
     for live in view.models:
         if live.given_up:
             say(f"{live.model} was given up: {live.given_up}")
-    for reason, count in _reasons(view).items():
+    for reason, count in Counter(f"{one.model}: {one.reason}" for one in view.failures).items():
         say(f"{count:,}x {reason}")
     value = {"folder": str(folder), **report.figures(table)}
     out(value, report.as_text(table), options)
-
-
-def _reasons(view: Progress) -> dict[str, int]:
-    """The last failures by their sentence."""
-    found: dict[str, int] = {}
-    for failure in view.failures:
-        key = f"{failure.model}: {failure.reason}"
-        found[key] = found.get(key, 0) + 1
-    return found

@@ -1,4 +1,4 @@
-"""What several commands share: where text goes, how lists are written, which dataset is meant.
+"""Helpers of several commands: output, lists of names, the dataset, common flags.
 
 Boundary: results go to standard output, through `out`; everything else to standard error.
 """
@@ -31,7 +31,7 @@ def out(value: object, text: str, options: argparse.Namespace) -> None:
 
 
 def plain(text: str) -> str:
-    """Text without control characters, so that an answer cannot steer a terminal."""
+    """The text with control characters replaced, so that an answer cannot control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
@@ -40,7 +40,7 @@ def as_json(value: object) -> str:
 
 
 def read_dataset(root: Path | None) -> Dataset:
-    """The dataset below this root, or the demo dataset, made on its first use."""
+    """The dataset in this folder, or the demo dataset, which is made at first use."""
     if root is not None:
         return dataset.read(root)
     from engine.demo.demo_dataset import ensure_dataset
@@ -49,7 +49,7 @@ def read_dataset(root: Path | None) -> Dataset:
 
 
 def names(text: str) -> list[str]:
-    """The names of --models in their order, each once."""
+    """The names in --models in order, each once."""
     found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not found:
         raise BadInput(f"--models is {quoted(text)}: name at least one model.")
@@ -60,24 +60,24 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         choices=BACKENDS,
-        help="of the token steps; auto (the default) is compiled on CUDA and eager elsewhere",
+        help="backend of token steps; auto (default): compiled on CUDA, eager elsewhere",
     )
 
 
 def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> None:
-    """The flag that says how pictures are resized; None by default where a plan knows it."""
-    told = "exact: the image processor's values (default); fast: at times a grey level or two off"
-    sub.add_argument("--pixels", choices=PIXELS, default=default, help=told)
+    """Adds --pixels; default None if a plan has its own default."""
+    text = "exact: the image processor's values (default); fast: some differ by a grey level or two"
+    sub.add_argument("--pixels", choices=PIXELS, default=default, help=text)
 
 
 def add_extent(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:
-    """The flag that says how large event pictures are; None by default where a plan knows it."""
-    told = (
-        "size of pictures drawn from raw events; slice: each as its own slice, as in EventGPT's "
-        "published code (default); stream: all as the whole stream"
+    """Adds --extent; default None if a plan has its own default."""
+    text = (
+        "size of pictures drawn from raw events; slice: each as large as its own slice, as in "
+        "EventGPT's published code (default); stream: all as large as the whole stream"
     )
-    sub.add_argument("--extent", choices=EXTENTS, default=default, help=told)
+    sub.add_argument("--extent", choices=EXTENTS, default=default, help=text)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document and nothing else")
+    parser.add_argument("--json", action="store_true", help="print one JSON document only")

@@ -1,7 +1,7 @@
-"""compare: one sample, some models, one question or several after each other.
+"""compare: ask one or more models one or more questions about one sample.
 
-Boundary: builds the requests, runs them one after another, prints cards or JSON.  Exit code 0 if
-every model answered, 2 if the user can mend what failed, 1 otherwise.
+Boundary: builds the requests, runs them one after another, prints text or JSON.  Exit code 0 if
+every model answered, 2 for a user error, 1 otherwise.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from engine.verify import certificates
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("compare", help="one sample, a question or several, some models")
-    sub.add_argument("--sample", required=True, help="id, the start of one, or sequence/clip")
+    sub = commands.add_parser("compare", help="ask models about one sample")
+    sub.add_argument("--sample", required=True, help="an id, the start of an id, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument(
@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
     sub.add_argument(
         "--prefix",
         action="store_true",
-        help="a further --prompt goes on from the part that all of them share; its times say so",
+        help="later --prompt questions reuse the prompt prefix they share; their times say so",
     )
     add_backend(sub)
     add_pixels(sub, "exact")
@@ -90,25 +90,25 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
-    """One model's row and exit code; a failure is its own and costs no other run."""
+    """One model's row and exit code; a failure does not stop the other models."""
     say(f"{cut(request.model)}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
     if job.result is None:
         say(f"{cut(request.model)}: {job.error}")
-        mendable = isinstance(job.failure, StageScopeError)
-        return result_rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
+        code = 2 if isinstance(job.failure, StageScopeError) else 1
+        return result_rows.failed(request, _entry(request.model), job.error), code
     for note in job.result.notes:
         say(f"{request.model}: {note}")
     return result_rows.row(job.result, certificates.standing_of(job.result)), 0
 
 
-def _known(name: str) -> ModelEntry | None:
+def _entry(name: str) -> ModelEntry | None:
     return next((entry for entry in registry.entries() if entry.name == name), None)
 
 
 def _card(row: dict[str, Any], asked: bool) -> str:
-    """An answer for reading; with its question where several were asked."""
+    """An answer as text, with its question if there are several."""
     question = f"\n  {row['prompt']}" if asked else ""
     if row["error"]:
         return f"{row['model']}{question}\n  no answer: {row['error']}"
@@ -129,11 +129,11 @@ def _card(row: dict[str, Any], asked: bool) -> str:
 
 
 def _machine(load: dict[str, Any] | None) -> str:
-    """CPU time beside the wall time, and whether the machine was busy."""
+    """CPU time and wall time, and whether the machine was busy."""
     if load is None:
         return ""
-    told = f"; busy machine: {load['busy']}" if load["busy"] else ""
-    return f"  CPU time {load['cpu_ms']:.1f} ms in {load['wall_ms']:.1f} ms{told}\n"
+    busy = f"; busy machine: {load['busy']}" if load["busy"] else ""
+    return f"  CPU time {load['cpu_ms']:.1f} ms in {load['wall_ms']:.1f} ms{busy}\n"
 
 
 def _compiled(row: dict[str, Any]) -> str:
@@ -141,25 +141,24 @@ def _compiled(row: dict[str, Any]) -> str:
 
 
 def _verified(row: dict[str, Any]) -> str:
-    """Verified, not covered (with what is missing) or unverified, and the command that helps."""
+    """Verified, not covered (and what is missing) or unverified, with the command to verify."""
     standing = coverage.of_row(row)
     if standing.state == "verified":
         return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
     command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
-    told = f"unverified: run `{command}` to prove the stages are the model's own"
+    text = f"unverified: run `{command}` to prove the stages are the model's own"
     if unused := len(certificates.unused()):
-        told += f"; {unused:,} files among the certificates are damaged and were not used"
-    return told
+        text += f"; {unused:,} damaged certificate files were not used"
+    return text
 
 
 def _prefix(use: dict[str, Any] | None) -> str:
     if use is None:
         return ""
-    if use["state"] == "kept":
-        return f"  the first {use['tokens']:,} tokens of the prompt are kept for another question\n"
-    return f"  the first {use['tokens']:,} tokens of the prompt were read before\n"
+    how = "are kept for another question" if use["state"] == "kept" else "were reused from memory"
+    return f"  the first {use['tokens']:,} tokens of the prompt {how}\n"
 
 
 def _totals(row: dict[str, Any]) -> str:
@@ -167,8 +166,8 @@ def _totals(row: dict[str, Any]) -> str:
     if row["stages"]["vision"]["source"] != "cached":
         return text
     if row["uncached_total_ms"] is None:
-        return f"{text} (cold total not known)"
-    return f"{text} (had all been computed: {row['uncached_total_ms']:.1f} ms)"
+        return f"{text} (total without cache unknown)"
+    return f"{text} (total without cache: {row['uncached_total_ms']:.1f} ms)"
 
 
 def _stage(name: str, stage: dict[str, Any], reused: bool) -> str:
@@ -176,6 +175,6 @@ def _stage(name: str, stage: dict[str, Any], reused: bool) -> str:
     if stage["source"] == "cached":
         how = "prefix reused" if reused else "read from cache"
         took = stage["original_ms"]
-        told = "cold time not known" if took is None else f"computed in {took:.1f} ms"
-        return f"{text} ({how}; {told})"
+        computed = "computing time unknown" if took is None else f"computed in {took:.1f} ms"
+        return f"{text} ({how}; {computed})"
     return text if stage["source"] == "measured" else f"{text} ({stage['source']})"

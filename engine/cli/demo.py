@@ -1,6 +1,6 @@
-"""demo: make the demo dataset, or evaluate the demo models on scenes never trained on.
+"""demo: make the demo dataset, or evaluate the demo models on held-out scenes.
 
-Boundary: torch is imported by --evaluate alone.
+Boundary: only --evaluate imports torch.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _seeds(text: str) -> range:
     short = max(len(first), len(last)) <= MAX_DIGITS
     if not (short and first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise BadInput(
-            f"--seeds is {quoted(text)}: write it as FIRST:LAST, as in 900000:900400, with numbers "
-            f"of at most {MAX_DIGITS} digits."
+            f"--seeds is {quoted(text)}: write FIRST:LAST, as in 900000:900400, with numbers of at "
+            f"most {MAX_DIGITS} digits."
         )
     return range(int(first), int(last))

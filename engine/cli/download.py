@@ -1,6 +1,6 @@
-"""download: a model of models.toml from the Hugging Face hub, into its cache or a folder.
+"""download: fetch a model of models.toml from the Hugging Face hub, into its cache or a folder.
 
-Boundary: the only command that goes to the network.  The folder is printed on standard output.
+Boundary: the only command that uses the network.  It prints the folder on standard output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.models import registry
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("download", help="a model's checkpoint from the Hugging Face hub")
+    sub = commands.add_parser("download", help="fetch a checkpoint from the Hugging Face hub")
     sub.add_argument("model", help="a name from models.toml")
     sub.add_argument("--to", help="a folder (default: the hub's own cache)")
     sub.set_defaults(run=_download)

@@ -1,8 +1,8 @@
-"""draft: one model's tokens as drafts for another's, or the text's own (prompt lookup).
+"""draft: speculative decoding, with drafts from another model or from prompt lookup.
 
-Boundary: from flags to a request, its figures on standard output.  Exit code 0 if every drafted
-answer is the target's own (a tie within rounding is said), 1 if one is not or a sample could not be
-asked, 2 for misuse and if none could be asked.
+Boundary: flags to a request, its figures on standard output.  Exit code 0 if every drafted answer
+equals the target's own (ties within rounding are reported), 1 if one does not or a sample failed, 2
+for a user error and if all samples failed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from engine.types import DecodeConfig
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("draft", help="speculative decoding: does a draft make it faster?")
-    sub.add_argument("sample", nargs="+", help="id, the start of one, or sequence/clip")
+    sub.add_argument("sample", nargs="+", help="an id, the start of an id, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    sub.add_argument("--target", required=True, help="whose answer it is: a name from models.toml")
-    sub.add_argument("--draft", required=True, help=f"who drafts: a name, or {LOOKUP}")
+    sub.add_argument("--target", required=True, help="the model that answers, from models.toml")
+    sub.add_argument("--draft", required=True, help=f"the model that drafts, or {LOOKUP}")
     sub.add_argument(
         "--gamma",
         type=int,
@@ -53,8 +53,8 @@ def add(commands: Any) -> None:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Spoken(DraftJob):
-    """A drafting that says on standard error how far it is."""
+class _PrintingDraftJob(DraftJob):
+    """A drafting that prints its progress on standard error."""
 
     def round(self, done: int, of: int) -> None:
         super().round(done, of)
@@ -79,7 +79,7 @@ def _draft(options: argparse.Namespace) -> int:
         pixels=options.pixels,
         extent=options.extent,
     )
-    job = _Spoken(request=request)
+    job = _PrintingDraftJob(request=request)
     job.work()
     if job.report is None:
         if isinstance(job.failure, StageScopeError):
@@ -91,8 +91,8 @@ def _draft(options: argparse.Namespace) -> int:
 
 
 def _text(found: DraftReport) -> str:
-    parts = [_sample(one) for one in found.samples]
-    lost = [f"sample {one.sample}\n  no answer: {one.error}" for one in found.lost]
+    parts = [_sample(tried) for tried in found.samples]
+    lost = [f"sample {tried.sample}\n  no answer: {tried.error}" for tried in found.lost]
     warnings = [f"  {name}: {OFF_SCRIPT}" for name in found.off_script]
     outcome = "\n".join(
         [draft_results.sentence(found), *warnings, f"  {found.how}", *_figures(found)]
@@ -100,33 +100,37 @@ def _text(found: DraftReport) -> str:
     return "\n\n".join([*parts, *lost, outcome])
 
 
-def _sample(one: Tried) -> str:
-    lines = [f"sample {one.sample}: {len(one.ids)} new tokens", f"  {one.text}", f"  {_drawn(one)}"]
-    return "\n".join([*lines, f"  {_equality(one.difference)}"])
+def _sample(tried: Tried) -> str:
+    lines = [
+        f"sample {tried.sample}: {len(tried.ids)} new tokens",
+        f"  {tried.text}",
+        f"  {_drawn(tried)}",
+    ]
+    return "\n".join([*lines, f"  {_equality(tried.difference)}"])
 
 
-def _drawn(one: Tried) -> str:
-    """[accepted] own, rejected ones left out."""
-    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in one.marks
+def _drawn(tried: Tried) -> str:
+    """The answer with accepted tokens in brackets; rejected ones are left out."""
+    shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks
              if m.state != "rejected"]  # fmt: skip
     return f"accepted in brackets: {''.join(shown)}"
 
 
 def _equality(found: Difference | None) -> str:
     if found is None:
-        return "the drafted answer is the target's own, token by token"
+        return "the drafted answer equals the target's own, token by token"
     what = "a tie within rounding" if found.tied else "NOT the target's own answer"
     return (
-        f"{what}: token {found.position + 1} is {found.drafted!r} and not {found.alone!r} "
+        f"{what}: token {found.position + 1} is {found.drafted!r} instead of {found.alone!r} "
         f"(logits {found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g})"
     )
 
 
-def _interval(one: Range) -> str:
-    """Of few samples there is none."""
-    if one.low is None or one.high is None:
+def _interval(found: Range) -> str:
+    """The interval as text; "" if there are too few samples."""
+    if found.low is None or found.high is None:
         return ""
-    return f" ({one.low:.2f} to {one.high:.2f})"
+    return f" ({found.low:.2f} to {found.high:.2f})"
 
 
 def _figures(found: DraftReport) -> list[str]:
@@ -140,13 +144,12 @@ def _figures(found: DraftReport) -> list[str]:
         f"  whole run, with the draft's own pictures and prefill: {found.whole.median:.2f}x",
     ]
     if found.predicted is not None and found.predicted.speedup is not None:
-        one = found.predicted.speedup
-        lines.append(
-            f"  predicted by the two models' separate answers: {one.value:.2f}x{_interval(one)}"
-        )
+        speedup = found.predicted.speedup
+        figure = f"{speedup.value:.2f}x{_interval(speedup)}"
+        lines.append(f"  predicted by the two models' separate answers: {figure}")
     if found.own_prediction is not None:
         lines.append(
-            f"  predicted by what was accepted, if a pass cost one token: "
-            f"{found.own_prediction:.2f}x; a pass cost {found.pass_cost:.2f} tokens"
+            f"  predicted by what was accepted, if a pass costs as much as one token: "
+            f"{found.own_prediction:.2f}x; a pass cost as much as {found.pass_cost:.2f} tokens"
         )
     return lines

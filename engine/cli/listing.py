@@ -1,8 +1,8 @@
-"""samples and models: what a dataset holds, what models.toml holds, and what can run here.
+"""samples and models: list a dataset's samples, or the models of models.toml and their state.
 
-`models NAME` prints one model's card: where from, digest, sizes, memory.
+`models NAME` prints one model's card: source, digest, sizes, memory.
 
-Boundary: lists; loads nothing.
+Boundary: lists; loads no model.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from engine.types import ModelInfo, Sample
 
 
 def add(commands: Any) -> None:
-    samples = commands.add_parser("samples", help="what a dataset holds and what can run on it")
+    samples = commands.add_parser("samples", help="list samples and which models can run on them")
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    models = commands.add_parser("models", help="the entries of models.toml, or one's card")
+    models = commands.add_parser("models", help="list the models of models.toml, or print one card")
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
     models.add_argument("--full", action="store_true", help="hash every byte of its files too")
     for sub, run in ((samples, _samples), (models, _models)):
@@ -66,7 +66,7 @@ def _models(options: argparse.Namespace) -> int:
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
-        raise BadInput("--full hashes one model's files: name the model.")
+        raise BadInput("--full hashes the files of one model: name the model.")
     table = [_model_row(entry) for entry in registry.entries()]
     lines = [f"{r['name']}  {r['family']}  {r['dtype']}  {r['reason'] or 'ready'}" for r in table]
     out(table, "\n".join(lines), options)
@@ -89,7 +89,7 @@ def _model_row(entry: ModelEntry) -> dict[str, Any]:
 
 
 def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
-    """One model; ModelUnavailable, and exit code 2, if it is not here."""
+    """One model's card; ModelUnavailable, and exit code 2, if it is not installed."""
     card = registry.card(entry)
     if options.full:
         card = replace(card, digest=registry.full_digest(entry))
@@ -98,28 +98,28 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     row = _model_row(entry) | result_rows.identity(card) | {"quantization": card.quantization}
     row |= {"revision": card.revision, "digest": card.digest or None}
     row |= {"needed_bytes": vars(need) | {"total": need.total}}
-    lines = [f"{name}: {value}" for name, value in _said(card)]
+    lines = [f"{name}: {value}" for name, value in _card_lines(card)]
     out(row, "\n".join([*lines, f"memory: {need}", f"state: {reason or 'ready'}"]), options)
     return 0
 
 
-def _said(card: ModelInfo) -> list[tuple[str, str]]:
-    """The card for reading, one line each."""
+def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
+    """The card as (name, value) pairs."""
     tower = card.tower
     seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
     seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
-    count = "not known before it is loaded" if card.parameters is None else f"{card.parameters:,}"
+    count = "known after loading" if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
         ("family", card.family),
         ("from", card.source),
         ("revision", card.revision or "none"),
         ("digest of names and sizes", card.headers),
-        ("digest of every byte", card.digest or "not computed: --full"),
+        ("digest of every byte", card.digest or "not computed: use --full"),
         ("parameters", count),
-        ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'not said'})"),
+        ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
         ("vision tower", seen),
-        ("visual tokens", f"{card.visual_tokens:,} (of pictures: {card.images})"),
+        ("visual tokens", f"{card.visual_tokens:,} (from {card.images} pictures)"),
         ("context", f"{card.context_limit:,} tokens"),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]

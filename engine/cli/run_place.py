@@ -1,6 +1,6 @@
-"""Where a dataset run is worked off: in this process, or on Ray.
+"""Where a dataset run executes: in this process, or on Ray.
 
-Boundary: from flags to an executor that is connected, or None for this process.
+Boundary: flags to a connected executor, or None for this process.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--address",
-        help="a Ray cluster: HOST:PORT, or auto for the one of this machine; default: the "
-        "settings' ray_address, else a Ray of the run's own",
+        help="a Ray cluster: HOST:PORT, or auto for this machine's cluster; default: ray_address "
+        "in the settings, otherwise a temporary local Ray cluster",
     )
-    parser.add_argument("--workers", type=int, help="how many (default: one on each device)")
+    parser.add_argument("--workers", type=int, help="number of workers (default: one per device)")
     parser.add_argument(
-        "--per-worker", metavar=PER_WORKER, help="what makes a device (cpus=1, a GPU if there is)"
+        "--per-worker", metavar=PER_WORKER, help="resources of a worker (cpus=1, a GPU if any)"
     )
 
 
 def chosen(options: argparse.Namespace) -> AbstractContextManager[Executor | None]:
-    """To be entered around the run: leaving it stops what was started."""
+    """A context for the run; leaving it stops everything that was started."""
     if options.executor == "local":
         if given := [name for name in ONLY_RAY if getattr(options, name) is not None]:
             flag = "--" + given[0].replace("_", "-")
-            raise BadInput(f"{flag} goes with --executor ray: leave it out, or add that.")
+            raise BadInput(f"{flag} needs --executor ray: leave it out, or add that.")
         return nullcontext()
     from engine.benchmark.cluster.run_session import ClusterExecutor
 

@@ -1,7 +1,7 @@
-"""verify: is decoupled inference the model's own, on this machine and now?
+"""verify: prove that decoupled inference equals the model's own, on this machine.
 
-Boundary: chooses the samples, follows the job, prints its verdicts.  Exit code 0 if all
-that was asked was looked at and nothing failed, else 1; 2 for misuse.
+Boundary: chooses the samples, runs the job, prints its verdicts.  Exit code 0 if all checks were
+done and none failed, 1 otherwise, 2 for a user error.
 """
 
 from __future__ import annotations
@@ -25,29 +25,28 @@ from engine.cli.common import (
 )
 from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob
-from engine.media.dataset import Dataset
 from engine.prompts import DEFAULT_QUESTION
 from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, choose
 
 SAMPLES = 3
-WRONG = ("failed", "skipped")  # what was asked and not proved
+WRONG = ("failed", "skipped")  # outcomes that are not a proof
 MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("verify", help="is decoupled inference the model's own?")
+    sub = commands.add_parser("verify", help="check decoupled against the model's own inference")
     sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
-    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="warm runs timed")
+    sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="timed warm runs")
     sub.add_argument("--prompt", help=f"the question (default: {DEFAULT_QUESTION!r})")
     sub.add_argument("--max-new-tokens", type=int, default=VerifyRequest.max_new_tokens)
     sub.add_argument(
         "--batch",
         type=int,
         default=VerifyRequest.batch,
-        help="answers in the batch that is compared; larger batches are not covered",
+        help="size of the compared batch; larger batches are not covered",
     )
     add_backend(sub)
     add_pixels(sub, "exact")
@@ -57,8 +56,8 @@ def add(commands: Any) -> None:
 
 
 @dataclass(eq=False, kw_only=True)
-class _Spoken(VerifyJob):
-    """A verification that says on standard error what it does and finds."""
+class _PrintingVerifyJob(VerifyJob):
+    """A verification that prints its steps and failures on standard error."""
 
     def doing(self, model: str, sample: str, what: str) -> None:
         if sample != self._doing[1] or model != self._doing[0]:
@@ -74,9 +73,10 @@ class _Spoken(VerifyJob):
 def _verify(options: argparse.Namespace) -> int:
     chosen = names(options.models)
     found = read_dataset(options.dataset)
+    number = min(SAMPLES, len(found.samples)) if options.samples is None else options.samples
     request = VerifyRequest(
         tuple(chosen),
-        choose(found.samples, _number(options.samples, found)),
+        choose(found.samples, number),
         options.prompt if options.prompt is not None else DEFAULT_QUESTION,
         options.max_new_tokens,
         options.runs,
@@ -85,7 +85,7 @@ def _verify(options: argparse.Namespace) -> int:
         options.extent,
         options.batch,
     )
-    job = _Spoken(request=request, dataset=str(found.root))
+    job = _PrintingVerifyJob(request=request, dataset=str(found.root))
     job.work()
     if job.certificate is None:
         raise StageScopeError(job.error)
@@ -98,12 +98,8 @@ def _verify(options: argparse.Namespace) -> int:
     return 1 if any(verdict.outcome in WRONG for verdict in job.verdicts) else 0
 
 
-def _number(wanted: int | None, found: Dataset) -> int:
-    return min(SAMPLES, len(found.samples)) if wanted is None else wanted
-
-
 def _report(certificate: dict[str, Any], unkept: bool) -> dict[str, Any]:
-    """The certificate, where it is kept, and whether all models are verified."""
+    """The certificate, its path, and whether all models are verified."""
     path = None if unkept else str(certificates.folder() / f"{certificate['hash']}.json")
     good = all(model["verified"] for model in certificate["models"])
     return certificate | {"verified": good, "path": path}
@@ -113,7 +109,7 @@ def _text(report: dict[str, Any]) -> str:
     parts = []
     for model in report["models"]:
         rows = [row for row in report["verdicts"] if row["model"] == model["name"]]
-        rows.sort(key=lambda row: not row["sample"])  # each sample in one piece, then the rest
+        rows.sort(key=lambda row: not row["sample"])  # grouped by sample, then all samples
         state = "verified" if model["verified"] else "NOT verified"
         lines = [f"{model['name']}: {state}"]
         for sample, group in itertools.groupby(rows, key=lambda row: row["sample"]):
@@ -122,7 +118,7 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(f" {covered.sentence()}")
         lines += [" Not proved:", *(f"  - {sentence}" for sentence in model["unproved"])]
         parts.append("\n".join(lines))
-    kept = report["path"] or "not kept"
+    kept = report["path"] or "not saved"
     return "\n\n".join([*parts, f"Certificate {report['hash'][: certificates.SHOWN]}: {kept}"])
 
 

@@ -14,7 +14,7 @@ from engine.report.document_parts import Block, Bullets, Heading, Table, Text, s
 from engine.report.report_figures import UNVERIFIED, Findings
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run
-from engine.types import EXTENT_WORDS
+from engine.types import EXTENT_WORDS, FRAME_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,7 +86,7 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     yield "length", f"forced: {plan.forced:,} tokens" if plan.forced else _natural(plan)
     yield "decoding", _decoding(plan)
     yield "mode", plan.mode
-    yield "frames", plan.frames
+    yield "frames", f"8 {FRAME_WORDS[plan.frames]} frames"
     yield "pixels", plan.pixels
     yield "event pictures", EXTENT_WORDS[plan.extent]
     yield "code", run.header.code

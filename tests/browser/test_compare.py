@@ -29,7 +29,7 @@ def test_run_shows_three_answers_and_a_chart_and_the_next_run_reads_the_cache(
     visitor.run()
     first = visitor.answers()
     assert len(first) == 3 and all(text.strip() for text in first)
-    expect(page.get_by_text(re.compile("^Answered"))).to_have_count(3)
+    expect(page.get_by_text(re.compile("^Done"))).to_have_count(3)
     chart = page.locator('.st-key-compare_stages [data-testid="stVegaLiteChart"] svg')
     expect(chart.first).to_be_visible()
     expect(page.locator('.st-key-compare_stages [data-testid="stTable"]')).to_be_visible()
@@ -59,7 +59,7 @@ def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
     page = visitor.open(LONG).page
     visitor.run()
     page.get_by_text("tok/s").first.wait_for()
-    expect(page.get_by_text(re.compile("^Answered"))).not_to_have_count(3)
+    expect(page.get_by_text(re.compile("^Done"))).not_to_have_count(3)
     visitor.ready()
 
 
@@ -81,7 +81,7 @@ def test_cancel_while_a_model_compiles_leaves_run_to_press(visitor: Visitor) -> 
     page.locator(visitor.button("cancel")).click()
     expect(page.get_by_text("Cancelling: compiling")).to_be_visible(timeout=PATIENCE_MS)
     visitor.run()
-    expect(page.get_by_text("Waiting: 1 run before this one")).to_be_visible(timeout=PATIENCE_MS)
+    expect(page.get_by_text("Queued: 1 run ahead")).to_be_visible(timeout=PATIENCE_MS)
     page.locator(visitor.button("run")).wait_for(timeout=5 * PATIENCE_MS)  # the compiler's end
     expect(badges(page, "compiled")).to_have_count(1)
     expect(page.locator('[data-testid="stException"]')).to_have_count(0)
@@ -100,7 +100,7 @@ def test_a_link_reopens_choice_and_results_elsewhere(visitor: Visitor, browser: 
     expect(other.page.locator(".st-key-compare_question textarea")).to_have_value(
         "Is **this** $x$ plain?"
     )
-    expect(other.page.get_by_text(re.compile("^Answered"))).to_have_count(3)
+    expect(other.page.get_by_text(re.compile("^Done"))).to_have_count(3)
     assert other.answers() == answers
     other.page.close()
 
@@ -113,7 +113,7 @@ def test_own_files_run_and_are_not_part_of_the_link(visitor: Visitor, tmp_path: 
     page.get_by_text("own files · one.png, two.png").wait_for()
     visitor.run()
     visitor.ready()
-    expect(page.get_by_text(re.compile("^Answered"))).to_have_count(2)
+    expect(page.get_by_text(re.compile("^Done"))).to_have_count(2)
     expect(page.get_by_text("Failed", exact=True)).to_have_count(1)
     assert "one.png" not in page.url
 

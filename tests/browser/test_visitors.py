@@ -131,7 +131,7 @@ def test_control_a_run_on_a_dataset_sample_opens_by_its_link(
     first.open("?compare_tokens=12&compare_models=Tiny+llava").run()
     answers = first.answers()
     other.goto(first.page.url)
-    expect(other.get_by_text(re.compile("^Answered"))).to_have_count(1)
+    expect(other.get_by_text(re.compile("^Done"))).to_have_count(1)
     assert Visitor(other, reachable).answers() == answers
 
 
@@ -152,7 +152,7 @@ def test_no_parameter_opens_a_folder_that_is_not_offered(
         path = "" if name == "compare" else name
         every = [(one, str(hidden)) for one in parameters(name)]
         assert HIDDEN not in settled(other, reachable + path + query(every)), name
-        refused = other.get_by_text("which is not offered here", exact=False).filter(visible=True)
+        refused = other.get_by_text("is not available here", exact=False).filter(visible=True)
         if f"{name}_root" in parameters(name):
             expect(refused.filter(has_text="dataset").first).to_be_visible(timeout=PATIENCE_MS)
         expect(folder).to_have_count(0)

@@ -43,7 +43,7 @@ def test_a_run_is_kept_and_summed_up(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
     code, found, err = bench(capsys, root, "--out", tmp_path / "run", "--repeat", 2)
-    assert code == 0 and found["folder"] == str(tmp_path / "run") and "kept in" in err
+    assert code == 0 and found["folder"] == str(tmp_path / "run") and "saved in" in err
     assert [(c["label"], c["answered"], c["warm_up"]) for c in found["counts"]] == [
         ("tiny-llava", 8, 1)
     ]
@@ -103,7 +103,7 @@ def test_answers_to_untrained_questions_are_counted(
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
-    assert "the dataset holds 4, and all are taken" in err
+    assert "the dataset has only 4, all are used" in err
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_pat
     assert main(["report", str(tmp_path / "run")]) == 0
     assert "Throughput of batches" in capsys.readouterr().out
     code, _, err = bench(capsys, root, "--resume", tmp_path / "run", "--batch", 4, fixed=False)
-    assert code == 2 and "--resume goes on with the run's own plan: leave --batch out." in err
+    assert code == 2 and "--resume uses the run's own plan: leave --batch out." in err
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_a_card_for_reading_and_as_json(
     code, out, _ = call(capsys, "models", "tiny-video_llava")
     said = dict(line.split(": ", 1) for line in out.splitlines())
     assert code == 0 and said["name"] == "tiny-video_llava" and said["state"] == "ready"
-    assert said["visual tokens"] == "40 (of pictures: 8)" and said["context"] == "1,024 tokens"
+    assert said["visual tokens"] == "40 (from 8 pictures)" and said["context"] == "1,024 tokens"
     assert said["vision tower"] == "3 layers of 16, 2 heads, 32 px in patches of 16"
     assert said["dtype"] == "float32 (stored as float16)"
     assert "for the KV cache of 552 tokens" in said["memory"]

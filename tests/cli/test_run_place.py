@@ -29,9 +29,9 @@ def bench(root: Path, *more: str) -> int:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--workers", "2"), "--workers goes with --executor ray"),
-        (("--address", "auto"), "--address goes with --executor ray"),
-        (("--per-worker", "cpus=1"), "--per-worker goes with --executor ray"),
+        (("--workers", "2"), "--workers needs --executor ray"),
+        (("--address", "auto"), "--address needs --executor ray"),
+        (("--per-worker", "cpus=1"), "--per-worker needs --executor ray"),
         (("--executor", "ray", "--workers", "0"), "workers is 0"),
         (("--executor", "ray", "--per-worker", "cores=2"), "--per-worker is 'cores=2'"),
         (("--executor", "ray", "--address", "head"), "The Ray address is 'head'"),

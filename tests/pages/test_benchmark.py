@@ -95,7 +95,7 @@ def metrics(at: AppTest) -> dict[str, str]:
 
 def test_the_page_says_what_to_do_and_how_much_it_would_be(app: Open) -> None:
     at = app(PAGE, repeat="3")
-    assert "Start makes 126 results: 3 models × 14 samples × 3 repeats" in texts(at)
+    assert "Planned: 126 results: 3 models × 14 samples × 3 repeats" in texts(at)
     assert "press Start (Ctrl+Enter)" in texts(at)
     assert at.code[0].value.startswith("python -m engine bench")
     assert at.button(key="benchmark_cancel").disabled
@@ -120,7 +120,7 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
 def test_samples_at_once(app: Open) -> None:
     at = app(PAGE, **{**TWO, "samples": "3"}, batch="2")
     assert "1 model × 3 samples, 2 at once, after 1 warm-up batch per model" in texts(at)
-    assert any("Only the batches are timed" in one.value for one in at.caption)
+    assert any("Only whole batches are timed" in one.value for one in at.caption)
     found = wait(job(start(at)))
     at.run()
     assert found.plan is not None and found.plan.batch == 2 and found.state == "done"
@@ -166,7 +166,7 @@ def test_samples_by_id_and_an_id_that_is_not_there(app: Open) -> None:
 
 def test_a_run_that_waits_says_its_place_and_is_cancelled(app: Open, held: Holding) -> None:
     at = start(app(PAGE, **TWO))
-    assert "Waiting: 1 job before this one" in bar(at)
+    assert "Queued: 1 job ahead" in bar(at)
     assert at.button(key="benchmark_start").disabled
     at.button(key="benchmark_cancel").click().run()
     assert job(at).state == "cancelled"
@@ -181,7 +181,7 @@ def test_another_session_and_another_visit_see_the_same_run(app: Open, held: Hol
     assert second.query_params["benchmark_job"] == job(first).id
     first.switch_page("pages/models.py").run()
     first.switch_page(PAGE).run()
-    assert "Waiting" in bar(first)
+    assert "Queued" in bar(first)
     assert first.query_params["benchmark_job"] == job(first).id
 
 
@@ -191,9 +191,9 @@ def test_two_runs_are_both_in_view(app: Open, held: Holding) -> None:
     other = BenchmarkJob(plan=one.plan, root=one.root)
     queue.manager().submit(other)
     at.run()
-    assert "Waiting: 2 jobs before this one" in texts(at)
+    assert "Queued: 2 jobs ahead" in texts(at)
     at.button(key=f"benchmark_show_{other.id}").click().run()
-    assert job(at) is other and "Waiting: 2 jobs before this one" in bar(at)
+    assert job(at) is other and "Queued: 2 jobs ahead" in bar(at)
 
 
 def stopped_run(app: Open) -> str:
@@ -246,7 +246,7 @@ def test_failures_come_with_their_reasons_as_plain_text(app: Open) -> None:
 
 def test_a_link_to_a_run_of_another_server_says_so(app: Open) -> None:
     at = app(PAGE, job="nobody")
-    assert "no longer at work in this server" in texts(at)
+    assert "no longer active on this server" in texts(at)
 
 
 def test_a_link_that_cannot_be_used_costs_its_values_only(app: Open) -> None:
@@ -319,7 +319,7 @@ def test_with_ray_models_take_no_turns_and_samples_no_company(
     at = app(PAGE, **TWO)
     only_here = {"benchmark_order", "benchmark_batch"}
     assert not only_here & drawn(at) and "With Ray: model by model" in texts(at)
-    assert any("with Ray on many devices" in one.value for one in at.caption)
+    assert any("With Ray, on several devices" in one.value for one in at.caption)
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert only_here <= drawn(at) and "With Ray" not in texts(at)
     at.segmented_control(key="benchmark_order").set_value("interleaved").run()
@@ -346,7 +346,7 @@ def test_a_link_that_asks_ray_for_what_it_cannot_do_is_refused_until_changed(
 def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -> None:
     at = app(PAGE, **TWO)
     assert at.number_input(key="benchmark_workers").value is None
-    assert "Ray at head:6379: one worker on each device" in texts(at)
+    assert "Ray at head:6379: one worker per device" in texts(at)
     at = app(PAGE, **TWO, workers="2", cpus="8", gpus="0.5")
     assert "Ray at head:6379: 2 workers, each with 8 cores and 0.5 GPUs" in texts(at)
     found = wait(job(start(at)))
@@ -371,7 +371,7 @@ def test_workers_that_cannot_be_are_the_engines_sentence_and_cost_nothing_else(
     assert sentence in texts(at) and at.button(key="benchmark_start").disabled
     assert at.button(key=f"benchmark_resume_{stopped}").disabled  # it would run elsewhere
     at.number_input(key=f"benchmark_{name}").set_value(1).run()
-    assert "Start makes 6 results: 1 model × 2 samples × 3 repeats" in texts(at)
+    assert "Planned: 6 results: 1 model × 2 samples × 3 repeats" in texts(at)
 
 
 def test_an_id_that_is_not_there_costs_no_other_value(app: Open) -> None:

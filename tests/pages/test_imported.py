@@ -64,7 +64,7 @@ def opened(app: Open) -> AppTest:
 
 def test_without_anything_the_page_says_what_to_import_and_how_much(app: Open) -> None:
     at = app(PAGE)
-    assert "without a GPU" in texts(at) and "this visit only" in texts(at)
+    assert "no GPU" in texts(at) and "this visit only" in texts(at)
     assert "at most 64 MB each" in at.file_uploader[0].label
     assert at.text_input(key="results_import_folder").placeholder
 
@@ -269,7 +269,9 @@ def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
     keep("damaged")
     (imported_sets.root() / "damaged" / imported_sets.LIST).write_text("[]")
     at = app(PAGE, runs=["set:damaged", "set:gone"])
-    assert "is damaged" in texts(at) and "published files 'gone', which is not here" in texts(at)
+    assert "is damaged" in texts(
+        at
+    ) and "published files 'gone' in the link was not found" in texts(at)
     assert at.checkbox(key="results_pick_set:damaged").disabled
 
 

@@ -73,7 +73,7 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     (settings.load().runs_dir / "bad").mkdir()
     (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
     at = app(PAGE)
-    assert set(listed(at)) == {"one", "two", "bad"} and "Choose a run" in texts(at)
+    assert set(listed(at)) == {"one", "two", "bad"} and "Choose one or more runs" in texts(at)
     assert at.checkbox(key="results_pick_bad").disabled and "cannot be used" in texts(at)
     at.selectbox(key="results_find_model").set_value("im").run()
     assert listed(at) == ["two"]
@@ -81,12 +81,12 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     at.selectbox(key="results_find_state").set_value("finished").run()
     assert listed(at) == ["one"]
     at.text_input(key="results_find").set_value("nowhere").run()
-    assert listed(at) == [] and "No run fits" in captions(at)
+    assert listed(at) == [] and "No run matches" in captions(at)
     at.text_input(key="results_find").set_value("").run()
     at.checkbox(key="results_pick_one").check().run()
     assert at.query_params["results_runs"] == "one" and not at.exception
     at.checkbox(key="results_pick_one").uncheck().run()
-    assert "Choose a run" in texts(at)
+    assert "Choose one or more runs" in texts(at)
 
 
 def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:
@@ -123,7 +123,7 @@ def test_a_certificate_is_named(app: Open, make: Make) -> None:
 def test_nothing_answered_gives_no_figure(app: Open, make: Make) -> None:
     make("one", [fabricate.failed(), fabricate.failed("vl")])
     at = app(PAGE, runs="one")
-    assert "Nothing was answered" in texts(at) and not at.get("vega_lite_chart")
+    assert "There are no answers" in texts(at) and not at.get("vega_lite_chart")
 
 
 def test_the_lens_changes_the_figures(app: Open, make: Make) -> None:
@@ -146,11 +146,11 @@ def test_a_comparison_in_words_its_waterfall_and_a_scatter(app: Open, make: Make
         and len(at.get("vega_lite_chart")) == 2
     )
     assert "No conclusion about" not in texts(at)
-    assert "0 lie above the line" in texts(at)
+    assert "0 are above the line" in texts(at)
     at.toggle(key="results_every").set_value(True).run()
     assert "decode: token steps (ms)" in html(at)
     at.selectbox(key="results_b").set_value("ev").run()
-    assert "Both sides are the same" in texts(at)
+    assert "Model A and Model B are the same" in texts(at)
 
 
 def test_too_few_sequences_give_no_conclusion(app: Open, make: Make) -> None:
@@ -185,7 +185,7 @@ def test_samples_are_filtered_by_words_model_and_outcome(app: Open, make: Make) 
     at.text_input(key="results_text").set_value("lorry").run()
     assert shown(at) == ["s2"]
     at.selectbox(key="results_label").set_value("vl").run()
-    assert "No sample fits" in captions(at)
+    assert "No sample matches" in captions(at)
     at.text_input(key="results_text").set_value("").run()
     at.selectbox(key="results_outcome").set_value("failed").run()
     assert shown(at) == ["s2"]
@@ -309,7 +309,7 @@ def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
 def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:
     make("one", [fabricate.row()])
     make("two", [fabricate.row(reference="A road.")])
-    assert "nothing to agree with" in texts(app(PAGE, runs="one", view="Agreement with references"))
+    assert "no reference answers" in texts(app(PAGE, runs="one", view="Agreement with references"))
     assert "Word F1" in html(app(PAGE, runs="two", view="Agreement with references"))
 
 
@@ -353,20 +353,20 @@ def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_pat
         at = samples(app)
         writer.append(fabricate.row(sample="s1"))
         at.run()
-        assert shown(at) == ["s0"] and "more results by now" in texts(at)
+        assert shown(at) == ["s0"] and "new results" in texts(at)
         at.button(key="results_again").click().run()
         assert shown(at) == ["s0", "s1"]
 
 
 def test_a_run_without_a_result_yet(app: Open, make: Make) -> None:
     make("one", [], finished=False)
-    assert "no result yet" in texts(app(PAGE, runs="one"))
+    assert "no results yet" in texts(app(PAGE, runs="one"))
 
 
 def test_a_link_to_nothing_says_so(app: Open, make: Make) -> None:
     make("one", fabricate.pair(1))
     at = app(PAGE, runs=["../../etc", "one"], view="Samples", sample="nobody")
-    assert "names the run '../../etc'" in texts(at)
+    assert "The run '../../etc' in the link was not found" in texts(at)
     assert shown(at) == ["s0"] and not at.metric
 
 
@@ -405,7 +405,7 @@ def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> N
     figures = [(metric.label, metric.value) for metric in at.metric]
     assert ("Batch of 3", "123 ms") in figures
     assert sum(name == "TTFT" for name, _ in figures) == 1  # the single run's
-    assert "Of the whole batch: load 12.3 ms, preprocess 12.3 ms" in texts(at)
+    assert "Whole batch: load 12.3 ms, preprocess 12.3 ms" in texts(at)
     assert "A note of the batch." in texts(at)
     assert "in a batch of 3" in " ".join(element.value for element in at.markdown)
     assert "Not in the timeline, because answered in a batch" in captions(at)

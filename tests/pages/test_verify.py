@@ -200,7 +200,7 @@ def test_the_list_says_what_stands_and_opens_one(app: Open, kept: str) -> None:
 @pytest.mark.parametrize("name", ["0" * 64, "../../etc/passwd", "abc", "%2e%2e%2f" * 9])
 def test_a_link_to_no_certificate_is_a_sentence(app: Open, kept: str, name: str) -> None:
     at = at_verify(app, certificate=name)
-    assert "No certificate" in texts(at) and "Press Verify" in texts(at)
+    assert "was not found: choose" in texts(at) and "Press Verify" in texts(at)
 
 
 def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
@@ -214,7 +214,7 @@ def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
     at = at_verify(app)
     assert f"{odd['hash']}.json is not used: Invalid enum value 'odd'" in texts(at)
     assert kept[:12] in html(at)
-    assert "No certificate" in texts(at_verify(app, certificate=odd["hash"]))
+    assert "was not found: choose" in texts(at_verify(app, certificate=odd["hash"]))
 
 
 def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:

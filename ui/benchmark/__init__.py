@@ -1,9 +1,10 @@
-"""The Benchmark page's parts.
+"""The parts of the Benchmark page.
 
-    choice.py    the sidebar: from widgets to a plan
-    watch.py     the run a visitor looks at, as it stands
-    crew.py      the workers of a run on a cluster, and where each sample ran
-    kept.py      runs that are not finished, and the way to go on with them
+    run_choice          the sidebar: from widgets to a plan
+    executor_choice     the sidebar: this process, or workers of a Ray cluster
+    run_progress_view   the progress of the shown run
+    worker_table        the workers of a run on a cluster, and where each sample ran
+    unfinished_runs     unfinished runs and buttons to resume them
 
-Boundary: draws what engine.jobs.benchmark_job tells and starts its jobs; measures nothing.
+Boundary: starts the jobs of engine.jobs.benchmark_job and draws their views; measures nothing.
 """

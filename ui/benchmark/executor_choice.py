@@ -1,6 +1,6 @@
-"""Where a dataset run is answered: in this process, or by workers of the settings' Ray cluster.
+"""Where a dataset run executes: in this process, or on workers of the configured Ray cluster.
 
-Boundary: widgets of the sidebar in, ClusterOptions out.  Without an address nothing is drawn.
+Boundary: sidebar widgets in, ClusterOptions out.  Nothing is drawn without a configured address.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ui.widgets.text import count
 
 PLACES = {"ray": "Ray", "here": "This process"}
 WHERE_HELP = (
-    "Ray: one worker on each device of the cluster, each with one model at a time; results of "
-    "different types of devices are kept apart. This process: one after another, here."
+    "Ray: one worker per device of the cluster, each with one model at a time; results of "
+    "different device types are kept apart. This process: one run after another, on this machine."
 )
-WORKERS_HELP = "At most one on each device. Empty: as many as there are devices."
-CORES_HELP = "A worker computes on so many threads."
+WORKERS_HELP = "At most one per device. Empty: one per device."
+CORES_HELP = "The number of threads of each worker."
 GPUS_HELP = (
-    "Empty: 1 where the cluster has any, else 0. A part of 1, such as 0.5, lets several workers "
+    "Empty: 1 if the cluster has GPUs, otherwise 0. A fraction such as 0.5 lets several workers "
     "share a GPU; their results say so."
 )
 Place = Callable[[], ClusterOptions]
@@ -36,31 +36,30 @@ def configured() -> bool:
 
 
 def pick() -> Place | None:
-    """What gives the options, or BadInput for values that cannot be used; None: this process.
+    """A function that returns the options, or raises BadInput; None: this process.
 
-    It is for after the last widget: one that is not drawn loses its value.
+    Call it after the last widget is drawn, because a widget that is not drawn loses its value.
     """
     address = settings.load().ray_address
     if not address or either("Runs on", PLACES, "benchmark_where", WHERE_HELP) != "ray":
         return None
     place = st.container()
     with st.expander("Workers", key="benchmark_crew"):
-        workers, cpus, gpus = _crew()
+        workers, cpus, gpus = _worker_options()
     with place:
         notices.small(words(address, workers, cpus, gpus), "benchmark_address")
     return partial(ClusterOptions, address, workers, cpus, gpus)
 
 
-def _crew() -> tuple[int | None, int, float | None]:
-    """How many workers and what each takes; without bounds here, because the engine has a sentence
-    for what is out of them."""
+def _worker_options() -> tuple[int | None, int, float | None]:
+    """Workers, and cores and GPUs of each; the engine checks the bounds and words the errors."""
     workers = st.number_input(
         "Workers",
         value=None,
         step=1,
         key="benchmark_workers",
         bind="query-params",
-        placeholder="One on each device",
+        placeholder="One per device",
         help=WORKERS_HELP,
     )
     cpus = st.number_input(
@@ -85,12 +84,12 @@ def _crew() -> tuple[int | None, int, float | None]:
 
 
 def words(address: str, workers: int | None, cpus: int, gpus: float | None) -> str:
-    """Which cluster, how many workers, and what each takes where that is not the usual."""
+    """The cluster, the number of workers, and their resources if not the default."""
     place = "Ray on this machine" if address in (LOCAL, AUTO) else f"Ray at {address}"
-    crew = "one worker on each device" if workers is None else count(workers, "worker")
-    takes = []
+    number = "one worker per device" if workers is None else count(workers, "worker")
+    each = []
     if cpus != ClusterOptions.cpus or gpus is not None:
-        takes.append(count(cpus, "core"))
+        each.append(count(cpus, "core"))
     if gpus is not None:
-        takes.append("no GPU" if gpus == 0 else "1 GPU" if gpus == 1 else f"{gpus:g} GPUs")
-    return f"{place}: {crew}{', each with ' if takes else ''}{' and '.join(takes)}"
+        each.append("no GPU" if gpus == 0 else "1 GPU" if gpus == 1 else f"{gpus:g} GPUs")
+    return f"{place}: {number}{', each with ' if each else ''}{' and '.join(each)}"

@@ -1,6 +1,6 @@
-"""What a dataset run is to do: a dataset, its samples, models, a question, how often and how.
+"""The sidebar of the Benchmark page: dataset, samples, models, question and run settings.
 
-Boundary: widgets of the sidebar in, a Plan out.  Every widget lives in the URL under its key.
+Boundary: widgets in, a Plan out.  Each widget's option label is in the URL under its key.
 """
 
 from __future__ import annotations
@@ -14,69 +14,68 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, CachePolicy, DecodeConfig
 from ui.benchmark import executor_choice
-from ui.widgets import dataset_picker, links, notices
-from ui.widgets.run_settings import CACHE_HELP, CACHE_WORDS, either, pick_pipeline, pipeline_box
-from ui.widgets.sample_picker import say_why_not
+from ui.widgets import dataset_picker, notices
+from ui.widgets.run_settings import CACHE_HELP, CACHE_LABELS, either, pick_pipeline, pipeline_box
+from ui.widgets.sample_picker import pick_loadable_models
 from ui.widgets.text import count
 
 WHICH = {"all": "All", "first": "The first", "ids": "By id"}
 ASKS = {"own": "Each record's own", "one": "One for all"}
-ORDER_WORDS: dict[Order, str] = {
+ORDER_LABELS: dict[Order, str] = {
     "auto": "Automatic",
     "sequential": "Model by model",
     "interleaved": "By turns",
 }
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
-WARMUP_HELP = "Runs of each model before the first sample. They are kept, and stay out of means."
+WARMUP_HELP = "Runs of each model before the first sample. They are saved, but not in the figures."
 ORDER_HELP = (
-    "By turns: every sample by all models, one after another, so that a change of the machine's "
-    "load meets them alike. Model by model: only one has to be in memory. Automatic: by turns "
-    "where all models fit into memory at once, else model by model; the run says which and why."
+    "By turns: all models answer a sample before the next one, so changes of the machine's load "
+    "affect all models alike. Model by model: only one has to be in memory. Automatic: by turns if "
+    "all models fit into memory at once, otherwise model by model; the run says which and why."
 )
 LENGTH_HELP = (
-    "Natural: each answer ends where its model ends it. Forced: every answer has as many tokens, "
-    "so that a model is not faster because it says less."
+    "Natural: each answer ends where its model ends it. Forced: all answers have the same number "
+    "of tokens, so a model is not faster just because its answers are shorter."
 )
 BATCH_HELP = (
-    "1: each sample by itself, with all its times. More: stage 3 and decoding of so many samples "
-    "together, for throughput. Answers stay those of single runs in float32; in other dtypes they "
-    "may differ. A batch that does not fit in memory is halved, and its results say so."
+    "1: each sample alone, with all its times. More: stage 3 and decoding run for this many "
+    "samples together, for throughput. In float32 the answers equal those of single runs; in other "
+    "dtypes they may differ. A batch that does not fit in memory is halved; its results say so."
 )
-OWN_HELP = f"A record without a question is asked: {DEFAULT_QUESTION}"
+OWN_HELP = f"Records without a question get: {DEFAULT_QUESTION}"
 MEASURED = (
-    f"{CACHE_HELP} A dataset run measures: with features from the cache, stage 3 of that "
-    "result is left out of the figures."
+    f"{CACHE_HELP} Where features come from the cache, stage 3 of that result is left out of the "
+    "figures."
 )
-CACHES: dict[CachePolicy, str] = {"off": CACHE_WORDS["off"], **CACHE_WORDS}
+CACHES: dict[CachePolicy, str] = {"off": CACHE_LABELS["off"], **CACHE_LABELS}
 ON_RAY = "With Ray: model by model, one sample at a time."
-SOME = 20  # samples, when not all are wanted
+SOME = 20  # default number of samples if not all are chosen
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A plan and its dataset; `problem` says what is missing or wrong where there is no plan.
+class RunChoice:
+    """A plan and its dataset; without a plan, `problem` says what is missing or wrong.
 
-    `cluster` is where the models run; None: in this process.  `nowhere`: a cluster is wanted as it
-    cannot be, so that nothing is to run at all.
+    `cluster`: where the models run, None for this process.  `blocked`: the cluster options are
+    invalid, so nothing may start.
     """
 
     dataset: Dataset | None
     plan: Plan | None
     problem: str = ""
     cluster: ClusterOptions | None = None
-    nowhere: bool = False
+    blocked: bool = False
 
 
-def choose(entries: Sequence[ModelEntry]) -> Choice:
-    """Draw the widgets, every one of them, and give what they say now."""
-    found = _dataset()
-    models = _models(entries)
+def choose(entries: Sequence[ModelEntry]) -> RunChoice:
+    """Draw all widgets and return their values."""
+    found = dataset_picker.choose("benchmark")
+    models = tuple(entry.name for entry in pick_loadable_models(entries, "benchmark", 3))
     place = executor_choice.pick()
     samples = _samples(found)
     prompt = _prompt()
@@ -89,59 +88,30 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
     try:
         cluster = place() if place else None
     except BadInput as error:
-        return Choice(found, None, str(error), nowhere=True)
+        return RunChoice(found, None, str(error), blocked=True)
     try:
         ids = samples()
         if found is None or not models or not ids:
-            return Choice(found, None, _missing(found, models), cluster)
+            missing = "a dataset" if found is None else "samples" if models else "models"
+            return RunChoice(found, None, f"Choose {missing} in the sidebar.", cluster)
         options = vars(replace(how, decode=decode))
         plan = Plan(models, ids, prompt, repeat, warmup, order, batch=batch, **options)
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:
-        return Choice(found, None, str(error), cluster)
-    return Choice(found, plan, cluster=cluster)
-
-
-def _missing(found: Dataset | None, models: Sequence[str]) -> str:
-    what = "a dataset" if found is None else "models" if not models else "samples"
-    return f"Choose {what} in the sidebar."
-
-
-def _dataset() -> Dataset | None:
-    try:
-        return dataset_picker.read(dataset_picker.pick("benchmark_root"))
-    except BadInput as error:
-        notices.problem(str(error), "benchmark_dataset")
-        return None
-
-
-def _models(entries: Sequence[ModelEntry]) -> tuple[str, ...]:
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    links.say_unknown("benchmark_models", [entry.label for entry in entries], "model")
-    chosen = st.multiselect(
-        "Models",
-        list(by_name),
-        default=[entry.name for entry in entries if reasons[entry.name] is None][:3],
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        key="benchmark_models",
-        bind="query-params",
-        placeholder="Choose the models that answer",
-    )
-    say_why_not([(by_name[n], reason) for n, reason in reasons.items() if reason], "bench")
-    return tuple(entry.name for entry in entries if entry.name in chosen)
+        return RunChoice(found, None, str(error), cluster)
+    return RunChoice(found, plan, cluster=cluster)
 
 
 def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
-    """What gives the chosen ids, in the dataset's order or as typed; BadInput for unknown ones."""
+    """A function that returns the chosen ids; it raises BadInput for unknown ones."""
     held = found.samples if found else ()
     label = f"Samples (of {len(held):,})" if found else "Samples"
     which = either(label, WHICH, "benchmark_which")
     if which == "ids":
         lines = _typed()
         return lambda: tuple(dict.fromkeys(dataset.find_all(found, lines))) if found else ()
-    if which == "first" and found is not None:  # a link's number outlives the making of the scenes
+    if which == "first" and found is not None:  # keeps a link's number while the scenes are made
         held = held[: _first(max(1, len(held)))]
     ids = tuple(sample.id for sample in held)
     return lambda: ids
@@ -155,25 +125,25 @@ def _first(most: int) -> int:
         min(SOME, most),
         key="benchmark_samples",
         bind="query-params",
-        help="In the dataset's order. Neighbours overlap in time: an interval needs several "
-        "sequences.",
+        help="In dataset order. Neighbouring samples overlap in time: confidence intervals need "
+        "several sequences.",
     )
     return int(number)
 
 
 def _typed() -> list[str]:
-    """A line per sample."""
+    """The typed ids, one per line."""
     text = st.text_area(
         "Ids, one on each line",
         key="benchmark_ids",
         bind="query-params",
-        help="Whole ids, their beginnings, or clips as sequence/number.",
+        help="Full ids, the start of an id, or sequence/number.",
     )
     return (text or "").splitlines()
 
 
 def _prompt() -> str | None:
-    """The one question for all, or None: each record's own."""
+    """The question for all samples; None: each record's own."""
     which = either("Question", ASKS, "benchmark_asks", OWN_HELP)
     if which != "one":
         return None
@@ -205,16 +175,16 @@ def _numbers() -> tuple[int, int]:
 
 
 def _order(on_ray: bool) -> Order:
-    """On a cluster it is offered only where another value than the usual has to be changed."""
-    usual = [word for name in ("auto", "sequential") for word in (name, ORDER_WORDS[name])]
-    if on_ray and not _changed("benchmark_order", *usual):
+    """The order; on a cluster the widget is shown only if its value has to be changed back."""
+    defaults = [word for name in ("auto", "sequential") for word in (name, ORDER_LABELS[name])]
+    if on_ray and not _changed("benchmark_order", *defaults):
         notices.small(ON_RAY, "benchmark_on_ray")
         return "sequential"
-    return either("Order", ORDER_WORDS, "benchmark_order", ORDER_HELP)
+    return either("Order", ORDER_LABELS, "benchmark_order", ORDER_HELP)
 
 
 def _batch(on_ray: bool) -> int:
-    """As _order()."""
+    """The batch size; shown on a cluster as in _order()."""
     if on_ray and not _changed("benchmark_batch", "1"):
         return 1
     batch = st.number_input(
@@ -226,14 +196,14 @@ def _batch(on_ray: bool) -> int:
         help=BATCH_HELP,
     )
     if batch > 1:
-        st.caption("Only the batches are timed: no sample has stages, TTFT or TPOT of its own.")
+        st.caption("Only whole batches are timed: a sample has no stage times, TTFT or TPOT.")
     return int(batch)
 
 
-def _changed(key: str, *usual: str) -> bool:
-    """Whether this visit, or else its link, has another value under the key than the usual."""
-    said = st.session_state.get(key, st.query_params.get(key))
-    return said is not None and str(said) not in usual
+def _changed(key: str, *defaults: str) -> bool:
+    """Whether this visit or its link has a value under the key that is not a default."""
+    value = st.session_state.get(key, st.query_params.get(key))
+    return value is not None and str(value) not in defaults
 
 
 def _length() -> DecodeConfig:
@@ -252,7 +222,7 @@ def _length() -> DecodeConfig:
 
 
 def words(plan: Plan) -> str:
-    """How many results a plan makes, and of what."""
+    """The number of results of a plan, and how it is made up."""
     models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
     repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
     run = "warm-up run" if plan.batch == 1 else "warm-up batch"

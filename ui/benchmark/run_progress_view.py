@@ -1,6 +1,6 @@
-"""A dataset run as it stands: how far, how fast, live medians, failures, pauses, its end.
+"""The progress of a dataset run: results, rate, live medians, failures, pauses, end.
 
-Boundary: draws a BenchmarkView, changes nothing.  What models, records and files say is plain text.
+Boundary: draws a BenchmarkView.  Text from models, records and files is shown as plain text.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.types import STAGES
 from ui.benchmark import worker_table
 from ui.widgets import notices
-from ui.widgets.text import count, duration, escape, figure
+from ui.widgets.text import count, duration, escape, figure, queued
 
-# What the small table shows, beside the counts.
+# Metrics of the table, beside the counts.
 SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
-FEW = 8  # failures, the newest; the Results page has all
+FEW = 8  # the newest failures; the Results page has all
 RATE_HELP = (
-    f"Measured results a second, over the last {RATED} of this sitting at most, pauses left out."
+    f"Measured results per second: the last {RATED} at most since the run was started or resumed, "
+    "without pauses."
 )
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 
 
 def draw(view: BenchmarkView, labels: Mapping[str, str]) -> None:
-    """The whole board; `labels` names models as people know them."""
+    """The whole view; `labels` gives a model's label by its name."""
     _status(view)
     if view.error:
         show = notices.problem if view.state == "failed" else notices.notice
@@ -55,11 +56,9 @@ def _status(view: BenchmarkView) -> None:
 
 
 def doing(view: BenchmarkView) -> str:
-    """What is done now, in a few words."""
+    """The current step, in a few words."""
     if view.state == "queued":
-        if view.position:
-            return f"Waiting: {count(view.position, 'job')} before this one"
-        return "Starting"
+        return queued(view.position) if view.position else "Starting"
     if view.ended:
         return ENDS[view.state]
     if view.progress is None or view.stage == LEAVING:
@@ -83,14 +82,14 @@ def numbers(view: BenchmarkView) -> list[tuple[str, str, str]]:
     rate = "–" if found.per_s is None else f"{found.per_s:.3g} /s"
     left = "–" if found.left_s is None or view.ended else duration(found.left_s)
     shown = [
-        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results; warm-up is apart."),
+        ("Results", f"{found.done:,} / {found.planned:,}", "Measured results, without warm-up."),
         ("Rate at the end" if view.ended else "Rate", rate, RATE_HELP),
-        ("Time left", left, "What is left at this rate; models differ."),
-        ("Failed", f"{found.failed:,}", "A failed result has its reason and no figure."),
+        ("Time left", left, "Estimated from this rate; models differ."),
+        ("Failed", f"{found.failed:,}", "A failed result has a reason and no figures."),
     ]
     if found.paused_ms:
         paused = duration(found.paused_ms / 1000)
-        shown.append(("Paused", paused, "The device was lent to other work between two samples."))
+        shown.append(("Paused", paused, "Time that other jobs had the device between two samples."))
     return shown
 
 
@@ -98,9 +97,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     """Bars and a table of the last results' medians."""
     import pandas as pd
 
-    from ui.charts import (
-        stage_bars,  # altair and pandas take longer to import than the first page may
-    )
+    from ui.charts import stage_bars  # altair and pandas are slow to import
 
     medians: stage_bars.Medians = {
         _name(live, labels): {
@@ -125,20 +122,20 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
 
 
 def _name(live: Live, labels: Mapping[str, str]) -> str:
-    """The model, and whose medians stand beside it where types of devices or backends differ."""
+    """The model's label, with the device where device types or backends differ."""
     label = labels.get(live.model, live.model)
     return f"{label} · {live.device}" if live.device else label
 
 
 MEDIANS_HELP = (
-    "Medians of each model's last 200 results that were neither warm-up nor cold nor read from the "
-    "cache; where several types of devices or backends answer, of the one that answers most. The "
-    "Results page shows all results with their spread."
+    "Medians of each model's last 200 results, without warm-up, cold and cached ones. With several "
+    "device types or backends: of the one with the most results. The Results page shows all "
+    "results with their spread."
 )
 
 
 def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
-    """A row per model, cells as text; labels are escaped, because st.table reads Markdown."""
+    """A row per model; labels are escaped, because st.table renders Markdown."""
     return [
         {
             "model": escape(_name(live, labels)),
@@ -151,7 +148,7 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
-    """A row per model, cells as text, if the run is one of batches or any model answered in one."""
+    """A row per model if the run has batches, otherwise nothing."""
     if found.batch == 1 and not any("batch" in live.medians for live in found.models):
         return []
     heads = {
@@ -173,18 +170,18 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def left_out(found: Progress, labels: Mapping[str, str]) -> list[str]:
-    """A sentence per model about the results that are not of batches of the size shown."""
-    told = []
+    """A sentence per model about results of other batch sizes than the one shown."""
+    sentences = []
     for live in found.models:
         shown = int(live.medians.get("batch", 0))
         others = sorted(size for size in live.sizes if size != shown)
         if shown and others:
             parts = (f"{count(live.sizes[n], 'result')} {_of_size(n)}" for n in others)
-            told.append(
-                f"{_name(live, labels)}: these medians are of {count(live.sizes[shown], 'result')} "
-                f"in batches of {shown:,}; left out here: {', '.join(parts)}."
+            sentences.append(
+                f"{_name(live, labels)}: these medians use {count(live.sizes[shown], 'result')} "
+                f"in batches of {shown:,}; left out: {', '.join(parts)}."
             )
-    return told
+    return sentences
 
 
 def _of_size(batch: int) -> str:
@@ -200,18 +197,17 @@ def _failures(found: Progress, labels: Mapping[str, str]) -> None:
     if not found.failures:
         return
     st.subheader(f"Failures ({found.failed:,})", anchor=False)
-    for number, one in enumerate(reversed(found.failures[-FEW:])):
-        label = labels.get(one.model, one.model)
-        notices.notice(f"{label}, sample {one.sample}: {one.reason}", f"failure_{number}")
+    for number, failure in enumerate(reversed(found.failures[-FEW:])):
+        label = labels.get(failure.model, failure.model)
+        notices.notice(f"{label}, sample {failure.sample}: {failure.reason}", f"failure_{number}")
     if found.failed > FEW:
-        st.caption(f"The last {FEW}. All of them are in the results.")
+        st.caption(f"The last {FEW} failures. The Results page shows all.")
 
 
 def _notes(found: Progress) -> None:
-    """What happened on the way; equal sentences once, many of them on demand."""
-    told = Counter(found.notes)
-    many = len(told) > FEW
-    label = "What happened on the way"
-    with st.expander(label, key="benchmark_notes") if many else st.container():
-        for number, (text, times) in enumerate(told.items()):
+    """The run's events; equal ones once, in an expander if there are many."""
+    notes = Counter(found.notes)
+    many = len(notes) > FEW
+    with st.expander("Events", key="benchmark_notes") if many else st.container():
+        for number, (text, times) in enumerate(notes.items()):
             notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")

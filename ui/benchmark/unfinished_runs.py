@@ -1,11 +1,11 @@
-"""Runs that are not finished: what is left of each, and a button to go on.
+"""Unfinished runs: how many results each lacks, and a button to resume it.
 
-Boundary: reads the runs folder, starts jobs through the page's follower.
+Boundary: reads the runs folder; the page starts the jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
 import streamlit as st
@@ -19,13 +19,13 @@ from ui.widgets.text import count, when
 
 FEW = 5
 FORCE_HELP = (
-    "A run goes on only with the samples, the code and the checkpoints it began with. "
-    "With this switch it goes on all the same, and its journal says so."
+    "A run resumes only with the same samples, code and checkpoints. "
+    "With this switch it resumes anyway, and its journal says so."
 )
 
 
 def unfinished() -> list[RunInfo]:
-    """The newest first; none where the runs folder cannot be read, with a sentence."""
+    """Unfinished runs, newest first; none, with a message, if the runs folder is unreadable."""
     try:
         found = run_store.listing(settings.load().runs_dir)
     except StoreError as error:
@@ -35,7 +35,7 @@ def unfinished() -> list[RunInfo]:
 
 
 def left(info: RunInfo) -> int:
-    """Measured results that a run still lacks."""
+    """The number of measured results that a run lacks."""
     return info.planned - _done(info.folder, stamp(info.folder))
 
 
@@ -54,26 +54,32 @@ def stamp(folder: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def listed(busy: set[Path], resume: Callable[[Path, bool], None], able: bool) -> None:
-    """The list; runs at work or waiting in this server are left out.  `able`: one may be resumed
-    now."""
+def listed(
+    busy: set[Path],
+    resume: Callable[[Path, bool], None],
+    able: bool,
+    labels: Mapping[str, str],
+) -> None:
+    """The list without `busy` folders, whose runs are live.  `able`: a run may be resumed now."""
     found = [info for info in unfinished() if info.folder not in busy]
     if not found:
         return
     st.subheader("Not finished", anchor=False, help="Runs that were cancelled or interrupted.")
     force = st.toggle(
-        "Go on although something has changed", key="benchmark_force", help=FORCE_HELP
+        "Resume although something has changed", key="benchmark_force", help=FORCE_HELP
     )
     shown = found if st.session_state.get("benchmark_all") else found[:FEW]
     for info in shown:
-        _line(info, force, resume, able)
+        _line(info, words(info, labels), force, resume, able)
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="benchmark_all")
 
 
-def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able: bool) -> None:
+def _line(
+    info: RunInfo, text: str, force: bool, resume: Callable[[Path, bool], None], able: bool
+) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        notices.small(words(info), f"run_{info.folder.name}")  # a copied run has the same id
+        notices.small(text, f"run_{info.folder.name}")  # a copied run has the same id
         st.button(
             "Resume",
             key=f"benchmark_resume_{info.folder.name}",
@@ -88,9 +94,9 @@ def _line(info: RunInfo, force: bool, resume: Callable[[Path, bool], None], able
         )
 
 
-def words(info: RunInfo) -> str:
-    """What a run is and what is left of it."""
-    models = ", ".join(info.models)
+def words(info: RunInfo, labels: Mapping[str, str]) -> str:
+    """A run and how many results it lacks."""
+    models = ", ".join(labels.get(name, name) for name in info.models)
     try:
         lacking = left(info)
         rest = f"{count(lacking, 'result')} of {info.planned:,} left"

@@ -1,6 +1,6 @@
 """The workers of a run on a cluster: node, device, state, rate; and where each sample ran.
 
-Boundary: draws what the run's progress and its folder tell.  Names of nodes and reasons are text.
+Boundary: draws data of the run's progress and folder.  Node names and reasons are plain text.
 """
 
 from __future__ import annotations
@@ -22,55 +22,56 @@ from ui.widgets.text import count, escape
 if TYPE_CHECKING:
     import pandas as pd
 
-FRESH_S = 5.0  # a live run's table of places is read again so often at most
-NOW = ("shared", "rate (/s)")  # what says nothing of a run that is over
+FRESH_S = 5.0  # a live run's table of places is reread at most this often
+LIVE_ONLY = ("shared", "rate (/s)")  # columns of a live run
 HELP = (
     "A worker has one device and one model at a time. Shared: another worker of this run uses the "
-    "same device or more threads run than there are cores; such times are kept apart."
+    "same device, or there are more threads than cores; such times are kept apart."
 )
-OVER_HELP = (
-    "Each had one device and one model at a time. Results: measured ones of the last sitting. "
-    "Whether a device was shared is kept with each result."
+ENDED_HELP = (
+    "Each worker had one device and one model at a time. Results: measured ones since the run was "
+    "last started or resumed. Each result records whether its device was shared."
 )
 
 
-def workers(found: Progress, over: bool) -> None:
-    """A row per worker; those that have ended stay, with the reason.  `over`: so has the run."""
+def workers(found: Progress, run_ended: bool) -> None:
+    """A row per worker; one that has ended stays, with the reason."""
     if not found.workers:
         return
     import pandas as pd
 
-    over = over or all(one.ended for one in found.workers)
-    st.subheader(heading(found.workers, over), anchor=False, help=OVER_HELP if over else HELP)
-    rows = [row(one, over) for one in sorted(found.workers, key=lambda one: one.ended)]
-    what = "device, state and results" if over else "device, state and rate"
+    ended = run_ended or all(worker.ended for worker in found.workers)
+    st.subheader(heading(found.workers, ended), anchor=False, help=ENDED_HELP if ended else HELP)
+    rows = [row(w, ended) for w in sorted(found.workers, key=lambda worker: worker.ended)]
+    what = "device, state and results" if ended else "device, state and rate"
     st.table(pd.DataFrame(rows).set_index("worker"), alt=f"Workers with {what}.")
 
 
-def heading(workers: Sequence[WorkerView], over: bool) -> str:
-    """How many are there now; of a run that is over, how many had begun."""
-    some = [one for one in workers if (one.device if over else not one.ended)]
-    words = f"{count(len(some), 'worker')} on {count(len({one.node for one in some}), 'node')}"
-    return f"{words} took part" if over else words
+def heading(workers: Sequence[WorkerView], ended: bool) -> str:
+    """The number of live workers, or of those that had started if the run has `ended`."""
+    counted = [worker for worker in workers if (worker.device if ended else not worker.ended)]
+    nodes = {worker.node for worker in counted}
+    words = f"{count(len(counted), 'worker')} on {count(len(nodes), 'node')}"
+    return f"{words} took part" if ended else words
 
 
-def row(one: WorkerView, over: bool) -> dict[str, str]:
-    """Cells as text, escaped, because st.table reads Markdown."""
-    device = f"{one.type}, {one.device}" if one.device else "–"
+def row(worker: WorkerView, ended: bool) -> dict[str, str]:
+    """Cells as text, escaped, because st.table renders Markdown."""
+    device = f"{worker.type}, {worker.device}" if worker.device else "–"
     cells = {
-        "worker": one.id,
-        "node": escape(one.node),
+        "worker": worker.id,
+        "node": escape(worker.node),
         "device": escape(device),
-        "shared": " and ".join(one.shares) or "–",
-        "state": escape(one.state),
-        "results": f"{one.done:,}",
-        "rate (/s)": "–" if one.per_s is None else f"{one.per_s:.3g}",
+        "shared": " and ".join(worker.shares) or "–",
+        "state": escape(worker.state),
+        "results": f"{worker.done:,}",
+        "rate (/s)": "–" if worker.per_s is None else f"{worker.per_s:.3g}",
     }
-    return {name: text for name, text in cells.items() if not (over and name in NOW)}
+    return {name: text for name, text in cells.items() if not (ended and name in LIVE_ONLY)}
 
 
 def places(folder: Path, cluster: bool, live: bool) -> None:
-    """On demand: every result with the host, node, device and worker it comes from."""
+    """On demand: the host, node, device and worker of every result."""
     if not cluster or not st.toggle("Where each sample ran", key="benchmark_places"):
         return
 

@@ -1,7 +1,7 @@
-"""Stage times as a chart, as a table and as words: three views of the same RunResults.
+"""Stage times of single runs as a chart, a table and text.
 
-Boundary: RunResults in, DataFrame, Altair chart or text out; no streamlit.  The engine's numbers
-are shown, none is computed anew but where a bar begins.
+Boundary: RunResults in, DataFrame, Altair chart or text out; no streamlit.  All figures are the
+engine's; only the start of each bar is computed here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import cast
 import altair as alt
 import pandas as pd
 
+from engine.analysis.metrics import BY_NAME
 from engine.types import STAGES, RunResult, Span
 from ui.widgets.text import escape, ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
@@ -21,29 +22,28 @@ SOURCE_WORDS = {
     "measured": "measured",
     "cached": "read from the cache",
     "hook": "measured by a hook",
-    "derived": "derived: the total less the hook's time",
+    "derived": "derived: total minus the hook's time",
 }
-STEPS = {"decode.prefill": "decode: prefill", "decode.steps": "decode: token steps"}
+STEPS = {f"decode.{name}": BY_NAME[name].label for name in ("prefill", "steps")}
 MISSING = "not measured"
-UNKNOWN = "not known"
-THIS_RUN = "total, this run"
-ORIGINAL = "total, had all been computed"
-REUSED = "with the prompt's beginning reused from memory"
+UNKNOWN = "unknown"
+THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
+REUSED = "prompt prefix reused from memory"
 _BAND, _BAR, _GHOST = 62, 20, 40  # pixels: a model's row, its bar, the original time behind it
 _AROUND = 96  # pixels of legend and axis
-_CHART_PIXELS = 900  # about the chart's width, to keep the stripes alike
+_CHART_PIXELS = 900  # approximate chart width, for equal stripes
 
 
 @dataclass(frozen=True)
-class Row:
-    """One model's result under the name it is shown by."""
+class ModelResult:
+    """A model's label and its result."""
 
     label: str
     result: RunResult
 
 
-def segments(rows: Sequence[Row]) -> pd.DataFrame:
-    """One line per model and part of the bar, in the fixed order, laid end to end."""
+def segments(rows: Sequence[ModelResult]) -> pd.DataFrame:
+    """One line per model and stage, in the fixed order, end to end."""
     lines = []
     for row in rows:
         start = 0.0
@@ -75,10 +75,10 @@ def _length(result: RunResult, part: str, span: Span | None) -> float:
 
 
 def _no_span(part: str) -> str:
-    return "total less the stages" if part == UNACCOUNTED else MISSING
+    return "total minus the stages" if part == UNACCOUNTED else MISSING
 
 
-def table(rows: Sequence[Row]) -> pd.DataFrame:
+def table(rows: Sequence[ModelResult]) -> pd.DataFrame:
     """The numbers of the chart and their sources: one row per stage, one column per model.
 
     Labels are escaped, because st.table reads Markdown.
@@ -97,13 +97,13 @@ def _column(result: RunResult) -> dict[str, str]:
 
 
 def _original(result: RunResult) -> str:
-    """The cold total, which nobody knows where a prefix was reused."""
+    """The total without cache; unknown if a prefix was reused."""
     total = result.uncached_total_ms
     return UNKNOWN if total is None else ms(total)
 
 
 def source_words(result: RunResult, span: Span) -> str:
-    """Where a stage's time comes from; a reused prefix is in memory and not in the cache."""
+    """The source of a stage's time; a reused prefix comes from memory, not from the cache."""
     use = result.prefix
     if span.source == "cached" and use is not None and use.state == "reused":
         return REUSED
@@ -117,22 +117,21 @@ def _cell(result: RunResult, span: Span | None) -> str:
     if span.source != "cached":
         return words
     took = UNKNOWN if span.original_ms is None else ms(span.original_ms)
-    return f"{words} (took {took})"
+    return f"{words} (computing time {took})"
 
 
-def words(rows: Sequence[Row]) -> str:
-    """The chart as sentences, for those who do not see it."""
+def words(rows: Sequence[ModelResult]) -> str:
+    """The chart as text, for screen readers."""
     sentences = []
     for row in rows:
         cells = _column(row.result)
         parts = ", ".join(f"{name} {cells[name]}" for name in (*STAGES, UNACCOUNTED))
         sentences.append(f"{row.label}: {parts}; {THIS_RUN} {cells[THIS_RUN]}.")
-    return "Stacked bars of the stages' times. " + " ".join(sentences)
+    return "Stacked bars of stage times. " + " ".join(sentences)
 
 
-def stage_chart(rows: Sequence[Row]) -> alt.LayerChart:
-    """One bar per model; a stage read from the cache is striped, its original time behind it if it
-    is known."""
+def stage_chart(rows: Sequence[ModelResult]) -> alt.LayerChart:
+    """One bar per model; a cached stage is striped, with its original time behind it if known."""
     frame = segments(rows)
     ghosts = _ghosts(frame)
     end = float(max(frame["end_ms"].max(), ghosts["end_ms"].max() if len(ghosts) else 0.0, 1e-3))
@@ -150,7 +149,7 @@ def stage_chart(rows: Sequence[Row]) -> alt.LayerChart:
 
 
 def _ghosts(frame: pd.DataFrame) -> pd.DataFrame:
-    """The known original times of each model, end to end: none begins before the last one ends."""
+    """The known original times of each model, without overlaps."""
     laid, ends = [], dict[str, float]()
     for line in frame.dropna(subset=["original_ms"]).to_dict("records"):
         start = max(line["start_ms"], ends.get(line["name"], 0.0))
@@ -166,7 +165,7 @@ _NAME_AXIS = alt.Axis(
 
 @dataclass(frozen=True)
 class _Axes:
-    """Channels every layer shares, so that order, units and room at the right are one thing."""
+    """Channels shared by all layers, so that order, units and margins agree."""
 
     y: alt.Y
     x: alt.X
@@ -198,7 +197,7 @@ _TOOLTIP = [
     alt.Tooltip("ms:Q", title="This run (ms)", format=",.2f"),
     alt.Tooltip("source:N", title="Source"),
 ]
-_TOOLTIP_CACHED = [*_TOOLTIP, alt.Tooltip("original_ms:Q", title="Took (ms)", format=",.2f")]
+_TOOLTIP_CACHED = [*_TOOLTIP, alt.Tooltip("original_ms:Q", title="Computed in (ms)", format=",.2f")]
 
 
 def _bars(axes: _Axes, frame: pd.DataFrame) -> alt.Chart:
@@ -213,20 +212,20 @@ def _striped(
     colour = STAGE_COLOURS[str(line["stage"])]
     width = (float(line["end_ms"]) - float(line["start_ms"])) / end * _CHART_PIXELS
     fill = stripes(colour, max(1.0, width), height, strengths)
-    one = alt.Chart(pd.DataFrame([line.to_dict()]))
-    bar: alt.Chart = one.mark_bar(height=height, fill=fill, stroke=colour, strokeWidth=1)
+    base = alt.Chart(pd.DataFrame([line.to_dict()]))
+    bar: alt.Chart = base.mark_bar(height=height, fill=fill, stroke=colour, strokeWidth=1)
     known = pd.notna(line["original_ms"])
-    tooltip = _TOOLTIP_CACHED if known else _TOOLTIP  # it would show nothing as 0
+    tooltip = _TOOLTIP_CACHED if known else _TOOLTIP  # an unknown time would be shown as 0
     return bar.encode(y=axes.y, x=axes.x, x2=axes.x2, tooltip=tooltip)
 
 
 def stripes(
     colour: str, width: float, height: float, strengths: tuple[float, float]
 ) -> dict[str, object]:
-    """A Vega gradient with hard edges, which is how a chart without patterns draws a hatching.
+    """Diagonal stripes as a Vega gradient with hard edges, because Vega has no patterns.
 
-    An SVG gradient is given in the bar's own unit box, which stretches it with the bar: the vector
-    is the one whose stripes come out at 45 degrees on a bar of `width` x `height` pixels.
+    An SVG gradient is stretched with the bar: this vector gives stripes at 45 degrees on a bar of
+    `width` x `height` pixels.
     """
     pairs = max(1, min(60, round((width + height) / 9)))
     stops: list[dict[str, object]] = []
@@ -243,9 +242,9 @@ def _translucent(colour: str, strength: float) -> str:
 
 
 def _total_words(result: RunResult) -> str:
-    """Both totals, as they stand under the model's name."""
+    """The totals, shown under the model's name."""
     if not result.cached:
         return ms(result.total_ms)
     if result.uncached_total_ms is None:
-        return f"{ms(result.total_ms)}; cold total not known"
-    return f"{ms(result.total_ms)}; {ms(result.uncached_total_ms)} uncached"
+        return f"{ms(result.total_ms)}; unknown without cache"
+    return f"{ms(result.total_ms)}; {ms(result.uncached_total_ms)} without cache"

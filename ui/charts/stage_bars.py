@@ -1,4 +1,4 @@
-"""Medians of the stages as bars laid end to end, one per model: of a live run or of kept results.
+"""Median stage times as stacked bars, one per model, of a live run or of saved results.
 
 Boundary: medians in, an Altair chart or its words out; no streamlit.
 """
@@ -19,8 +19,8 @@ _LINE = 13
 
 
 def segments(medians: Medians) -> pd.DataFrame:
-    """One line per label and part, in the fixed order, laid end to end; a part without a median
-    has no length."""
+    """One line per label and stage, in the fixed order, end to end; a stage without a median
+    has length 0."""
     lines = []
     for label, parts in medians.items():
         start = 0.0
@@ -33,8 +33,8 @@ def segments(medians: Medians) -> pd.DataFrame:
 
 
 def names(labels: Iterable[str]) -> alt.Axis:
-    """The axis of labels.  Their parts are lines of their own: of one line, the end would be cut
-    off, and that is the device."""
+    """The axis of labels, a line for each of their parts: in one line the device at the end would
+    be cut off."""
     return alt.Axis(
         labelExpr="split(datum.label, ' · ')",
         labelLimit=320,
@@ -46,12 +46,12 @@ def names(labels: Iterable[str]) -> alt.Axis:
 
 
 def room(labels: Iterable[str]) -> int:
-    """Pixels that a row needs for the lines of its label beyond the first."""
+    """Pixels that a row needs for the second and later lines of its label."""
     return _LINE * max((label.count(" · ") for label in labels), default=0)
 
 
 def chart(medians: Medians, what: str = "median") -> alt.Chart:
-    """The labels in the order given, the stages in theirs; `what` a bar's length is, in words."""
+    """The chart, labels in the given order; `what` says in words what a bar's length is."""
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
     found = bars.encode(
@@ -73,11 +73,11 @@ def chart(medians: Medians, what: str = "median") -> alt.Chart:
 
 
 def words(medians: Medians, what: str = "median") -> str:
-    """The chart as sentences, for those who do not see it."""
-    told = [
+    """The chart as text, for screen readers."""
+    sentences = [
         f"{label}: {', '.join(f'{part} {ms(parts[part])}' for part in PARTS if part in parts)}"
         if parts
         else f"{label}: not measured"
         for label, parts in medians.items()
     ]
-    return f"Bars of the stages' {what}s. " + " ".join(f"{one}." for one in told)
+    return f"Bars of stage {what}s. " + " ".join(f"{text}." for text in sentences)

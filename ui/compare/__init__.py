@@ -1,1 +1,8 @@
-"""The Compare page's parts."""
+"""The parts of the Compare page.
+
+    card_board    cards side by side, then the stage times of all models
+    cards         one model's card: pictures, status, answer, figures, badges
+    draft_panel   the section "Draft": speculative decoding
+
+Boundary: draws the views of jobs; computes no figure.
+"""

@@ -1,7 +1,7 @@
-"""The main part of the Compare page: cards side by side, then the stage times of all.
+"""The main part of the Compare page: cards side by side, then the stage times of all models.
 
-Boundary: shows runs if there are any, else what the chosen models would see.  Results stay until
-the next Run, whatever is chosen meanwhile, and say what they belong to.
+Boundary: shows the runs if there are any, otherwise the pictures that the chosen models would get.
+Results stay until the next Run, with the settings they belong to, even if the sidebar changes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,31 @@ from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import EXTENT_WORDS, Extent, RunRequest, RunResult, Sample
+from engine.types import (
+    CACHE_WORDS,
+    EXTENT_WORDS,
+    FRAME_WORDS,
+    Extent,
+    RunRequest,
+    RunResult,
+    Sample,
+)
 from ui.compare import cards
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
 from ui.widgets.theme import STAGE_MEANING
 
 DEMO_NOTICE = (
-    "Demo checkpoints know drawn driving scenes and the common questions; "
-    "what they say about anything else means nothing."
+    "Demo checkpoints know only drawn driving scenes and the common questions. "
+    "Their answers to anything else are meaningless."
 )
-PICTURES_S = 0.05  # spent on pictures between two looks at the runs
+PICTURES_S = 0.05  # time for pictures between two updates of the runs
 STAGE_HELP = "\n".join(f"- **{name}**: {meaning}" for name, meaning in STAGE_MEANING.items())
 
 
 @dataclass(frozen=True)
 class _Subject:
-    """What the board shows: a sample as some models see it, under one line of words."""
+    """What the board shows: a sample, the models and a caption."""
 
     sample: Sample
     models: tuple[ModelEntry, ...]
@@ -56,7 +64,7 @@ def show(
     found = _alike([view for view in followed_runs.views() if view.model in names])
     if followed_runs.lost():
         notices.notice(
-            "This link's runs are no longer in memory: press Run to repeat them.", "lost"
+            "The runs in this link are no longer in memory: press Run to repeat them.", "lost"
         )
     if found:
         subject = _of_runs(entries, found)
@@ -88,20 +96,20 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
 
 
 def _how(request: RunRequest) -> str:
-    """The settings that these answers were made with, whatever the sidebar says by now."""
+    """The settings of these runs, in words."""
     d = request.decode
     chosen = f"temperature {d.temperature:g}, top p {d.top_p:g}, seed {d.seed}"
     decoding = "greedy" if d.greedy else f"sampled ({chosen})"
     return (
-        f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, frames {request.frames}, "
-        f"feature cache {request.cache}, {request.mode}, {request.pixels} pixels, "
-        f"event pictures {EXTENT_WORDS[request.extent]}"
-        f"{', going on from the last question' if request.prefix else ''}"
+        f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, "
+        f"8 {FRAME_WORDS[request.frames]} frames, {CACHE_WORDS[request.cache]}, {request.mode}, "
+        f"{request.pixels} pixels, event pictures {EXTENT_WORDS[request.extent]}"
+        f"{', prompt prefix reused' if request.prefix else ''}"
     )
 
 
 def _alike(views: Sequence[RunView]) -> list[RunView]:
-    """Those that ask the first one's question about its sample: a link may name any runs."""
+    """The runs with the sample and question of the first one: a link may name any runs."""
     first = views[0].request if views else None
     if first is None:
         return []
@@ -109,11 +117,11 @@ def _alike(views: Sequence[RunView]) -> list[RunView]:
     return [view for view in views if (view.request.sample, view.request.prompt) == asked]
 
 
-def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.Slot], DeltaGenerator]:
-    """The board's places, always the same ones in the same order.
+def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.CardSlot], DeltaGenerator]:
+    """The board's containers, always the same ones in the same order.
 
-    Streamlit clears what a script no longer draws only when the script ends, which a run that
-    streams puts off: every place has to be drawn over or, if live, emptied.
+    Streamlit removes old elements only when the script ends, and a streaming run delays that:
+    every container has to be drawn over or, if live, emptied.
     """
     if any(entry.demo for entry in subject.models):
         st.caption(DEMO_NOTICE)
@@ -131,30 +139,28 @@ def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.Slot], DeltaGen
 
 
 def _fill_pictures(
-    subject: _Subject, slots: Sequence[cards.Slot], ran: bool, failed: Set[str]
+    subject: _Subject, slots: Sequence[cards.CardSlot], ran: bool, failed: Set[str]
 ) -> Iterator[None]:
-    """Draws one card's pictures at each step: decoding them must not hold up the answers."""
+    """Draws one card's pictures at each step, because decoding must not delay the answers."""
     for slot, entry in zip(slots, subject.models, strict=True):
         seen = _seen(subject, entry)
-        if (
-            ran
-        ):  # a result repeats the notes, and an error the sentence; neither tells of files gone
-            said = entry.name in failed if isinstance(seen, str) else True
+        if ran:  # a result repeats the notes and an error the message; neither reports lost files
+            repeated = entry.name in failed if isinstance(seen, str) else True
         else:
-            said = registry.cannot_run(entry, subject.sample) is not None
-        cards.show_pictures(slot, entry, seen, said)
+            repeated = registry.cannot_run(entry, subject.sample) is not None
+        cards.show_pictures(slot, entry, seen, repeated)
         yield
 
 
 def _step(pictures: Iterator[None]) -> None:
-    """As many pictures as are quickly drawn, at least one: those drawn before are."""
+    """Draws pictures for PICTURES_S, at least one."""
     end = time.monotonic() + PICTURES_S
     for _ in pictures:
         if time.monotonic() > end:
             break
 
 
-def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.Seen | str:
+def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.ContactSheet | str:
     try:
         return contact_sheets.seen(subject.sample, entry.kind, subject.frames, subject.extent)
     except MediaError as error:
@@ -162,18 +168,19 @@ def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.Seen | str:
 
 
 def _follow(
-    slots: dict[str, cards.Slot],
+    slots: dict[str, cards.CardSlot],
     pictures: Iterator[None],
     stages: DeltaGenerator,
     entries: Sequence[ModelEntry],
 ) -> None:
-    """Draw what has changed since the last look, until all runs have ended."""
+    """Draw what has changed since the last update, until all runs have ended."""
     labels = {entry.name: entry.label for entry in entries}
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
-        going = [view for view in now if view.id in slots and not _over(drawn.get(view.id))]
-        fresh = [view for view in going if drawn.get(view.id) != view]
+        ended = {view.id for view in drawn.values() if view.ended}
+        live = [view for view in now if view.id in slots and view.id not in ended]
+        fresh = [view for view in live if drawn.get(view.id) != view]
         for view in fresh:
             cards.draw(slots[view.id], view)
             drawn[view.id] = view
@@ -185,11 +192,6 @@ def _follow(
     deque(pictures, maxlen=0)
     if waited:
         st.rerun()
-
-
-def _over(view: RunView | None) -> bool:
-    """Whether this view of a run is the last one: nothing changes after the end."""
-    return view is not None and view.ended
 
 
 def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:
@@ -207,24 +209,25 @@ def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, s
 def _drawn_stages(
     _results: Sequence[RunResult], jobs: tuple[str, ...], labels: tuple[str, ...]
 ) -> None:
-    """Drawn once for these jobs, whose results stay as they are; from then on Streamlit repeats
-    the elements.  To make and check a chart takes longer than the rest of a rerun."""
-    from ui.charts import (
-        run_charts,  # altair and pandas take longer to import than the first page may
-    )
+    """Drawn once per set of jobs, then repeated from Streamlit's cache: making a chart takes
+    longer than the rest of a rerun."""
+    from ui.charts import run_charts  # altair and pandas are slow to import
 
-    rows = [run_charts.Row(label, result) for label, result in zip(labels, _results, strict=True)]
+    rows = [
+        run_charts.ModelResult(label, result)
+        for label, result in zip(labels, _results, strict=True)
+    ]
     st.altair_chart(run_charts.stage_chart(rows), alt=run_charts.words(rows), width="stretch")
     if any(result.cached for result in _results):
         st.caption(
-            "Striped: features read from the cache, or a prompt's beginning reused. The pale "
-            "stripes behind: the time the stage took when it was computed."
+            "Striped: features read from the cache, or a reused prompt prefix. Pale stripes "
+            "behind: the time of the stage when it was computed."
         )
-    st.table(run_charts.table(rows), alt="The stages' times and their sources.")
+    st.table(run_charts.table(rows), alt="Stage times and their sources.")
 
 
 def _truth(sample: Sample) -> None:
-    """What is known about the sample, when the visitor asks for it; else its empty place."""
+    """The reference answer and scene attributes, if the visitor asks for them."""
     if not st.session_state.get("compare_truth"):
         st.empty()
         return
@@ -232,11 +235,11 @@ def _truth(sample: Sample) -> None:
         if not sample.truth and not sample.reference:
             st.caption("This sample has no reference answer.")
         if sample.reference:
-            st.caption("Reference answer, to the question of the record:")
+            st.caption("Reference answer to the dataset's question:")
             notices.small(sample.question or DEFAULT_QUESTION, "reference_question")
             st.text(sample.reference)
         if sample.truth:
-            st.caption("What was drawn")
+            st.caption("Scene attributes")
             with st.container(horizontal=True, gap="medium"):
                 for name, value in sample.truth.items():
                     st.metric(escape(name), escape(value), width="content")

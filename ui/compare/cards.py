@@ -1,7 +1,7 @@
-"""One model's card: its name, what it sees, its answer as it grows, its numbers, or why it failed.
+"""One model's card: its name, its pictures, its growing answer, its figures, or its error.
 
-Boundary: draws a RunView, changes nothing.  Model output, error sentences and names of files go
-through st.text, which shows every character as it is; st.markdown gets constants and escaped words.
+Boundary: draws a RunView.  Model output, errors and file names go through st.text, which shows
+every character literally; st.markdown gets constants and escaped text.
 """
 
 from __future__ import annotations
@@ -22,52 +22,53 @@ from engine.storage.coverage import Standing
 from engine.types import PrefixUse, RunResult
 from engine.verify import certificates
 from ui.widgets import notices
-from ui.widgets.contact_sheets import Seen
-from ui.widgets.text import count, escape, ms, rate
+from ui.widgets.contact_sheets import ContactSheet
+from ui.widgets.text import count, escape, ms, queued, rate
 from ui.widgets.theme import FAMILY_COLOURS
 
 ANSWER_HEIGHT = 250
 Colour = Literal["green", "orange", "violet", "gray", "blue"]
 CACHE_HELP = (
-    "Stage 3 was not computed in this run: its features were read from the disk. The table gives "
-    "the total of this run and the total with stage 3 at the time it took when it was computed."
+    "Stage 3 was not computed in this run: its features were read from disk. The table shows the "
+    "total of this run and the total without cache, with the time stage 3 took when computed."
 )
 PREFIX_HELP = (
-    "The model had read this sample's prompt up to its last visual token: preprocessing, stage 3 "
-    "and most of the prefill were not done in this run. The table gives what the first two took "
-    "then. What the whole prefill of this question would take was not measured, and so the cold "
-    "total is not known."
+    "Stages 2 and 3 and most of the prefill were skipped: the model had already read this sample's "
+    "prompt up to its last visual token. The table shows how long stages 2 and 3 took then. The "
+    "full prefill was not run for this question, so the total without cache is unknown."
 )
 VERIFIED_HELP = (
-    "A certificate of this hash proves, for this checkpoint, code, device and dtype, that "
-    "decoupled inference is the model's own. The Verify page shows what was and was not proved."
+    "The certificate with this hash proves that decoupled inference equals the model's own, for "
+    "this checkpoint, code, device and dtype. The Verify page shows what was and was not proved."
 )
 NOT_COVERED_HELP = (
-    "The model is verified, but this result goes beyond what its certificate covers: what is "
-    "missing was not compared with the model's own generate()."
+    "The model is verified, but its certificate does not cover this result: what is missing was "
+    "not compared with the model's own generate()."
 )
 UNVERIFIED_HELP = (
-    "No certificate covers this checkpoint, code, device, dtype, backend and pixels: nobody has "
-    "proved that these are the times of the model's own inference. The Verify page does that, with "
-    "the device's usual backend."
+    "No certificate covers this checkpoint, code, device, dtype, backend and pixel setting, so it "
+    "is not proved that these are times of the model's own inference. The Verify page can prove "
+    "it for the device's default backend."
 )
-DEMO_HELP = "A small checkpoint that comes with StageScope, trained on drawn scenes."
-COLD_HELP = "The first run after loading pays for start-up work: compare times from the next one."
-HOOKED_HELP = "The model's own generate() ran; stage 3 was timed by hooks, stage 4 is the rest."
+DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
+COLD_HELP = "The first run after loading includes start-up work: compare later runs instead."
+HOOKED_HELP = "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time."
 COMPILED_HELP = (
-    "Tokens after the first came from a compiled step: equal to the eager one up to rounding."
+    "Tokens after the first came from a compiled step, equal to the eager one up to rounding."
 )
 FORMULAS = {
-    "New tokens": "Ids the model produced; the end-of-answer token counts. The prompt does not.",
-    "Context": "Ids of the prompt with the visual tokens in place.",
+    "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
+    "Context": "Prompt tokens, including the visual tokens.",
     "TTFT": "Time to first token: from the start of the run to the first new token. "
-    "Waiting in the queue is not part of it.",
+    "Queue time is not included.",
     "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
 }
-FAST_HELP = "Pictures were resized by the fast setting: some pixels are a grey level or two off."
+FAST_HELP = (
+    "Pictures were resized with the fast setting: some pixels differ by a grey level or two."
+)
 BUSY_HELP = (
-    "Other work had the machine's cores during this, so that its times are longer than on a quiet "
+    "Other work used the CPU cores during this run, so its times are longer than on an idle "
     "machine. Measured: {}."
 )
 STOPS = {
@@ -75,16 +76,16 @@ STOPS = {
     "length": "Stopped at the limit of new tokens.",
     "cancelled": "Cancelled before the end.",
 }
-# What a cancelled run is still at work on and cannot be interrupted in; a new run queues behind it.
+# Steps of a cancelled run that cannot be interrupted.
 STOPPING = {
-    "compile": "Cancelling: compiling cannot be interrupted. A new run waits for its end.",
-    "loading": "Cancelling: loading cannot be interrupted. A new run waits for its end.",
+    "compile": "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
+    "loading": "Cancelling: loading cannot be interrupted. A new run waits until it ends.",
 }
 
 
 @dataclass(frozen=True)
-class Slot:
-    """The places on a card that are filled after it stands."""
+class CardSlot:
+    """The containers of a card that are filled later."""
 
     pictures: DeltaGenerator
     status: DeltaGenerator
@@ -92,8 +93,8 @@ class Slot:
     numbers: DeltaGenerator
 
 
-def card(entry: ModelEntry, live: bool) -> Slot:
-    """A card with its name and empty places."""
+def card(entry: ModelEntry, live: bool) -> CardSlot:
+    """A card with its name and empty containers."""
     with frame(entry):
         heading(entry)
         with st.container(key=f"seen_{entry.name}"):
@@ -104,36 +105,38 @@ def card(entry: ModelEntry, live: bool) -> Slot:
         ):
             answer = place(live)
         numbers = place(live)
-    return Slot(pictures, status, answer, numbers)
+    return CardSlot(pictures, status, answer, numbers)
 
 
 def place(live: bool) -> DeltaGenerator:
-    """Where something is drawn later: over and over again if live, else once.
+    """A container for later drawing: redrawn again and again if live, otherwise drawn once.
 
-    st.empty takes away what the last rerun has drawn, so that the browser makes pictures and
-    charts anew; a container keeps it until the same is drawn there.
+    st.empty removes what the last rerun has drawn, so the browser rebuilds pictures and charts; a
+    container keeps them until the same is drawn there.
     """
     return st.empty() if live else st.container()
 
 
 def frame(entry: ModelEntry) -> DeltaGenerator:
-    """A bordered box whose upper edge has the family's colour."""
+    """A bordered box with the family's colour at its upper edge."""
     family = entry.family if entry.family in FAMILY_COLOURS else "other"
     return st.container(border=True, key=f"card_{family}_{entry.name}")
 
 
 def heading(entry: ModelEntry) -> None:
-    """The entry's label, and whether it is a demo checkpoint."""
+    """The entry's label, with a badge for a demo checkpoint."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{escape(entry.label)}**", width="content")
         if entry.demo:
             st.badge("demo", color="gray", help=DEMO_HELP)
 
 
-def show_pictures(slot: Slot, entry: ModelEntry, seen: Seen | str, said: bool) -> None:
-    """What the model sees; `seen` is a sentence when there are no pictures.
+def show_pictures(
+    slot: CardSlot, entry: ModelEntry, seen: ContactSheet | str, repeated: bool
+) -> None:
+    """The model's pictures; `seen` is an error message if there are none.
 
-    What was noted or went wrong is left out when it is `said` elsewhere on the card.
+    Notes and errors are left out if they are `repeated` elsewhere on the card.
     """
     with slot.pictures.container():
         if isinstance(seen, str):
@@ -143,12 +146,12 @@ def show_pictures(slot: Slot, entry: ModelEntry, seen: Seen | str, said: bool) -
             st.image(seen.picture, width="stretch", alt=seen.alt)
             notices.small(seen.caption, f"seen_{entry.name}")
             notes = seen.notes
-        for number, note in enumerate(() if said else notes):
+        for number, note in enumerate(() if repeated else notes):
             notices.notice(note, f"seen_{entry.name}_{number}")
 
 
-def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
-    """A card before any run; `reason` says why the model could not answer."""
+def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
+    """A card before any run; `reason` says why the model cannot run."""
     slot.status.caption("Cannot run" if reason else "Not run yet")
     with slot.answer.container():
         if reason:
@@ -157,12 +160,13 @@ def idle(slot: Slot, entry: ModelEntry, reason: str | None) -> None:
             st.caption("Press Run (Ctrl+Enter): the answer appears here.")
 
 
-def draw(slot: Slot, view: RunView) -> None:
-    """The card's changing part as the job stands now.
+def draw(slot: CardSlot, view: RunView) -> None:
+    """The current state of the job.
 
-    For an ended run once per script run: its elements have keys, which may occur once.
+    At most once per script run for an ended run: its elements have keys, which must be unique.
     """
-    slot.status.caption(status(view))
+    queue_time = f"Waited {ms(view.queued_ms)} in the queue." if view.result else None
+    slot.status.caption(status(view), help=queue_time)
     if view.ended and view.error:
         with slot.answer.container():
             show = notices.problem if view.state == "failed" else notices.notice
@@ -175,19 +179,16 @@ def draw(slot: Slot, view: RunView) -> None:
 
 
 def status(view: RunView) -> str:
-    """Where the job is, in a few words."""
+    """The job's state, in a few words."""
     if view.stopping:
         return STOPPING.get(view.stage or view.state, "Cancelling …")
     if view.state == "queued":
-        return (
-            f"Waiting: {count(view.position, 'run')} before this one" if view.position else "Next"
-        )
+        return queued(view.position, "run")
     if view.state == "loading":
         return "Loading the model …"
     if view.state == "running":
         return _progress(view)
-    words = {"done": "Answered", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-    return f"{words} · waited {ms(view.queued_ms)} for the device" if view.result else words
+    return {"done": "Done", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
 
 
 def _progress(view: RunView) -> str:
@@ -202,23 +203,24 @@ def _progress(view: RunView) -> str:
 def _numbers(result: RunResult) -> None:
     if result.off_script:
         notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-    _badges(result)
+    with st.container(horizontal=True, gap="small"):
+        for words, colour, help_text in badges(result):
+            st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(result).items():
             st.metric(name, value, help=FORMULAS[name], width="content")
-    told = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
-    for number, note in enumerate(told):
+    notes = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
+    for number, note in enumerate(notes):
         if note:
             notices.small(note, f"note_{result.model.name}_{number}")
 
 
 def prefix_words(use: PrefixUse | None) -> str:
-    """What became of the prompt's beginning, in a sentence."""
+    """How the prompt prefix was used, in a sentence."""
     if use is None:
         return ""
-    if use.state == "kept":
-        return f"The first {use.tokens:,} tokens of the prompt are kept for another question."
-    return f"The first {use.tokens:,} tokens of the prompt were read before."
+    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
+    return f"The first {use.tokens:,} tokens of the prompt {how}."
 
 
 def figures(result: RunResult) -> dict[str, str]:
@@ -232,32 +234,26 @@ def figures(result: RunResult) -> dict[str, str]:
     }
 
 
-def _badges(result: RunResult) -> None:
-    with st.container(horizontal=True, gap="small"):
-        for words, colour, help_text in badges(result):
-            st.badge(words, color=colour, help=help_text)
-
-
-def standing(found: Standing, command: str = "") -> tuple[str, Colour, str]:
-    """The badge of a result as it ran: its certificate by the hash, what no certificate covers, or
-    that there is none, and the command that would verify it as it ran."""
-    if found.state == "verified":
-        return found.words, "green", VERIFIED_HELP
-    if found.state == "not covered":
-        name = found.certificate[: certificates.SHOWN]
+def certificate_badge(standing: Standing, command: str = "") -> tuple[str, Colour, str]:
+    """A badge with the certificate's hash, what it does not cover, or "unverified"; `command`
+    would verify the result with its own settings."""
+    if standing.state == "verified":
+        return standing.words, "green", VERIFIED_HELP
+    if standing.state == "not covered":
+        name = standing.certificate[: certificates.SHOWN]
         closest = f" The closest certificate is {name}." if name else ""
-        return found.words, "orange", NOT_COVERED_HELP + closest
-    how = f" As this ran, in a terminal: `{command}`" if command else ""
-    return found.words, "gray", UNVERIFIED_HELP + how
+        return standing.words, "orange", NOT_COVERED_HELP + closest
+    how = f" To verify this result's own settings, in a terminal: `{command}`" if command else ""
+    return standing.words, "gray", UNVERIFIED_HELP + how
 
 
 def busy(load: MachineLoad) -> str:
-    """What the chip of a busy machine explains, with the figures."""
+    """The explanation of the badge "busy machine", with figures."""
     return BUSY_HELP.format(load_words(load))
 
 
 def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
-    """That the prompt's beginning came from memory, with the time that the rest's prefill took."""
+    """A badge for a reused prompt prefix, with the time of the remaining prefill."""
     prefill, use = result.span("decode.prefill"), result.prefix
     if use is None or use.state != "reused" or prefill is None:
         return None
@@ -265,15 +261,15 @@ def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
 
 
 def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
-    """(words, colour, explanation) of what a reader must know before trusting the times."""
+    """(words, colour, explanation) of all that affects how far the times can be trusted."""
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
-    found = [standing(certificates.standing_of(result), command)]
+    found = [certificate_badge(certificates.standing_of(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:
         if span.source == "cached" and reused is None:
-            words = f"{span.name} from cache: {ms(span.ms)}, took {ms(span.original_ms)}"
+            words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
     if (load := result.machine_load) is not None and is_busy(load):
         found.append(("busy machine", "orange", busy(load)))

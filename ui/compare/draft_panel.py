@@ -1,6 +1,6 @@
-"""The section "Draft" of the Compare page: one model's tokens, or the text's own, as drafts.
+"""The section "Draft" of the Compare page: speculative decoding with a model or prompt lookup.
 
-Boundary: widgets and the drafting job's view; the figures and their sentences are the engine's.
+Boundary: widgets and the drafting job's view; the engine computes the figures and their sentences.
 """
 
 from __future__ import annotations
@@ -11,36 +11,36 @@ import streamlit as st
 
 from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
+from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import draft_results
 from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
 from engine.prompts import OFF_SCRIPT
 from engine.types import RunOptions, Sample
-from ui.compare import drafted_text
-from ui.widgets import notices, uploads
+from ui.widgets import notices, token_marks, uploads
 from ui.widgets.followed_job import Followed
-from ui.widgets.text import count, escape, name_of
+from ui.widgets.text import escape, name_of, queued
 
 JOB = Followed("compare_draft_job", DraftJob)
-LOOK_S = 0.5  # each look takes the processor from what is being timed
+LOOK_S = 0.5  # each update uses the CPU that is being timed
 TARGET, DRAFT = "compare_draft_target", "compare_draft_by"
 GAMMA, RUNS = "compare_draft_gamma", "compare_draft_runs"
 LOOKUP_WORDS = "Prompt lookup (no model)"
 WHAT = (
-    "Something cheap drafts some tokens, and the target reads them in one pass: it keeps what it "
-    "would have said itself, up to the first other token. The answer is the target's own greedy "
-    "answer; whether it comes sooner is measured here, in pairs with the target alone."
+    "A cheap draft proposes several tokens and the target checks them in one pass: it keeps those "
+    "that it would have chosen itself, up to the first difference. The answer is the target's own "
+    "greedy answer. The speed is measured here, in pairs with the target alone."
 )
 FIGURES = {
-    "Tokens per pass": "Tokens that one pass of the target added to the answer, in the mean.",
-    "Accepted": "Drafted tokens that the target took over, per pass, in the mean.",
-    "Measured": "Time from the first to the last token: the target alone / drafted, median of "
-    "pairs. Above 1 drafting is faster.",
-    "Predicted": "By the acceptance analysis, from both models' separate answers: "
-    "(1 + g W) / (c g + 1).",
-    "Predicted in the loop": "From what was accepted here: tokens per pass / (c d + 1). Both "
-    "predictions suppose that a pass over several tokens costs what one token does.",
-    "Whole run": "Start to last token, the draft model's own pictures and prefill included.",
+    "Tokens per pass": "Mean number of tokens that one pass of the target adds to the answer.",
+    "Accepted": "Mean number of drafted tokens that the target accepts per pass.",
+    "Measured": "Time from first to last token: the target alone / drafted, median of pairs. "
+    "Above 1, drafting is faster.",
+    "Predicted": "From the acceptance in both models' separate answers: (1 + g W) / (c g + 1).",
+    "Predicted in the loop": "From the tokens accepted here: tokens per pass / (c d + 1). Both "
+    "predictions assume that a pass over several tokens costs as much as one token.",
+    "Whole run": "As Measured, but from the start of the run, including the draft model's own "
+    "pictures and prefill.",
 }
 
 
@@ -50,7 +50,7 @@ def section(
     question: str,
     options: RunOptions,
 ) -> None:
-    """The widgets, closed until they are asked for, and what the last drafting gave."""
+    """The widgets, in a closed expander, and the result of the last drafting."""
     job = JOB.shown()
     if sample is None or not models:
         return
@@ -67,7 +67,7 @@ def section(
             _start(lambda: DraftRequest((sample,), *what, *shown))
         if JOB.lost():
             notices.notice(
-                "This link's drafting is no longer in memory: press Draft.", "draft_lost"
+                "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
             )
         if live:
             _follow()
@@ -87,7 +87,7 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
         format_func=labels.__getitem__,
         key=TARGET,
         bind="query-params",
-        help="Whose answer it is. Choose models in the sidebar.",
+        help="The model that answers. Choose models in the sidebar.",
     )
     others = [*(name for name in names if name != target), LOOKUP]
     draft = middle.selectbox(
@@ -96,8 +96,8 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
         format_func=labels.__getitem__,
         key=DRAFT,
         bind="query-params",
-        help="A model that shares the target's vocabulary, or the text so far: what followed its "
-        "last words earlier.",
+        help="A model with the target's vocabulary, or prompt lookup: the tokens that followed the "
+        "last words earlier in the text.",
     )
     gamma = right.number_input(
         "Tokens drafted at once",
@@ -123,7 +123,7 @@ def _start(make: Callable[[], DraftRequest]) -> None:
 
 @st.fragment(run_every=LOOK_S)
 def _follow() -> None:
-    """Looks now and then; at its end the whole page is drawn again, with the buttons."""
+    """Shows the progress; at the end the whole page is redrawn, with the buttons."""
     job = JOB.shown()
     if job is None or job.ended:
         st.rerun()
@@ -133,18 +133,18 @@ def _follow() -> None:
 
 def _doing(view: DraftView) -> str:
     if view.state == "queued":
-        return (
-            f"Waiting: {count(view.position, 'job')} before this one" if view.position else "Next"
-        )
+        return queued(view.position)
     if view.state == "loading":
         return "Loading the models …"
-    return f"Round {view.done + 1:,} of {view.total:,}, the first to warm up"
+    return f"Round {view.done + 1:,} of {view.total:,} (the first is a warm-up)"
 
 
 def _ended(view: DraftView) -> None:
     request = view.request
+    labels = {entry.name: entry.label for entry in registry.entries()} | {LOOKUP: LOOKUP_WORDS}
+    target, draft = (labels.get(name, name) for name in (request.target, request.draft))
     subject = f"{name_of(request.samples[0])}: {request.prompt}"
-    how = f"{request.target}, drafted by {request.draft}, up to {request.gamma} tokens at once"
+    how = f"{target}, drafted by {draft}, up to {request.gamma} tokens at once"
     notices.small(f"{subject}\n{how}; {request.how}", "draft_subject")
     if view.report is None:
         show = notices.problem if view.state == "failed" else notices.notice
@@ -154,7 +154,7 @@ def _ended(view: DraftView) -> None:
         draft_results.sentence(view.report), "draft_outcome"
     )
     for name in view.report.off_script:
-        notices.notice(f"{name}: {OFF_SCRIPT}", f"draft_off_script_{name}")
+        notices.notice(f"{labels.get(name, name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(view.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")
@@ -163,7 +163,7 @@ def _ended(view: DraftView) -> None:
 
 
 def figures(found: DraftReport) -> dict[str, str]:
-    """Headline figures in a fixed order; what cannot be known is a dash."""
+    """Headline figures in a fixed order; an unknown one is a dash."""
     speedup = found.predicted.speedup if found.predicted else None
     return {
         "Tokens per pass": _number(found.tokens_per_pass),
@@ -183,15 +183,15 @@ def _times(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}x"
 
 
-def _answer(one: Tried) -> None:
-    st.html(drafted_text.page(one.marks))
-    notices.small(drafted_text.words(one.marks), "draft_counts")
-    if one.difference is None:
-        notices.small("The drafted answer is the target's own, token by token.", "draft_equal")
+def _answer(tried: Tried) -> None:
+    st.html(token_marks.drafted_html(tried.marks))
+    notices.small(token_marks.drafted_words(tried.marks), "draft_counts")
+    if tried.difference is None:
+        notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
         return
-    found = one.difference
+    found = tried.difference
     words = (
-        f"Token {found.position + 1:,} is {found.drafted!r} and not {found.alone!r}: logits "
+        f"Token {found.position + 1:,} is {found.drafted!r} instead of {found.alone!r}: logits "
         f"{found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g}"
     )
     show = notices.notice if found.tied else notices.problem
@@ -202,7 +202,5 @@ def _details(found: DraftReport) -> None:
     rates = ", ".join(_number(rate) for rate in found.rates)
     lines = [f"Accepted by position in the draft: {rates}."]
     if found.pass_cost is not None:
-        lines.append(
-            f"A pass of the target over a draft costs {found.pass_cost:.2f} of its single tokens."
-        )
+        lines.append(f"A pass over a draft costs as much as {found.pass_cost:.2f} single tokens.")
     notices.small(" ".join(lines), "draft_details")

@@ -1,11 +1,11 @@
 """The parts of the Models page.
 
-Boundary: what the registry, the queue, the device and the feature cache say, in words and bars;
-what changes them is a job of the engine's, except for clearing the cache.
+    card_rows       a model's card as rows of text
+    model_actions   load, unload, hash: buttons, and the progress of the job
+    memory_bars     the memory of each device
+    cache_view      the feature cache: its entries, and clearing it after a confirmation
+    model_markup    rows and bars as HTML
 
-actions.py    load, unload, hash: buttons, and a job followed to its end
-identity.py   a model's card as rows of words
-memory.py     what each device holds
-features.py   the feature cache: what is in it, and clearing it with a question first
-markup.py     rows and bars as HTML
+Boundary: shows the state of registry, queue, devices and feature cache.  Only jobs of the engine
+change it, except that the cache is cleared directly.
 """

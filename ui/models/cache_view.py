@@ -1,12 +1,12 @@
-"""The feature cache: where it is, what it holds of which model, how often it helped, clearing it.
+"""The feature cache: location, entries per model, hit rate, clearing it.
 
-Boundary: the only part of the page that changes anything without a job: entries go in a moment.
-The cache's code imports the models' libraries, so it is waited for, and never imported by a page.
+Boundary: the only part of the page that changes something without a job, because clearing is fast.
+The cache imports torch, so a background thread imports it and the page waits for that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from engine.errors import CacheError
 from engine.machine.memory import gib
 from engine.models.checkpoint import ModelEntry
 from engine.verify import certificate_status
-from ui.models.model_markup import FREE, Part, bar, facts
+from ui.models.model_markup import FREE, BarPart, bar, facts
 from ui.widgets import notices, preparation
 from ui.widgets.text import count
 from ui.widgets.theme import OTHER_FAMILY, family_colour
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from engine.pipeline.feature_cache import CacheState, FeatureCache
 
 WAIT_S = 0.5
-ASKED = "models_clear"  # the digest that is asked about, or ALL
-CLEARED = "models_cleared"  # what was cleared last, as a sentence
+ASKED = "models_clear"  # the digest to confirm, or ALL
+CLEARED = "models_cleared"  # a sentence about the last clearing
 ALL = "all"
 UNKNOWN = "a checkpoint that is not in models.toml"
 INDEX = "index"
@@ -35,7 +35,7 @@ _WIDTHS = [4, 1.5, 2, 2.5]
 
 @dataclass(frozen=True)
 class Share:
-    """What the cache holds of one checkpoint, which several entries may have in common."""
+    """The cache entries of one checkpoint, which several models may share."""
 
     digest: str
     label: str
@@ -49,7 +49,7 @@ class Share:
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
-    """The section, as soon as the cache's code is there."""
+    """The section, once the cache is imported."""
     st.subheader("Feature cache", anchor=False)
     if not preparation.cache_code().done():
         st.fragment(_wait, run_every=WAIT_S)()
@@ -75,20 +75,20 @@ def _wait() -> None:
 
 
 def about(state: CacheState) -> list[tuple[str, str]]:
-    """Where it is, how full, and how often a run found its features there."""
+    """Location, size and hit rate."""
     return [
         ("Location", str(state.folder)),
         ("Entries", f"{state.entries:,}"),
         (
             "Size",
-            f"{gib(state.bytes)} of {gib(state.limit_bytes)}; beyond it the oldest entries go",
+            f"{gib(state.bytes)} of {gib(state.limit_bytes)}; then the oldest entries are removed",
         ),
         ("Hit rate", hit_rate(state)),
     ]
 
 
 def hit_rate(state: CacheState) -> str:
-    """The share of reads that found something, and of how many reads."""
+    """The share of reads that found an entry, with the counts."""
     if state.hit_rate is None:
         return "no reads since this server started"
     reads = count(state.hits + state.misses, "read")
@@ -96,18 +96,18 @@ def hit_rate(state: CacheState) -> str:
 
 
 def shares(state: CacheState, entries: Sequence[ModelEntry]) -> list[Share]:
-    """What is held per checkpoint: those of models.toml in its order, then the others."""
+    """Entries per checkpoint: those of models.toml in its order, then the others."""
     names = labels(entries)
     order = [digest for digest in names if digest in state.checkpoints]
     order += sorted(set(state.checkpoints) - set(order))
     return [
         Share(digest, *names.get(digest, (f"{UNKNOWN} ({digest[:12]})", OTHER_FAMILY)), *held)
-        for digest, held in ((one, state.checkpoints[one]) for one in order)
+        for digest, held in ((key, state.checkpoints[key]) for key in order)
     ]
 
 
 def labels(entries: Sequence[ModelEntry]) -> Mapping[str, tuple[str, str]]:
-    """digest -> (labels of the entries with these files, colour of their family)."""
+    """digest -> (labels of the models with these files, colour of their family)."""
     found: dict[str, tuple[str, str]] = {}
     for entry in entries:
         if digest := certificate_status.digest_now(entry):
@@ -116,13 +116,13 @@ def labels(entries: Sequence[ModelEntry]) -> Mapping[str, tuple[str, str]]:
     return found
 
 
-def parts(state: CacheState, found: Sequence[Share]) -> list[Part]:
-    """The limit as a bar: each checkpoint's entries, the cache's own index, and what is free."""
+def parts(state: CacheState, found: Sequence[Share]) -> list[BarPart]:
+    """The bar: each checkpoint's entries, the cache's index, and the free rest."""
     index = max(0, state.bytes - sum(share.size for share in found))
     return [
-        *(Part(share.label, share.size, share.colour) for share in found),
-        Part(INDEX, index, OTHER_FAMILY),
-        Part(FREE, max(0, state.limit_bytes - state.bytes), None),
+        *(BarPart(share.label, share.size, share.colour) for share in found),
+        BarPart(INDEX, index, OTHER_FAMILY),
+        BarPart(FREE, max(0, state.limit_bytes - state.bytes), None),
     ]
 
 
@@ -133,21 +133,18 @@ def _table(found: Sequence[Share]) -> None:
             column.caption(head)
         for share in found:
             columns = st.columns(_WIDTHS, vertical_alignment="center")
-            for text, column in zip(_cells(share), columns, strict=False):
+            cells = (share.label, f"{share.entries:,}", gib(share.size))
+            for text, column in zip(cells, columns, strict=False):
                 column.text(text)
             columns[3].button(
                 "Clear …", key=f"models_clear_{share.digest}", on_click=_ask, args=(share.digest,)
             )
 
 
-def _cells(share: Share) -> Iterator[str]:
-    yield from (share.label, f"{share.entries:,}", gib(share.size))
-
-
 def _clearing(state: CacheState, found: Sequence[Share]) -> None:
-    """Clear all, or the question before anything is cleared."""
+    """The button "Clear all", or the confirmation of a clearing."""
     asked = st.session_state.get(ASKED, "")
-    share = next((one for one in found if one.digest == asked), None)
+    share = next((share for share in found if share.digest == asked), None)
     if share is not None:
         _question(f"{share.words} of {share.label}", share.digest)
     elif asked == ALL and state.entries:
@@ -160,8 +157,8 @@ def _clearing(state: CacheState, found: Sequence[Share]) -> None:
             args=(ALL,),
             disabled=not state.entries,
         )
-        if said := st.session_state.get(CLEARED):
-            notices.small(said, "cleared")
+        if cleared := st.session_state.get(CLEARED):
+            notices.small(cleared, "cleared")
 
 
 def _question(what: str, digest: str | None) -> None:
@@ -189,6 +186,6 @@ def _clear(what: str, digest: str | None) -> None:
 
 
 def _cache() -> FeatureCache:
-    from engine.pipeline import feature_cache  # loads torch: not with the page
+    from engine.pipeline import feature_cache  # imports torch: never with the page
 
     return feature_cache.shared()

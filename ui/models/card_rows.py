@@ -1,6 +1,6 @@
-"""A model's card as rows of words: who it is, how large, and what its files turned out to hold.
+"""A model's card as rows of text: source, size, precision, weights.
 
-Boundary: ModelInfo, Need and an entry of models.toml in, (name, value) out; no streamlit.
+Boundary: ModelInfo and an entry of models.toml in, (name, value) out; no streamlit.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ SEES: dict[MediaKind, str] = {
     "video": "frames of a video",
     "image": "one frame",
 }
-LATER = "known once it is loaded"
-FEW = 3  # names of weights that are written out
+LATER = "known after loading"
+FEW = 3  # names of weights that are listed
 Rows = list[tuple[str, str]]
 
 
 def of_entry(entry: ModelEntry) -> Rows:
-    """What models.toml says of a model whose files are not here."""
+    """The entry of models.toml, for a model whose files are missing."""
     return [
         ("Name", entry.name),
         ("Family", family(entry)),
@@ -33,7 +33,7 @@ def of_entry(entry: ModelEntry) -> Rows:
 
 
 def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
-    """What its files say, and what loading them showed."""
+    """The card: what the files contain, and what loading them showed."""
     pictures = "" if card.images is None else f" from {count(card.images, 'picture')}"
     return [
         ("Name", card.name),
@@ -41,7 +41,7 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
         ("From", card.source),
         *([("Revision", card.revision)] if card.revision else []),
         ("Digest", f"{card.headers} (names, shapes and sizes)"),
-        ("Full hash", card.digest or "not computed: it reads every byte"),
+        ("Full hash", card.digest or "not computed: that reads every byte"),
         ("Parameters", parameters(card.parameters)),
         ("Runs in", numbers(card)),
         ("Vision tower", tower(card.tower)),
@@ -54,7 +54,7 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
 
 
 def family(entry: ModelEntry) -> str:
-    return f"{entry.family}, sees {SEES[entry.kind]}"
+    return f"{entry.family}, input: {SEES[entry.kind]}"
 
 
 def parameters(number: int | None) -> str:
@@ -68,9 +68,9 @@ def parameters(number: int | None) -> str:
 
 
 def numbers(card: ModelInfo) -> str:
-    """Its dtype and quantization when it runs, and how the files hold it."""
+    """The dtype and quantization when it runs, and the dtype of the files."""
     shrunk = card.quantization or "not quantized"
-    return f"{card.dtype}, {shrunk}; stored as {card.stored_dtype or 'the files do not say what'}"
+    return f"{card.dtype}, {shrunk}; stored as {card.stored_dtype or 'an unknown dtype'}"
 
 
 def tower(shape: Tower | None) -> str:
@@ -84,7 +84,7 @@ def tower(shape: Tower | None) -> str:
 
 
 def weights(names: Sequence[str] | None) -> str:
-    """Names of weights, the first few of many."""
+    """The number of weights and the first few names."""
     if names is None:
         return LATER
     if not names:

@@ -1,7 +1,7 @@
-"""What each device's memory holds: the models, everything else, and what is free.
+"""The memory of each device as a bar: models, other use, free.
 
-Boundary: figures of the engine as bars.  The bars look again by themselves, and have the whole page
-drawn again when a model has come or gone meanwhile, whoever loaded it.
+Boundary: figures of the engine as bars.  The bars refresh themselves, and redraw the whole page
+when a model was loaded or unloaded, by any visitor.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from engine.models.checkpoint import ModelEntry
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefixes
 from ui.models import model_actions
-from ui.models.model_markup import FREE, Part, bar
+from ui.models.model_markup import FREE, BarPart, bar
 from ui.widgets.text import count
 from ui.widgets.theme import OTHER_FAMILY, family_colour
 
-IDLE_S = 3.0  # each look takes a moment from what may be timed
+IDLE_S = 3.0  # each refresh uses the CPU that may be timed
 LIVE_S = 1.0
-EVERYTHING_ELSE = "everything else"
-Standing = tuple[frozenset[ModelEntry], frozenset[str]]
+OTHER_USE = "other use"
+Snapshot = tuple[frozenset[ModelEntry], frozenset[str]]
 
 
 def show(entries: Sequence[ModelEntry]) -> None:
     """The bars of all devices, kept up to date."""
-    now = standing()
+    now = snapshot()
     st.fragment(_show, run_every=LIVE_S if now[1] else IDLE_S)(entries, now)
 
 
-def standing() -> Standing:
-    """The models in memory and the jobs under way: what the rest of the page was drawn from."""
+def snapshot() -> Snapshot:
+    """The models in memory and the live jobs, on which the rest of the page depends."""
     return frozenset(registry.resident()), frozenset(job.id for job in model_actions.live())
 
 
-def _show(entries: Sequence[ModelEntry], drawn: Standing) -> None:
-    if standing() != drawn:
+def _show(entries: Sequence[ModelEntry], drawn: Snapshot) -> None:
+    if snapshot() != drawn:
         st.rerun()
     held = registry.resident_bytes()
     places = {entry: registry.card(entry).device for entry in held}
@@ -56,28 +56,28 @@ def _show(entries: Sequence[ModelEntry], drawn: Standing) -> None:
 
 
 def prefix_words(kept: Prefixes) -> str:
-    """What prefixes take, in a sentence; nothing where there is none."""
+    """The memory that prompt prefixes use, in a sentence; "" if there are none."""
     if not len(kept):
         return ""
     return (
-        f"Of everything else, {gib(kept.bytes)} (at most {gib(kept.limit_bytes)}) are "
-        f"{count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for another question."
+        f"Other use includes {count(len(kept), 'prompt prefix', 'prompt prefixes')} kept for "
+        f"another question: {gib(kept.bytes)} (at most {gib(kept.limit_bytes)})."
     )
 
 
 def parts(
     memory: Memory, held: Mapping[ModelEntry, int], entries: Sequence[ModelEntry]
-) -> list[Part]:
-    """The models in the order of models.toml (then those no longer in it), the rest, the free."""
+) -> list[BarPart]:
+    """Models in the order of models.toml (then those no longer in it), other use, free."""
     order = [entry for entry in entries if entry in held]
     order += [entry for entry in held if entry not in order]
-    models = [Part(entry.label, held[entry], family_colour(entry.family)) for entry in order]
+    models = [BarPart(entry.label, held[entry], family_colour(entry.family)) for entry in order]
     rest = max(0, memory.total - memory.free - sum(held.values()))
-    return [*models, Part(EVERYTHING_ELSE, rest, OTHER_FAMILY), Part(FREE, memory.free, None)]
+    return [*models, BarPart(OTHER_USE, rest, OTHER_FAMILY), BarPart(FREE, memory.free, None)]
 
 
 def _is_on(memory: Memory, place: str) -> bool:
-    """Whether a model's device ("cpu", "cuda", "cuda:1", "mps") keeps its weights there."""
+    """Whether a model on device `place` ("cpu", "cuda", "cuda:1", "mps") uses this memory."""
     if place.startswith("cuda"):
         return memory.device == (place if ":" in place else f"{place}:0")
     return memory.device == "cpu"  # other accelerators share the system's memory

@@ -1,7 +1,7 @@
-"""Load, Unload and Full hash: buttons that queue a job, and the job until it has ended.
+"""Load, Unload and Full hash: buttons that queue a job, and the job's progress.
 
-Boundary: the engine's queue on one side, a card on the other.  Nothing is kept here: whoever opens
-the page sees the jobs of all.
+Boundary: connects the engine's queue to a card.  Nothing is stored here: every visitor sees all
+jobs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from engine.machine.memory import gib
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui.widgets import notices
-from ui.widgets.text import count
+from ui.widgets.text import queued
 
 LOOK_S = 0.5
 LOAD_HELP = (
-    "Reads the weights into the device's memory. Models that were used least recently are unloaded "
-    "if this one does not fit beside them."
+    "Reads the weights into the device's memory. If the memory is full, the least recently used "
+    "models are unloaded."
 )
-UNLOAD_HELP = "Gives its memory back. Its features stay in the cache; a run loads it again."
-HASH_HELP = "Reads every byte of its files, once: the hash proves which checkpoint this is."
+UNLOAD_HELP = "Frees its memory. Its features stay in the cache; a run loads the model again."
+HASH_HELP = "Reads every byte of its files once. The hash identifies the checkpoint."
 DOING: dict[Action, str] = {
     "load": "Loading",
     "unload": "Unloading",
@@ -36,7 +36,7 @@ def live() -> list[ModelJob]:
 
 
 def of(entry: ModelEntry) -> ModelJob | None:
-    """The last job of this model, whoever started it."""
+    """The last job of this model, of any visitor."""
     found = [job for job in _all() if job.entry == entry]
     return found[-1] if found else None
 
@@ -46,13 +46,13 @@ def _all() -> list[ModelJob]:
 
 
 def start(entry: ModelEntry, action: Action) -> None:
-    """Queues a job, unless one for this model is under way: another page may have been quicker."""
+    """Queues a job, unless this model has a live one: another page may have started it."""
     if not any(job.entry == entry for job in live()):
         queue.manager().submit(ModelJob(entry=entry, action=action))
 
 
 def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
-    """The job under way, or else the buttons and how the last job ended."""
+    """The live job, or the buttons and the outcome of the last job."""
     job = of(entry)
     if job is not None and not job.ended:
         st.fragment(_follow, run_every=LOOK_S)(job)
@@ -79,7 +79,7 @@ def _button(entry: ModelEntry, label: str, action: Action, help_text: str) -> No
 
 
 def _follow(job: ModelJob) -> None:
-    """The job as it stands; the page is drawn again when it has ended."""
+    """The job's progress; the page is redrawn at its end."""
     view = job.view()
     if view.ended:
         st.rerun()
@@ -94,11 +94,9 @@ def _follow(job: ModelJob) -> None:
 
 
 def doing(view: ModelView) -> str:
-    """What the job does now, how far it is, and for how long."""
+    """The job's step, progress and duration."""
     if view.state == "queued":
-        if view.position:
-            return f"Waiting: {count(view.position, 'job')} before this one"
-        return "Waiting: next"
+        return queued(view.position)
     if view.cancelling:
         return f"Cancelling … {view.elapsed_s:,.0f} s"
     return f"{DOING[view.action]}{_step(view)} … {view.elapsed_s:,.0f} s"
@@ -113,7 +111,7 @@ def _step(view: ModelView) -> str:
 
 
 def _ended(entry: ModelEntry, view: ModelView) -> None:
-    """Why the last job failed, until it is tried again or the model has been loaded by a run."""
+    """The outcome of the last job; a failure is shown until the model is loaded or retried."""
     if view.state == "failed" and (view.action == "hash" or entry not in registry.resident()):
         notices.problem(view.error, f"model_{entry.name}")
     elif view.state == "cancelled":

@@ -1,7 +1,6 @@
-"""Rows of facts and bars of memory as HTML.
+"""Fact rows and memory bars as HTML.
 
-Boundary: plain text in, HTML out; no streamlit.  Names of files and models go through html.escape,
-and nothing else is let in.
+Boundary: plain text in, HTML out; no streamlit.  All text is escaped.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ FREE = "free"
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of a bar: its name, bytes, and colour; the free one has none."""
+class BarPart:
+    """A part of a bar: name, bytes, and colour (None for the free part)."""
 
     name: str
     size: int
@@ -25,18 +24,16 @@ class Part:
 
 
 def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
-    """Names and values, one pair a line; `about` says of what to those who do not see it."""
-    inside = "".join(f"<dt>{escape(name)}</dt><dd>{_breaking(value)}</dd>" for name, value in rows)
+    """Names and values, one pair per line; `about` is the label for screen readers."""
+    inside = "".join(  # a path may break after each slash
+        f"<dt>{escape(name)}</dt><dd>{escape(value).replace('/', '/<wbr>')}</dd>"
+        for name, value in rows
+    )
     return f'<dl class="model-facts" aria-label="{escape(about, quote=True)}">{inside}</dl>'
 
 
-def _breaking(value: str) -> str:
-    """A path may go on in the next line after each slash."""
-    return escape(value).replace("/", "/<wbr>")
-
-
-def bar(name: str, parts: Sequence[Part]) -> str:
-    """A bar of all parts to scale, and under it what each of them is."""
+def bar(name: str, parts: Sequence[BarPart]) -> str:
+    """A bar of all parts to scale, with a legend below."""
     whole = sum(part.size for part in parts) or 1
     pieces = "".join(_piece(part, whole) for part in parts if part.colour and part.size)
     label = escape(f"{name}: {words(parts)}", quote=True)
@@ -47,18 +44,18 @@ def bar(name: str, parts: Sequence[Part]) -> str:
     )
 
 
-def words(parts: Sequence[Part]) -> str:
-    """The bar for those who do not see it."""
+def words(parts: Sequence[BarPart]) -> str:
+    """The bar as text, for screen readers."""
     return ", ".join(f"{part.name} {gib(part.size)}" for part in parts)
 
 
-def _piece(part: Part, whole: int) -> str:
+def _piece(part: BarPart, whole: int) -> str:
     style = f"width: {100 * part.size / whole:.3f}%; background: {part.colour}"
     title = escape(f"{part.name}: {gib(part.size)}", quote=True)
     return f'<span style="{style}" title="{title}"></span>'
 
 
-def _key(part: Part) -> str:
+def _key(part: BarPart) -> str:
     style = f' style="background: {part.colour}"' if part.colour else ""
     return (
         f'<span class="model-key"><span class="model-dot" aria-hidden="true"{style}></span>'

@@ -74,7 +74,7 @@ def _bring(found: list[tuple[str, bytes]]) -> None:
 
 def say_added(found: Opened) -> None:
     """What became of the files that were brought just now, once they are read."""
-    added: frozenset[dropped_files.Brought] = st.session_state.pop(_DONE, frozenset())
+    added: frozenset[dropped_files.DroppedFile] = st.session_state.pop(_DONE, frozenset())
     files = next(
         (one.files for one in found.sources if isinstance(one, set_sources.VisitSource)), ()
     )

@@ -17,7 +17,7 @@ from ui.charts import stage_bars
 from ui.published import file_list
 from ui.published.opened_sets import Opened
 from ui.results import opened_runs, overview, report_parts
-from ui.results.opened_runs import Opened as OpenedRuns
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.theme import UNACCOUNTED
 

@@ -16,7 +16,7 @@ from engine.report.document_parts import Table, number
 from ui.published import file_figures, published_charts
 from ui.published.opened_sets import Opened
 from ui.results import report_parts
-from ui.widgets import accepted_text, notices
+from ui.widgets import notices, token_marks
 
 NONE = (
     "No file here keeps the token ids of two models: whether one's answers would do as drafts for "
@@ -264,8 +264,8 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
 
 
 def _paint(picture: Painting) -> None:
-    st.html(accepted_text.page(picture))
-    told = f"Tokens {accepted_text.words(picture)}."
+    st.html(token_marks.compared_html(picture))
+    told = f"Tokens {token_marks.compared_words(picture)}."
     if picture.doubt:
         told += (
             " The file has no tokenizer: which letters belong to which id is inferred from its "

@@ -17,7 +17,7 @@ from engine.storage.run_store import Run
 from ui.published import audit_view, draft_view
 from ui.published import opened_sets as recorded
 from ui.published.opened_sets import Audited, Opened
-from ui.results.opened_runs import Opened as OpenedRuns
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import when
 

@@ -1,16 +1,17 @@
-"""The Results page's parts.
+"""The parts of the Results page.
 
-    sources.py   what can be opened: a Source gives rows; today a run of our own
-    chosen.py    the sidebar: the list of sources, filters, and which of them are chosen
-    opened.py    tables of the chosen sources and what was computed from them, read once
-    overview.py  counts, stage bars, distributions, figures, failures
-    comparing.py two labels: paired differences, what a speed-up is made of, a scatter of samples
-    numbers.py   the figures of one answer, of its own or of its batch
-    samples.py   the list of samples: filters, order, a page at a time
-    sample.py    one sample: media, answers, word difference, token timeline, notes and thumbs
-    origin.py    what ran with what, and the reports to download
-    charts.py    distributions, scatter and timeline
-    blocks.py    parts of a report on the page
+    run_sources, set_sources   what can be opened: own runs; published files
+    dropped_files              published files that the visitor uploaded
+    run_list                   the sidebar: list of sources, filters, the choice
+    opened_runs                tables of the chosen runs and cached figures
+    overview                   counts, stage bars, distributions, figures, failures
+    comparison_view            two models: paired differences, speed-up parts, scatter
+    sample_list                the list of samples: filters, order, pages
+    sample_view                one sample: pictures, answers, differences, timeline, notes
+    answer_figures             the figures of one answer
+    origin_view                settings and machine of the runs, agreement, reports to download
+    result_charts              distributions, scatter and timeline
+    report_parts               parts of a report on the page
 
-Boundary: shows what the engine computes; computes no figure of its own.
+Boundary: shows what the engine computes; computes no figure.
 """

@@ -1,7 +1,7 @@
-"""The figures of one answer: what a reader must know of its times, and the times.
+"""The figures of one answer: badges that qualify its times, and the times.
 
-Boundary: a line of the table and its whole row in, elements out.  A sample that was answered in a
-batch shows the batch's times as the batch's.
+Boundary: a line of the table and its whole row in, elements out.  A sample of a batch shows the
+batch's times, marked as such.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ui.widgets.text import ms
 
 
 def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
-    """Badges a reader must know, then figures with their units."""
+    """Badges, then figures with their units."""
     with st.container(horizontal=True, gap="small"):
         for words, colour, help_text in badges(line):
             st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(line):
-            told = BATCH_HELP if name.startswith("Batch") else cards.FORMULAS.get(name)
-            st.metric(name, value, help=told, width="content")
-    told = batch_stages(whole) if line["batch"] > 1 else _stages(line)
+            formula = BATCH_HELP if name.startswith("Batch") else cards.FORMULAS.get(name)
+            st.metric(name, value, help=formula, width="content")
+    stages = batch_stages(whole) if line["batch"] > 1 else _stages(line)
     stop = cards.STOPS.get(str(line["stop"]), "")
-    notices.small(f"{told}. {stop}".strip(), f"result_stages_{label}")
+    notices.small(f"{stages}. {stop}".strip(), f"result_stages_{label}")
     if where := place(line):
         notices.small(where, f"result_place_{label}")
     for number, note in enumerate(whole.get("notes") or ()):
@@ -38,7 +38,7 @@ def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
 
 
 def place(line: Mapping[str, Any]) -> str:
-    """Where a result of a cluster comes from, or nothing."""
+    """Where a result of a cluster was computed; "" for other results."""
     if not line.get("node"):
         return ""
     host = f"{line['host']}, " if line["host"] else ""
@@ -46,7 +46,7 @@ def place(line: Mapping[str, Any]) -> str:
 
 
 def figures(line: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What stands in large figures: the sample's own, or beside its tokens the batch's."""
+    """The large figures: the sample's own, or its tokens and the batch's time."""
     tokens = ("New tokens", f"{_known(line['new_tokens']) or 0:,.0f}")
     if line["batch"] > 1:
         whole = _known(line["batch_ms"])
@@ -64,11 +64,11 @@ def _stages(line: Mapping[str, Any]) -> str:
 
 
 def batch_stages(whole: Mapping[str, Any]) -> str:
-    """The stages of the batch, as of the batch."""
+    """The stage times of the whole batch."""
     found = whole.get("batch_stages")
     spans = found if isinstance(found, dict) else {}
-    told = [f"{name} {ms(spans[name]['ms'])}" for name in STAGES if spans.get(name)]
-    return f"Of the whole batch: {', '.join(told) or 'no stage was recorded'}"
+    times = [f"{name} {ms(spans[name]['ms'])}" for name in STAGES if spans.get(name)]
+    return f"Whole batch: {', '.join(times) or 'no stage was recorded'}"
 
 
 def _known(value: Any) -> float | None:
@@ -84,10 +84,10 @@ Badge = tuple[str, cards.Colour, str]
 
 
 def badges(line: Mapping[str, Any]) -> list[Badge]:
-    """Certificate, cache, cold, pause, mode: what stands between a time and its meaning."""
+    """Certificate, cache, cold, pause, mode: all that affects how to read the times."""
     together = line["batch"] > 1
     command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
-    found: list[Badge] = [cards.standing(standing(line), command)]
+    found: list[Badge] = [cards.certificate_badge(standing_of(line), command)]
     if line["cached"]:
         found.append(("from cache", "green", cards.CACHE_HELP))
     if line["group"] == "cold":
@@ -105,14 +105,14 @@ def badges(line: Mapping[str, Any]) -> list[Badge]:
     return found
 
 
-def standing(line: Mapping[str, Any]) -> Standing:
+def standing_of(line: Mapping[str, Any]) -> Standing:
     """Whether a certificate covers a line of the table."""
     missing = tuple(filter(None, str(line["missing"] or "").split(", ")))
     return Standing(line["standing"], str(line["verified"] or ""), missing)
 
 
 BATCH_HELP = (
-    "Answered together with other samples: the times are those of the whole batch, and this sample "
-    "has none of its own."
+    "Answered in one batch with other samples: the times are those of the whole batch. This sample "
+    "has no times of its own."
 )
-PAUSE_HELP = "The device was lent to other work just before: this result is in no mean."
+PAUSE_HELP = "Another job used the device just before: this result is left out of the figures."

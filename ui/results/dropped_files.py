@@ -1,7 +1,7 @@
-"""The result files that a visitor has dropped, or had read from a folder.
+"""The result files that a visitor has uploaded, or read from a folder.
 
-Boundary: bytes in the session's memory, never on disk; they go when the visit ends.  A name is
-shown and never part of a path.
+Boundary: bytes in the session's memory, never on disk; they are gone after the visit.  A name is
+shown, but never part of a path.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _FILES = "results_visit"
 
 
 @dataclass(frozen=True)
-class Brought:
-    """A file's name as it can be shown, its bytes and their digest."""
+class DroppedFile:
+    """A file's printable name, its bytes and their digest."""
 
     name: str
     data: bytes
     digest: str
 
 
-def files() -> tuple[Brought, ...]:
-    """Those of this visit, in the order in which they came."""
-    found: tuple[Brought, ...] = st.session_state.get(_FILES, ())
+def files() -> tuple[DroppedFile, ...]:
+    """The files of this visit, in the order they were added."""
+    found: tuple[DroppedFile, ...] = st.session_state.get(_FILES, ())
     return found
 
 
-def add(brought: Iterable[tuple[str, bytes]]) -> tuple[Brought, ...]:
-    """Files beside those there are; one that is there already counts once.  Gives the brought ones.
-
-    BadInput, and nothing is added, where it is too much.
-    """
-    new = [_brought(name, data) for name, data in brought]
+def add(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
+    """Adds files, each content once; returns the given ones.  BadInput if they are too many."""
+    new = [
+        DroppedFile(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
+        for name, data in named
+    ]
     every = tuple(dict.fromkeys((*files(), *new)))
     _check(every)
     st.session_state[_FILES] = every
@@ -53,19 +53,15 @@ def clear() -> None:
     st.session_state.pop(_FILES, None)
 
 
-def _brought(name: str, data: bytes) -> Brought:
-    return Brought(parsing.shown(name), data, hashlib.sha256(data).hexdigest())
-
-
-def _check(every: Sequence[Brought]) -> None:
+def _check(every: Sequence[DroppedFile]) -> None:
     if len(every) > MAX_FILES:
         raise BadInput(
-            f"{len(every):,} files are more than {MAX_FILES:,} in a visit: keep them as a set "
+            f"{len(every):,} files are more than {MAX_FILES:,} per visit: save them as a set "
             "with `python -m engine import FOLDER --save NAME`."
         )
-    size = sum(len(one.data) for one in every)
+    size = sum(len(file.data) for file in every)
     if size > TOTAL_MB * MEGABYTE:
         raise BadInput(
-            f"{size / MEGABYTE:,.0f} MB are more than {TOTAL_MB} MB in a visit: keep them as a "
+            f"{size / MEGABYTE:,.0f} MB are more than {TOTAL_MB} MB per visit: save them as a "
             "set with `python -m engine import FOLDER --save NAME`."
         )

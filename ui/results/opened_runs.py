@@ -1,7 +1,7 @@
-"""The chosen sources as one table, and what the engine computes from it: each read or made once.
+"""The chosen sources as one table, and the figures that the engine computes from it, cached.
 
-Boundary: Streamlit's caches around engine functions.  What is cached depends on the content of the
-files by their sizes and times; tables are shared between sessions and never changed.
+Boundary: Streamlit's caches around engine functions.  Cache keys contain the files' sizes and times
+of change; tables are shared between sessions and never changed.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings, outline
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage.run_store import Run
-from ui.results.run_sources import Rows, Source, Stamp
+from ui.results.run_sources import ResultSource, Rows, Stamp
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Key = tuple[tuple[str, Stamp], ...]
 _STAMPS = "results_stamps"
-SOURCES, TABLES, COMPUTED = 6, 4, 64  # kept at a time, over all sessions
+SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
-    """What is looked at.  `table` is a frame's; its column "number" is a place in `parts`."""
+class OpenedRuns:
+    """The opened runs.  The column "number" of `table` is an index into `parts`."""
 
     key: Key
-    sources: tuple[Source, ...]
+    sources: tuple[ResultSource, ...]
     parts: tuple[Rows, ...]
     table: pd.DataFrame
 
@@ -64,42 +64,42 @@ class Opened:
         return dict(zip(self.table["label"], self.table["family"].astype(str), strict=True))
 
 
-def open_(chosen: Sequence[Source]) -> Opened:
-    """The chosen sources, at least one; StoreError if one cannot be read."""
-    key = tuple((one.key, _stamp(one)) for one in chosen)
-    parts = tuple(_rows(one, stamp) for one, (_, stamp) in zip(chosen, key, strict=True))
-    table = _table(key, parts, tuple(one.name for one in chosen))
-    return Opened(key, tuple(chosen), parts, table)
+def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
+    """Opens one or more sources; StoreError if one cannot be read."""
+    key = tuple((source.key, _stamp(source)) for source in chosen)
+    parts = tuple(_rows(source, stamp) for source, (_, stamp) in zip(chosen, key, strict=True))
+    table = _table(key, parts, tuple(source.name for source in chosen))
+    return OpenedRuns(key, tuple(chosen), parts, table)
 
 
-def grown(chosen: Sequence[Source]) -> bool:
-    """Whether a run at work has more results than are shown."""
-    return any(_kept().get(one.key, one.stamp()) != one.stamp() for one in chosen)
+def grown(chosen: Sequence[ResultSource]) -> bool:
+    """Whether a live run has more results than are shown."""
+    return any(_kept().get(source.key, source.stamp()) != source.stamp() for source in chosen)
 
 
 def read_again() -> None:
     _kept().clear()
 
 
-def _stamp(one: Source) -> Stamp:
-    """A run at work is shown as it was when it was opened, until it is read again."""
-    if one.state != "running":
-        _kept().pop(one.key, None)
-        return one.stamp()
-    return _kept().setdefault(one.key, one.stamp())
+def _stamp(source: ResultSource) -> Stamp:
+    """A live run is shown as it was when opened, until the visitor reloads it."""
+    if source.state != "running":
+        _kept().pop(source.key, None)
+        return source.stamp()
+    return _kept().setdefault(source.key, source.stamp())
 
 
 def _kept() -> dict[str, Stamp]:
-    found: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
-    return found
+    stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
+    return stamps
 
 
-def _rows(one: Source, stamp: Stamp) -> Rows:
-    return _read(one.key, stamp, one)
+def _rows(source: ResultSource, stamp: Stamp) -> Rows:
+    return _read(source.key, stamp, source)
 
 
 @st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
-def _read(key: str, stamp: Stamp, _source: Source) -> Rows:
+def _read(key: str, stamp: Stamp, _source: ResultSource) -> Rows:
     return _source.read()
 
 
@@ -108,117 +108,117 @@ def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.Dat
     return results_table.join([part.table for part in _parts], names)
 
 
-def findings(found: Opened) -> Findings:
+def findings(opened: OpenedRuns) -> Findings:
     """Counts, figures, certificates, failures."""
-    return _findings(found.key, found)
+    return _findings(opened.key, opened)
 
 
-@st.cache_resource(max_entries=TABLES, show_spinner="Summing up …")
-def _findings(key: Key, _found: Opened) -> Findings:
-    return outline(_found.runs, _found.table)
+@st.cache_resource(max_entries=TABLES, show_spinner="Computing figures …")
+def _findings(key: Key, _opened: OpenedRuns) -> Findings:
+    return outline(_opened.runs, _opened.table)
 
 
-def look(found: Opened, name: LensName) -> Lens:
-    return _look(found.key, name, found)
+def look(opened: OpenedRuns, name: LensName) -> Lens:
+    return _look(opened.key, name, opened)
 
 
 @st.cache_resource(max_entries=2 * TABLES, show_spinner=False)
-def _look(key: Key, name: LensName, _found: Opened) -> Lens:
-    return equal_length.look(_found.table, name)
+def _look(key: Key, name: LensName, _opened: OpenedRuns) -> Lens:
+    return equal_length.look(_opened.table, name)
 
 
-def figures(found: Opened, name: LensName) -> tuple[Figure, ...]:
-    """Every figure through a lens."""
-    return _figures(found.key, name, found)
+def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
+    """All figures for one choice of answer lengths."""
+    return _figures(opened.key, name, opened)
 
 
-@st.cache_resource(max_entries=COMPUTED, show_spinner="Summing up …")
-def _figures(key: Key, name: LensName, _found: Opened) -> tuple[Figure, ...]:
-    if name == "natural" and not _found.table["forced"].any():
-        shown = findings(_found).figures  # the same results
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Computing figures …")
+def _figures(key: Key, name: LensName, _opened: OpenedRuns) -> tuple[Figure, ...]:
+    if name == "natural" and not _opened.table["forced"].any():
+        shown = findings(_opened).figures  # the same results
         return tuple(figure for figure in shown if figure.group == "measured")
-    return model_summary.figures(look(_found, name).table)
+    return model_summary.figures(look(_opened, name).table)
 
 
-def values(found: Opened, name: LensName, metric: str) -> pd.DataFrame:
-    """Columns label, sample, value of the results that have one that was measured here."""
+def values(opened: OpenedRuns, name: LensName, metric: str) -> pd.DataFrame:
+    """Columns label, sample, value: the results whose value was measured, not cached."""
     kind = BY_NAME[metric]
-    lines = metrics.fair(look(found, name).table, kind)
-    some = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
-    return some.dropna(subset=["value"])
+    lines = metrics.fair(look(opened, name).table, kind)
+    kept = lines[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
+    return kept.dropna(subset=["value"])
 
 
-def comparison(found: Opened, name: LensName, a: str, b: str, metric: str) -> Comparison:
-    return _comparison(found.key, name, a, b, metric, found)
+def comparison(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> Comparison:
+    return _comparison(opened.key, name, a, b, metric, opened)
 
 
 @st.cache_resource(max_entries=8 * COMPUTED, show_spinner=False)
 def _comparison(
-    key: Key, name: LensName, a: str, b: str, metric: str, _found: Opened
+    key: Key, name: LensName, a: str, b: str, metric: str, _opened: OpenedRuns
 ) -> Comparison:
-    return pairs.compare(look(_found, name).table, a, b, metric)
+    return pairs.compare(look(_opened, name).table, a, b, metric)
 
 
-def loads_told(found: Opened, a: str, b: str) -> str:
-    """What is to be known of the machine's load beside a comparison of two labels."""
-    return _loads_told(found.key, a, b, found)
-
-
-@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _loads_told(key: Key, a: str, b: str, _found: Opened) -> str:
-    return machine_loads.couple(_found.table, a, b)
-
-
-def split(found: Opened, name: LensName, a: str, b: str) -> Split | None:
-    return _split(found.key, name, a, b, found)
+def load_note(opened: OpenedRuns, a: str, b: str) -> str:
+    """A note on the machine's load for a comparison of two labels, or ""."""
+    return _load_note(opened.key, a, b, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _split(key: Key, name: LensName, a: str, b: str, _found: Opened) -> Split | None:
-    return speedup.split(look(_found, name).table, a, b)
+def _load_note(key: Key, a: str, b: str, _opened: OpenedRuns) -> str:
+    return machine_loads.couple(_opened.table, a, b)
 
 
-def paired(found: Opened, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
-    """A line per sample that both have a measured value of: sample, sequence, a, b."""
-    return pairs.paired(look(found, name).table, a, b, BY_NAME[metric])
+def split(opened: OpenedRuns, name: LensName, a: str, b: str) -> Split | None:
+    return _split(opened.key, name, a, b, opened)
 
 
-def disagreement(found: Opened) -> pd.DataFrame:
-    return _disagreement(found.key, found)
+@st.cache_resource(max_entries=COMPUTED, show_spinner=False)
+def _split(key: Key, name: LensName, a: str, b: str, _opened: OpenedRuns) -> Split | None:
+    return speedup.split(look(_opened, name).table, a, b)
+
+
+def paired(opened: OpenedRuns, name: LensName, a: str, b: str, metric: str) -> pd.DataFrame:
+    """A line per sample with measured values from both: sample, sequence, a, b."""
+    return pairs.paired(look(opened, name).table, a, b, BY_NAME[metric])
+
+
+def disagreement(opened: OpenedRuns) -> pd.DataFrame:
+    return _disagreement(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
-def _disagreement(key: Key, _found: Opened) -> pd.DataFrame:
-    return ranking.by_disagreement(_found.table)
+def _disagreement(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
+    return ranking.by_disagreement(_opened.table)
 
 
-def ratios(found: Opened, a: str, b: str) -> pd.DataFrame:
-    return _ratios(found.key, a, b, found)
+def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:
+    return _ratios(opened.key, a, b, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner=False)
-def _ratios(key: Key, a: str, b: str, _found: Opened) -> pd.DataFrame:
-    return ranking.by_ratio(_found.table, a, b)
+def _ratios(key: Key, a: str, b: str, _opened: OpenedRuns) -> pd.DataFrame:
+    return ranking.by_ratio(_opened.table, a, b)
 
 
 Scores = tuple[tuple[AttributeScore, ...], tuple[OverlapScore, ...]]
 
 
-def scores(found: Opened) -> Scores:
-    """Agreement with what is known: attributes of demo scenes, words of references."""
-    return _scores(found.key, found)
+def scores(opened: OpenedRuns) -> Scores:
+    """Agreement with scene attributes and with reference answers."""
+    return _scores(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
-def _scores(key: Key, _found: Opened) -> Scores:
-    return agreement.attributes(_found.table), agreement.overlaps(_found.table)
+def _scores(key: Key, _opened: OpenedRuns) -> Scores:
+    return agreement.attributes(_opened.table), agreement.overlaps(_opened.table)
 
 
-def flow(found: Opened) -> tuple[Passage, ...]:
-    """What passed between the stages; reads every row again."""
-    return _flow(found.key, found)
+def flow(opened: OpenedRuns) -> tuple[Passage, ...]:
+    """The tensors between the stages; rereads every row."""
+    return _flow(opened.key, opened)
 
 
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Reading the tensors' shapes …")
-def _flow(key: Key, _found: Opened) -> tuple[Passage, ...]:
-    return passages(_found.runs, _found.table)
+def _flow(key: Key, _opened: OpenedRuns) -> tuple[Passage, ...]:
+    return passages(_opened.runs, _opened.table)

@@ -1,7 +1,6 @@
-"""What ran with what, what passed between the stages, and the reports to download.
+"""Settings, models and machine of the runs, agreement with references, reports to download.
 
-Boundary: the engine's wording and writers on the page; nothing is measured or worded here but how
-to get a file.
+Boundary: shows the engine's report parts and calls its writers.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from engine.report.document import agreement
 from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
 from ui.results import opened_runs, report_parts
-from ui.results.opened_runs import Opened
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 
 KINDS = {
-    "html": ("Report, one HTML file", "text/html", "Charts inside, readable offline, printable."),
+    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
     "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
     "csv": ("Results, CSV", "text/csv", "One line per result."),
     "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
@@ -30,46 +29,46 @@ KINDS = {
 ENDINGS = {"trace": "trace.json"}
 
 
-def show(found: Opened) -> None:
-    """Plans, journals, models and machine, then the data flow."""
-    if not found.runs:
-        st.caption("These results were not made here: there is no run to tell about.")
+def show(opened: OpenedRuns) -> None:
+    """Plans, journals, models and machine, then the tensors between the stages."""
+    if not opened.runs:
+        st.caption("These results were not measured here, so nothing is known about their run.")
         return
-    report_parts.draw(origin(opened_runs.findings(found)), "results_origin")
-    passed = replace(opened_runs.findings(found), passages=opened_runs.flow(found))
+    report_parts.draw(origin(opened_runs.findings(opened)), "results_origin")
+    passed = replace(opened_runs.findings(opened), passages=opened_runs.flow(opened))
     report_parts.draw(flow(passed), "results_flow")
 
 
-def agree(found: Opened) -> None:
-    """Attribute accuracy of demo scenes, overlap with references."""
-    attributes, overlaps = opened_runs.scores(found)
+def agree(opened: OpenedRuns) -> None:
+    """Attribute accuracy of demo scenes, overlap with reference answers."""
+    attributes, overlaps = opened_runs.scores(opened)
     if not attributes and not overlaps:
         notices.hint(
-            "No record of these runs carries an answer or a known scene: there is nothing to "
-            "agree with. Records may carry one as the gpt value of their conversations."
+            "These runs have no reference answers and no scene attributes to compare with. A "
+            "reference answer is the gpt value of a record's conversations."
         )
         return
-    whole = replace(opened_runs.findings(found), attributes=attributes, overlaps=overlaps)
+    whole = replace(opened_runs.findings(opened), attributes=attributes, overlaps=overlaps)
     report_parts.draw(agreement(whole), "results_agreement")
 
 
-def reports(found: Opened) -> None:
-    """A button per format; a report is written when it is asked for."""
-    if not found.runs:
-        st.caption("Reports are written of runs, and none is chosen.")
+def reports(opened: OpenedRuns) -> None:
+    """A button per format; a report is written when it is downloaded."""
+    if not opened.runs:
+        st.caption("Choose a run to download its reports.")
         return
     notices.small(
         "Every sentence in a report is computed from the chosen runs. With thousands of results "
-        "it takes some seconds.",
+        "this takes a few seconds.",
         "results_reports",
     )
-    name = "-".join(run.id for run in found.runs)
+    name = "-".join(run.id for run in opened.runs)
     for form in FORMATS:
         title, mime, what = KINDS[form]
         with st.container(horizontal=True, vertical_alignment="center"):
             st.download_button(
                 title,
-                partial(_written, found, form),
+                partial(_written, opened, form),
                 f"stagescope-{name}.{ENDINGS.get(form, form)}",
                 mime,
                 key=f"results_report_{form}",
@@ -78,13 +77,13 @@ def reports(found: Opened) -> None:
             )
             st.caption(what)
     st.caption("From a terminal:")
-    st.code(command(found), language=None)
+    st.code(command(opened), language=None)
 
 
-def _written(found: Opened, form: str) -> str:
-    return "".join(export.write(found.runs, form))
+def _written(opened: OpenedRuns, form: str) -> str:
+    return "".join(export.write(opened.runs, form))
 
 
-def command(found: Opened) -> str:
-    runs = " ".join(shlex.quote(run.folder.name) for run in found.runs)
+def command(opened: OpenedRuns) -> str:
+    runs = " ".join(shlex.quote(run.folder.name) for run in opened.runs)
     return f"python -m engine report {runs} --format html --out report.html"

@@ -1,6 +1,6 @@
-"""The first view of chosen runs: who answered how often, stage bars, distributions, figures.
+"""The first view of chosen runs: counts, stage bars, distributions, figures.
 
-Boundary: places what the engine found on the page, through the lens that was chosen.
+Boundary: shows the engine's findings for the chosen answer lengths.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from engine.report.document_parts import Table, number
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.coverage import Standing
 from engine.types import STAGES
-from ui.charts import stage_bars
+from ui.charts import run_charts, stage_bars
 from ui.compare import cards
 from ui.results import opened_runs, report_parts, result_charts
-from ui.results.opened_runs import Opened
+from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import escape
 from ui.widgets.theme import PARTS
@@ -33,23 +33,23 @@ LENS_WORDS: dict[LensName, str] = {
     "forced": "Forced",
 }
 LENS_HELP = (
-    "Natural: answers as long as their models make them. First min(N): every answer to a sample "
-    "cut, in time, at the length of the shortest one. Forced: runs whose answers were made equally "
-    "long. Faster often means said less."
+    "Natural: answers at their natural length. First min(N): all answers to a sample are cut, in "
+    "time, to the length of the shortest one. Forced: runs whose answers have equal lengths. A "
+    "faster model often just gives shorter answers."
 )
 NOTHING = {
-    "natural": "Every answer of this choice has a forced length: look through Forced.",
-    "first": "No sample was answered by all models at its natural length: there is nothing to cut.",
+    "natural": "All answers have a forced length: choose Forced.",
+    "first": "No sample was answered by all models at natural length: there is nothing to cut.",
     "forced": (
-        "No answer of this choice has a forced length: start a run with the length Forced on the "
-        "Benchmark page, or with --length forced:64."
+        "No answer has a forced length: start a run with the length Forced on the Benchmark page, "
+        "or with --length forced:64."
     ),
 }
 SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
 
 
-def lens_of(found: Opened) -> LensName:
-    """The switch; where all answers were forced, it begins there."""
+def lens_of(found: OpenedRuns) -> LensName:
+    """The switch for answer lengths; its default is Forced if all answers were forced."""
     forced = bool(len(found.table)) and bool(found.table["forced"].all())
     chosen = st.segmented_control(
         "Lengths of answers",
@@ -64,20 +64,21 @@ def lens_of(found: Opened) -> LensName:
     return cast(LensName, chosen)
 
 
-def show(found: Opened) -> None:
-    """Everything of the view, or why there is nothing."""
+def show(found: OpenedRuns) -> None:
+    """The whole view, or why there is nothing to show."""
     whole = opened_runs.findings(found)
     _badges(whole)
     report_parts.draw(list(document.results(whole))[1:], "results_counts")
     report_parts.draw(document.together(whole), "results_together")
     if not any(count.answered for count in whole.counts):
-        notices.notice("Nothing was answered: there are no figures.", "results_nothing")
+        notices.notice("There are no answers, so there are no figures.", "results_nothing")
         return
     name = lens_of(found)
     seen = opened_runs.look(found, name)
     if seen.table.empty:
-        told = NOTHING[name] if len(_measured(whole)) else _nothing_alone(whole)
-        notices.notice(told, "results_lens")
+        warm_only = BATCHES_ONLY if whole.throughputs else _WARM_ONLY
+        measured = any(figure.group == "measured" for figure in whole.figures)
+        notices.notice(NOTHING[name] if measured else warm_only, "results_lens")
     else:
         notices.small(seen.note, "results_lens_note")
         _bars(found, opened_runs.figures(found, name))
@@ -89,53 +90,44 @@ def show(found: Opened) -> None:
 
 
 _WARM_ONLY = (
-    "Every answer so far is a cold or a warm-up run or follows a pause: these stay out of figures "
-    "and are shown below. Resume the run, or start one with more samples or repeats."
+    "All answers so far are cold or warm-up runs or follow a pause. They are left out of the "
+    "figures and shown below. Resume the run, or start one with more samples or repeats."
 )
-
-
 BATCHES_ONLY = (
-    "Every answer of this choice was given in a batch: no sample has times of its own, so there "
-    "are no figures beside the throughput above. Start a run with 1 sample at once for those."
+    "All answers were given in batches: no sample has times of its own, so there are no figures "
+    "besides the throughput above. Start a run with 1 sample at once for those."
 )
-
-
-def _nothing_alone(whole: Findings) -> str:
-    return BATCHES_ONLY if whole.throughputs else _WARM_ONLY
-
-
-def _measured(whole: Findings) -> list[Figure]:
-    return [figure for figure in whole.figures if figure.group == "measured"]
 
 
 def _badges(whole: Findings) -> None:
-    """Which answers a certificate covers, and whose times are of a busy machine."""
+    """Badges for certificates and busy machines."""
     with st.container(horizontal=True, gap="small", key="results_standing"):
         for label, kinds in whole.verified.items():
             for kind in kinds:
-                words, colour, help_text = cards.standing(standing(kind))
+                words, colour, help_text = cards.certificate_badge(standing_of(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and busy(load):
                 st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
 
 
-def standing(kind: str) -> Standing:
-    """What a report counts results by: a certificate, "not covered: ..." or UNVERIFIED."""
+def standing_of(kind: str) -> Standing:
+    """From a report's text: a certificate, "not covered: ..." or UNVERIFIED."""
     if kind.startswith(NOT_COVERED):
         return Standing("not covered", missing=(kind.removeprefix(NOT_COVERED),))
     return Standing("unverified") if kind == UNVERIFIED else Standing("verified", kind)
 
 
 def medians(figures: tuple[Figure, ...], labels: list[str]) -> stage_bars.Medians:
-    """Medians of the stages that were measured here, per label."""
-    fresh = [one for one in figures if one.source != "cached" and one.metric in PARTS]
+    """Medians of the stages that were measured, not cached, per label."""
+    fresh = [figure for figure in figures if figure.source != "cached" and figure.metric in PARTS]
     return {
-        label: {one.metric: one.median for one in fresh if one.label == label} for label in labels
+        label: {figure.metric: figure.median for figure in fresh if figure.label == label}
+        for label in labels
     }
 
 
-def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
+def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = medians(figures, found.labels)
     st.altair_chart(stage_bars.chart(shown), alt=stage_bars.words(shown), width="stretch")
@@ -147,16 +139,16 @@ def _bars(found: Opened, figures: tuple[Figure, ...]) -> None:
         if (absent := [stage for stage in STAGES if stage not in parts])
     ]
     if missing:
-        st.caption("Not measured in these results, so without a bar: " + escape("; ".join(missing)))
+        st.caption("Not measured in these results, so not drawn: " + escape("; ".join(missing)))
 
 
-def _distribution(found: Opened, name: LensName) -> None:
+def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     metric = st.selectbox(
-        "Of",
+        "Metric",
         SPREAD_OF,
         index=SPREAD_OF.index("total"),
-        format_func=lambda one: result_charts.title(BY_NAME[one]),
+        format_func=lambda name: result_charts.title(BY_NAME[name]),
         key="results_metric",
         bind="query-params",
         label_visibility="collapsed",
@@ -165,7 +157,7 @@ def _distribution(found: Opened, name: LensName) -> None:
     kind = BY_NAME[metric or "total"]
     lines = opened_runs.values(found, name, kind.name)
     if lines.empty:
-        st.caption("No result has a measured value of this.")
+        st.caption("No result has a measured value of this metric.")
         return
     labels = [label for label in found.labels if label in set(lines["label"])]
     st.altair_chart(
@@ -175,12 +167,12 @@ def _distribution(found: Opened, name: LensName) -> None:
     )
     thin = lines.groupby("label").size().max() > result_charts.DOTS
     st.caption(
-        "A dot per result, the box from the first to the third quarter, the line at the median."
+        "Dots: results. Box: first to third quartile. Line: median."
         + (f" At most {result_charts.DOTS:,} dots per model are drawn." if thin else "")
     )
 
 
-def _tables(found: Opened, figures: tuple[Figure, ...]) -> None:
+def _tables(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Figures", anchor=False)
     labels = [label for label in found.labels if any(one.label == label for one in figures)]
     report_parts.draw([side_by_side(labels, figures)], "results_medians")
@@ -200,10 +192,10 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
     rows = tuple(
         (
             result_charts.title(BY_NAME[metric]),
-            result_charts.SOURCES.get(source, source),
+            run_charts.SOURCE_WORDS.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
     )
-    caption = "Medians with their spread; times of different sources are never mixed."
+    caption = "Medians with their spread; times from different sources are never mixed."
     return Table(caption, ("metric", "source", *labels), rows, 2)

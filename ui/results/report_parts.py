@@ -1,7 +1,7 @@
 """Parts of a report on the page: tables, sentences, lists.
 
-Boundary: the engine's blocks in, Streamlit elements out.  Cells go into HTML through html.escape,
-sentences through st.text: words of models and files stay plain text.
+Boundary: the engine's blocks in, Streamlit elements out.  Table cells are escaped and sentences go
+through st.text, so text of models and files stays plain text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ui.widgets.text import escape as literal
 
 
 def draw(blocks: Iterable[Block], key: str) -> None:
-    """In order; pictures are left to the page, whose charts answer to the pointer."""
+    """Draws the blocks in order, except pictures: the page has interactive charts instead."""
     for number, block in enumerate(blocks):
         if isinstance(block, Table):
             st.html(table(block))
@@ -32,7 +32,7 @@ def draw(blocks: Iterable[Block], key: str) -> None:
 
 
 def table(block: Table) -> str:
-    """The table as HTML: figures to the right, the head in view while it is scrolled."""
+    """The table as HTML, with figures right-aligned."""
     head = _row("th", block.columns, block.words, ' scope="col"')
     rows = "".join(_row("td", row, block.words) for row in block.rows)
     return (

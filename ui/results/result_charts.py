@@ -1,7 +1,7 @@
-"""Charts of results that answer to the pointer: distributions, a scatter of samples, a timeline.
+"""Interactive charts of results: distributions, a scatter of samples, a timeline.
 
-Boundary: tables in, Altair charts and their words out; no streamlit.  The engine's values are
-drawn, at most a few thousand marks of them.
+Boundary: tables in, Altair charts and their text out; no streamlit.  A chart has a few thousand
+marks at most.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from ui.widgets.text import figure, ms
 from ui.widgets.theme import STAGE_COLOURS, family_colour
 
 MOST_POINTS = 1500  # of a scatter; more are thinned evenly
-DOTS = 500  # of one label's distribution
+DOTS = 500  # per label of a distribution
 POINT = "sample"  # the scatter's selection
 _BAND, _AROUND = 52, 56
 _GREY = "#868D97"
-SOURCES = {"cached": "read from the cache", "hook": "by a hook", "derived": "derived"}
 
 
 def title(metric: Metric) -> str:
@@ -37,7 +36,7 @@ def thinned(lines: pd.DataFrame, most: int = MOST_POINTS) -> pd.DataFrame:
 
 
 def colours(labels: Sequence[str], families: Mapping[str, str]) -> alt.Color:
-    """The families' colours; the name always stands beside them."""
+    """The colours of the models' families."""
     scale = alt.Scale(
         domain=list(labels), range=[family_colour(families.get(label, "")) for label in labels]
     )
@@ -47,11 +46,11 @@ def colours(labels: Sequence[str], families: Mapping[str, str]) -> alt.Color:
 def distribution(
     lines: pd.DataFrame, labels: Sequence[str], families: Mapping[str, str], metric: Metric
 ) -> alt.LayerChart:
-    """A dot per result, and the quarters of all: lines have the columns label, sample, value."""
+    """A dot per result, and quartile boxes; `lines` has the columns label, sample, value."""
     y = alt.Y("label:N", sort=list(labels), title=None, axis=names(labels))
     x = alt.X("value:Q", title=title(metric), scale=alt.Scale(zero=False))
     colour = colours(labels, families)
-    dots = pd.concat([thinned(some, DOTS) for _, some in lines.groupby("label", sort=False)])
+    dots = pd.concat([thinned(group, DOTS) for _, group in lines.groupby("label", sort=False)])
     dots = dots.assign(place=[index % 17 - 8 for index in range(len(dots))])
     tip = [
         alt.Tooltip("label:N", title="Model"),
@@ -76,33 +75,35 @@ def _height(labels: Sequence[str]) -> int:
 
 
 def quarters(lines: pd.DataFrame) -> pd.DataFrame:
-    """label, low, first, median, third, high of each label's values."""
+    """label, low, first, median, third, high (quartiles) of each label's values."""
     shares = {"low": 0.0, "first": 0.25, "median": 0.5, "third": 0.75, "high": 1.0}
     values = lines.groupby("label", sort=False)["value"]
     return pd.DataFrame({name: values.quantile(q) for name, q in shares.items()}).reset_index()
 
 
 def distribution_words(lines: pd.DataFrame, metric: Metric) -> str:
-    """The chart in words."""
-    told = [
+    """The chart as text."""
+    sentences = [
         f"{row['label']}: median {figure(row['median'])}, half of the results between "
         f"{figure(row['first'])} and {figure(row['third'])}, all between {figure(row['low'])} and "
         f"{figure(row['high'])}."
         for row in quarters(lines).to_dict("records")
     ]
-    return f"Distribution of {title(metric)}. " + " ".join(told)
+    return f"Distribution of {title(metric)}. " + " ".join(sentences)
 
 
 def scatter(both: pd.DataFrame, a: str, b: str, metric: Metric) -> alt.LayerChart:
-    """A point per sample (columns sample, sequence, a, b), and the line on which both are equal.
+    """A point per sample (columns sample, sequence, a, b), and the line of equal values.
 
-    The selection is named POINT and carries the sample's id.
+    The selection is named POINT and contains the sample's id.
     """
-    some = thinned(both)
-    top = float(max(some["a"].max(), some["b"].max())) * 1.05 or 1.0
+    drawn = thinned(both)
+    top = float(max(drawn["a"].max(), drawn["b"].max())) * 1.05 or 1.0
     scale = alt.Scale(domain=[0, top], nice=False)
     pick = alt.selection_point(name=POINT, fields=["sample"], on="click", empty=False)
-    chart: Any = alt.Chart(some).mark_circle(size=70, color=STAGE_COLOURS["load"], cursor="pointer")
+    chart: Any = alt.Chart(drawn).mark_circle(
+        size=70, color=STAGE_COLOURS["load"], cursor="pointer"
+    )
     points = chart.encode(
         x=alt.X("b:Q", title=in_lines(f"{b}: {title(metric)}"), scale=scale),
         y=alt.Y("a:Q", title=in_lines(f"{a}: {title(metric)}"), scale=scale),
@@ -123,22 +124,22 @@ def scatter_words(both: pd.DataFrame, a: str, b: str, metric: Metric) -> str:
     above = int((both["a"] > both["b"]).sum())
     thin = f" ({MOST_POINTS:,} drawn, thinned evenly)" if len(both) > MOST_POINTS else ""
     return (
-        f"{title(metric)} of {len(both):,} samples{thin}, {a} upwards against {b} to the right: "
-        f"{above:,} lie above the line, where {a} has more."
+        f"{title(metric)} of {len(both):,} samples{thin}: {a} vertical, {b} horizontal. "
+        f"{above:,} are above the line, where {a} has the larger value."
     )
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One answer's times: its row of the table, and the stages' starts where they are known."""
+class AnswerTimes:
+    """One answer's times: its row of the table, and the known starts of stages."""
 
     label: str
     row: Mapping[str, Any]
     starts: Mapping[str, float]
 
 
-def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
-    """Stages as bars from where they began, each new token as a tick, in ms since the start."""
+def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
+    """Stages as bars and new tokens as ticks, in ms since the start."""
     stages, tokens = stage_lines(answers), token_lines(answers)
     labels = [answer.label for answer in answers]
     y = alt.Y("label:N", sort=labels, title=None, axis=names(labels))
@@ -168,15 +169,15 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
             tooltip=[
                 alt.Tooltip("token:Q", title="New token"),
                 alt.Tooltip("ms:Q", title="At (ms)", format=",.2f"),
-                alt.Tooltip("gap:Q", title="After the one before (ms)", format=",.2f"),
+                alt.Tooltip("gap:Q", title="Since the previous token (ms)", format=",.2f"),
             ],
         ),
     ]
     return alt.LayerChart(layer=layers, height=_height(labels) + 30)
 
 
-def stage_lines(answers: Sequence[Answer]) -> pd.DataFrame:
-    """A line per stage that was timed; without a known start, where the one before ended."""
+def stage_lines(answers: Sequence[AnswerTimes]) -> pd.DataFrame:
+    """A line per timed stage; without a known start it begins at the end of the one before."""
     lines = []
     for answer in answers:
         at = 0.0
@@ -191,7 +192,7 @@ def stage_lines(answers: Sequence[Answer]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["label", "stage", "start", "end", "ms", "source"])
 
 
-def token_lines(answers: Sequence[Answer]) -> pd.DataFrame:
+def token_lines(answers: Sequence[AnswerTimes]) -> pd.DataFrame:
     lines = []
     for answer in answers:
         before = None
@@ -202,14 +203,14 @@ def token_lines(answers: Sequence[Answer]) -> pd.DataFrame:
     return frame.astype({"gap": "float64"})
 
 
-def timeline_words(answers: Sequence[Answer]) -> str:
-    told = []
+def timeline_words(answers: Sequence[AnswerTimes]) -> str:
+    sentences = []
     for answer in answers:
         row = answer.row
         timed = {name: row[f"{name}_ms"] for name in STAGES}
         parts = ", ".join(f"{name} {ms(long)}" for name, long in timed.items() if long == long)
-        told.append(
+        sentences.append(
             f"{answer.label}: {parts}; {len(row['token_ms']):,} tokens, the first after "
             f"{ms(row['ttft_ms'])}, the last after {ms(row['total_ms'])}."
         )
-    return "When the stages ran and the tokens came. " + " ".join(told)
+    return "Timeline of stages and tokens. " + " ".join(sentences)

@@ -1,6 +1,6 @@
-"""The list of runs beside the page: filters, and which ones are chosen.
+"""The list of runs in the sidebar: filters, and the choice.
 
-Boundary: Sources in, chosen Sources out.  The choice is in the URL and lasts for the session.
+Boundary: sources in, chosen sources out.  The choice is in the URL and in the session.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ui.widgets import notices
 from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
-MOST = 4  # chosen at a time
+MOST = 4  # chosen at once
 FEW = 12  # listed before "Show all"
 STATES = {
     "all": "Any state",
@@ -30,7 +30,7 @@ STATES = {
 
 
 def choose() -> tuple[Listed, ...] | None:
-    """Draw the list; the chosen ones in its order, None where there is no run at all."""
+    """Draw the list; returns the chosen ones in its order, None if there is no run at all."""
     try:
         found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
     except StoreError as error:
@@ -39,18 +39,22 @@ def choose() -> tuple[Listed, ...] | None:
     chosen = keys()
     if found:
         _list(_filtered(found), chosen)
-    return tuple(one for one in found if one.key in chosen and not one.problem) if found else None
+    return (
+        tuple(source for source in found if source.key in chosen and not source.problem)
+        if found
+        else None
+    )
 
 
 def keys() -> list[str]:
-    """The chosen keys: of the link, else of this session.  The visit's files stand in no link: no
-    other visit can open them."""
+    """The chosen keys, from the link or the session.  The visit's own files are in no link,
+    because no other visit can open them."""
     if KEYS not in st.session_state:
         st.session_state[KEYS] = st.query_params.get_all(KEYS)[:MOST]
     found: list[str] = st.session_state[KEYS]
     linked = st.query_params.get_all(KEYS)[:MOST]
     if _linkable(found) and not linked:
-        st.query_params[KEYS] = _linkable(found)  # another page has emptied the URL meanwhile
+        st.query_params[KEYS] = _linkable(found)  # another page has cleared the URL
     elif linked not in (found, _linkable(found)):
         st.session_state[KEYS] = found = linked  # Back, Forward, a link from another page
     return found
@@ -61,9 +65,9 @@ def _linkable(found: Sequence[str]) -> list[str]:
 
 
 def say_gone(picked: Sequence[Listed] | None) -> None:
-    """A sentence for the first thing that the link names and that is not in the list, on the page
-    itself: the list may be folded away."""
-    known = {one.key for one in picked or ()}
+    """A notice for the first key in the link that is not in the list; on the page, because the
+    sidebar may be closed."""
+    known = {source.key for source in picked or ()}
     for key in keys():
         if key not in known and not _damaged(key):
             notices.notice(gone(key), "results_unknown")
@@ -71,30 +75,30 @@ def say_gone(picked: Sequence[Listed] | None) -> None:
 
 
 def _damaged(key: str) -> bool:
-    """Whether it is in the list after all, or the list is unreadable: either is said there."""
+    """Whether the list itself reports a problem: of this entry, or of the whole list."""
     try:
         found: tuple[Listed, ...] = (*run_sources.listing(), *imported.listing())
     except StoreError:
         return True
-    return any(one.key == key and one.problem for one in found)
+    return any(source.key == key and source.problem for source in found)
 
 
 def gone(key: str) -> str:
-    """What became of what a link names, and what to do."""
+    """What happened to an entry in a link, and what to do."""
     if key == imported.VISIT:
         return (
-            "The link names files of an earlier visit, which are gone: import them again, and keep "
-            "them as a set to have a link."
+            "The files in this link belonged to an earlier visit and are gone: import them again, "
+            "and save them as a set to get a lasting link."
         )
     if key.startswith(imported.SET):
         name = key.removeprefix(imported.SET)[:80]
         return (
-            f"The link names the set of published files {name!r}, which is not here: import its "
-            "files again, or choose another one on the left."
+            f"The set of published files {name!r} in the link was not found: import its files "
+            "again, or choose another one on the left."
         )
     return (
-        f"The link names the run {key[:80]!r}, which is not here: choose another one on the left, "
-        "or put its folder back into the runs folder."
+        f"The run {key[:80]!r} in the link was not found: choose another one on the left, or put "
+        "its folder back into the runs folder."
     )
 
 
@@ -107,7 +111,7 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         live=True,
     )
     left, right = st.columns(2)
-    models = sorted({model for one in found for model in one.models})
+    models = sorted({model for source in found for model in source.models})
     model = left.selectbox(
         "Model",
         models,
@@ -125,54 +129,56 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         bind="query-params",
         label_visibility="collapsed",
     )
-    return [one for one in found if fits(one, text or "", model, state)]
+    return [source for source in found if fits(source, text or "", model, state)]
 
 
-def fits(one: Listed, text: str, model: str | None, state: str | None) -> bool:
-    """Whether a source passes the filters; every word of the text has to be in it."""
-    told = " ".join((one.name, one.key, when(one.created), one.dataset, *one.models)).lower()
+def fits(source: Listed, text: str, model: str | None, state: str | None) -> bool:
+    """Whether a source passes the filters; it must contain every word of the text."""
+    searched = " ".join(
+        (source.name, source.key, when(source.created), source.dataset, *source.models)
+    ).lower()
     return (
-        all(word in told for word in text.lower().split())
-        and (model is None or model in one.models)
-        and state in (None, "all", one.state)
+        all(word in searched for word in text.lower().split())
+        and (model is None or model in source.models)
+        and state in (None, "all", source.state)
     )
 
 
 def _list(found: Sequence[Listed], chosen: Sequence[str]) -> None:
     if not found:
-        st.caption("No run fits these filters.")
+        st.caption("No run matches these filters.")
     shown = found if st.session_state.get("results_all") else found[:FEW]
     full = len(chosen) >= MOST
     with st.container(key="results_list", gap="xsmall"):
-        for one in shown:
-            _line(one, one.key in chosen, full)
+        for source in shown:
+            _line(source, source.key in chosen, full)
     if len(found) > FEW:
         st.toggle(f"Show all {len(found):,}", key="results_all")
     if full:
-        st.caption(f"{count(MOST, 'run')} at most: take one out to choose another.")
+        st.caption(f"At most {count(MOST, 'run')}: deselect one to choose another.")
 
 
-def _line(one: Listed, chosen: bool, full: bool) -> None:
-    key = f"results_pick_{one.key}"
+def _line(source: Listed, chosen: bool, full: bool) -> None:
+    key = f"results_pick_{source.key}"
     st.session_state[key] = chosen
     st.checkbox(
-        escape(when(one.created) or one.name),
+        escape(when(source.created) or source.name),
         key=key,
         on_change=_pick,
-        args=(one.key,),
-        disabled=bool(one.problem) or (full and not chosen),
+        args=(source.key,),
+        disabled=bool(source.problem) or (full and not chosen),
     )
-    notices.small(one.problem or words(one), f"run_{one.key}")
+    notices.small(source.problem or words(source), f"run_{source.key}")
 
 
-def words(one: Listed) -> str:
+def words(source: Listed) -> str:
     """A source in two short lines."""
-    state = f"{STATES.get(one.state, one.state).lower()} · {one.amount}"
-    return "\n".join(filter(None, (state, ", ".join(one.models))))
+    state = f"{STATES.get(source.state, source.state).lower()} · {source.amount}"
+    return "\n".join(filter(None, (state, ", ".join(source.models))))
 
 
 def _pick(key: str) -> None:
-    """Takes a run into the choice or out of it; what was open of another choice is closed."""
+    """Adds a run to the choice or removes it, and closes the open sample."""
     if st.session_state[f"results_pick_{key}"]:
         add(key)
     else:
@@ -180,13 +186,13 @@ def _pick(key: str) -> None:
 
 
 def add(key: str) -> None:
-    """For callbacks: also chosen, in place of the first one where there are enough."""
+    """For callbacks: choose a run too; if there are too many, the first one is dropped."""
     others = [other for other in keys() if other != key]
     _put([*others[max(0, len(others) - MOST + 1) :], key])
 
 
 def drop(key: str) -> None:
-    """For callbacks: no longer chosen."""
+    """For callbacks: remove a run from the choice."""
     _put([other for other in keys() if other != key])
 
 

@@ -1,7 +1,6 @@
-"""Where rows come from: anything that can be listed and read as a table of results.
+"""Sources of results: anything that can be listed and read as a table.
 
-Boundary: the one place that knows runs on disk.  A further kind of source (published files, say)
-is a further class with these fields and methods, and an entry in listing().
+Boundary: the only module of the page that reads runs on disk.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ if TYPE_CHECKING:
 
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
-STALE_S = 3  # a lock that was let go shows up so late at most
+STALE_S = 3  # a released lock is noticed after this time at most
 
 
 class Listed(Protocol):
-    """What stands in the list.  `key` stands in the URL, `name` tells equal models apart."""
+    """An entry of the list.  `key` is in the URL; `name` tells equal models apart."""
 
     @property
     def key(self) -> str: ...
@@ -46,20 +45,20 @@ class Listed(Protocol):
     def dataset(self) -> str: ...
     @property
     def amount(self) -> str:
-        """How many results, in words."""
+        """The number of results, in words."""
         ...
 
     @property
     def problem(self) -> str:
-        """Why it cannot be opened, or nothing."""
+        """Why it cannot be opened, or ""."""
         ...
 
 
-class Source(Listed, Protocol):
-    """What can be opened as a table of results."""
+class ResultSource(Listed, Protocol):
+    """A source that can be opened as a table of results."""
 
     def stamp(self) -> Stamp:
-        """Changes with what read() gives."""
+        """Changes whenever the result of read() changes."""
         ...
 
     def read(self) -> Rows: ...
@@ -69,9 +68,9 @@ class Source(Listed, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A source's rows, read once: a table of frame.one()'s columns, and its run if it is one.
+    """A source's rows as a table of results_table.one(), and its run.
 
-    Shared by all sessions: nobody may change it.
+    Shared by all sessions: it must not be changed.
     """
 
     table: pd.DataFrame
@@ -79,13 +78,13 @@ class Rows:
     problems: tuple[str, ...]
 
     def whole(self, offset: int) -> dict[str, Any]:
-        """One result as it is kept; StoreError if it is gone."""
+        """One result as stored; StoreError if it is gone."""
         return self.run.row(offset) if self.run is not None else {}
 
 
 @dataclass(frozen=True)
 class RunSource:
-    """A run of our own, in the runs folder."""
+    """A run in the runs folder."""
 
     info: RunInfo
 
@@ -117,7 +116,7 @@ class RunSource:
     def amount(self) -> str:
         kept, planned = self.info.results, self.info.planned
         unfinished = "" if self.state == "finished" else f", {planned:,} results planned"
-        return f"{kept:,} rows with warm-up{unfinished}"
+        return f"{kept:,} rows, including warm-up{unfinished}"
 
     @property
     def problem(self) -> str:
@@ -135,7 +134,7 @@ class RunSource:
         return Rows(table, run, (*run.problems, *([notes] if notes else [])))
 
     def marks(self) -> dict[Task, Mark]:
-        """None where they cannot be read: `problems` says so."""
+        """Notes and thumbs; none if they cannot be read, which `problems` reports."""
         try:
             return marks.read(self.info.folder)
         except StoreError:
@@ -146,7 +145,7 @@ class RunSource:
 
 
 def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
-    """The state of a run folder's files; those that are absent have no part in it."""
+    """Size and time of change of the run folder's files; missing files are left out."""
     found = []
     for name in names:
         try:
@@ -157,8 +156,8 @@ def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
     return tuple(found)
 
 
-def listing() -> tuple[Source, ...]:
-    """Every source there is, the newest first; StoreError if the runs folder cannot be read."""
+def listing() -> tuple[ResultSource, ...]:
+    """All runs, newest first; StoreError if the runs folder cannot be read."""
     base = settings.load().runs_dir
     folders = sorted(path.parent for path in base.glob(f"*/{HEADER}"))
     infos = _runs(base, tuple(stamp_of(folder) for folder in folders))

@@ -1,7 +1,7 @@
-"""The samples of the chosen runs as a list: filtered, in an order worth reading, a page at a time.
+"""The samples of the chosen runs as a list: filters, order, pages.
 
-Boundary: rows in, one chosen sample out; ranking is the engine's.  No more rows than a page go to
-the browser.
+Boundary: rows in, one chosen sample out; the engine ranks.  Only one page of rows is sent to the
+browser.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import streamlit as st
 
 from engine.storage.plan import Task
 from ui.results import comparison_view, opened_runs
-from ui.results.opened_runs import Key, Opened
+from ui.results.opened_runs import Key, OpenedRuns
 from ui.widgets.text import count
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ ORDERS = {
     "time": "Longest first",
 }
 HELP = (
-    "Least agreement: the mean word F1 over all pairs of answers. Time ratio: total time of the "
-    "first model over the second's."
+    "Least agreement: by the mean word F1 over all pairs of answers. Time ratio: total time of "
+    "Model A / Model B."
 )
 
 
 @dataclass(frozen=True)
 class Filters:
-    """What the widgets say; `pair` belongs to the order by ratio."""
+    """The values of the widgets; `pair` is for the order by ratio."""
 
     text: str
     label: str | None
@@ -54,7 +54,7 @@ class Filters:
     pair: tuple[str, str] | None
 
 
-def filters(found: Opened) -> Filters:
+def filters(opened: OpenedRuns) -> Filters:
     """Draw the widgets in a row."""
     columns = st.columns([2.2, 1.4, 1.3, 1.7])
     text = columns[0].text_input(
@@ -66,7 +66,7 @@ def filters(found: Opened) -> Filters:
     )
     label = columns[1].selectbox(
         "Model",
-        found.labels,
+        opened.labels,
         index=None,
         key="results_label",
         bind="query-params",
@@ -81,73 +81,73 @@ def filters(found: Opened) -> Filters:
     )
     order = columns[3].selectbox(
         "Order",
-        list(ORDERS) if len(found.labels) > 1 else ["run", "time"],
+        list(ORDERS) if len(opened.labels) > 1 else ["run", "time"],
         format_func=lambda name: ORDERS.get(name, name),
         key="results_order",
         bind="query-params",
         help=HELP,
     )
-    pair = comparison_view.pair(found) if order == "ratio" else None
+    pair = comparison_view.pair(opened) if order == "ratio" else None
     return Filters(text or "", label, outcome or "all", order or "run", pair)
 
 
-def found_lines(found: Opened, chosen: Filters) -> pd.DataFrame:
-    """A line per sample that fits, in order: index sample; sequence, score, then per label."""
-    lines = ordered(found, wide(found), chosen)
-    fit = matches(found, chosen)
+def found_lines(opened: OpenedRuns, chosen: Filters) -> pd.DataFrame:
+    """A line per matching sample, in order: index sample; sequence, score, then per label."""
+    lines = ordered(opened, wide(opened), chosen)
+    fit = matches(opened, chosen)
     return lines if fit is None else lines[lines.index.isin(fit)]
 
 
-def matches(found: Opened, chosen: Filters) -> set[str] | None:
-    """The samples of which a result fits the filters; None for all."""
-    lines = first_results(found)
+def matches(opened: OpenedRuns, chosen: Filters) -> set[str] | None:
+    """The samples with a result that matches the filters; None for all."""
+    lines = first_results(opened)
     if not chosen.text and chosen.label is None and chosen.outcome == "all":
         return None
     if chosen.label is not None:
         lines = lines[lines["label"] == chosen.label]
-    lines = _with_outcome(found, lines, chosen.outcome)
+    lines = _with_outcome(opened, lines, chosen.outcome)
     for word in chosen.text.lower().split():
         lines = lines[lines["hay"].str.contains(word, regex=False)]
     return set(lines["sample"])
 
 
-def _with_outcome(found: Opened, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
+def _with_outcome(opened: OpenedRuns, lines: pd.DataFrame, outcome: str) -> pd.DataFrame:
     if outcome == "failed":
         return lines[lines["error"] != ""]
     if outcome == "length":
         return lines[(lines["stop"] == "length") & ~lines["forced"].astype(bool)]
     answered = lines[lines["error"] == ""]
     if outcome == "answered":
-        keys = ["model", "number"]  # of those with several labels, each sample is under one
+        keys = ["model", "number"]  # a model with several labels has each sample under one of them
         models = answered[["sample", *keys]].drop_duplicates().groupby("sample").size()
         return answered[answered["sample"].map(models) == len(lines[keys].drop_duplicates())]
     if outcome == "differ":
         texts = answered.groupby("sample")["text"].nunique()
         return answered[answered["sample"].map(texts) > 1]
     if outcome in ("up", "down", "note"):
-        return lines[lines["sample"].isin(_marked(found, outcome))]
+        return lines[lines["sample"].isin(_marked(opened, outcome))]
     return lines
 
 
-def _marked(found: Opened, outcome: str) -> set[str]:
-    """Samples with a mark of the kind, in any of the runs."""
+def _marked(opened: OpenedRuns, outcome: str) -> set[str]:
+    """Samples with a mark of this kind, in any of the runs."""
     return {
         task.sample
-        for source in found.sources
+        for source in opened.sources
         for task, mark in source.marks().items()
         if (mark.note if outcome == "note" else mark.thumb == outcome)
     }
 
 
-def ordered(found: Opened, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
-    """The lines of samples that have a score, by it; all of them as they ran otherwise."""
+def ordered(opened: OpenedRuns, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame:
+    """The lines ordered by score, without samples that have none; otherwise as they ran."""
     if chosen.order == "disagreement":
-        rank = opened_runs.disagreement(found).set_index("sample")["overlap"]
+        rank = opened_runs.disagreement(opened).set_index("sample")["overlap"]
         return _by(lines, rank, "word F1")
     if chosen.order == "ratio" and chosen.pair is not None:
         a, b = chosen.pair
         if a != b:
-            rank = opened_runs.ratios(found, a, b).set_index("sample")["ratio"]
+            rank = opened_runs.ratios(opened, a, b).set_index("sample")["ratio"]
             return _by(lines, rank, f"{a} / {b}")
     if chosen.order == "time":
         totals = lines[[name for name in lines.columns if name.endswith(": total (ms)")]]
@@ -156,19 +156,19 @@ def ordered(found: Opened, lines: pd.DataFrame, chosen: Filters) -> pd.DataFrame
 
 
 def _by(lines: pd.DataFrame, rank: pd.Series, name: str) -> pd.DataFrame:
-    some = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
-    some.insert(1, name, rank)
-    return some
+    rows = lines.loc[[sample for sample in rank.index if sample in lines.index]].copy()
+    rows.insert(1, name, rank)
+    return rows
 
 
-def first_results(found: Opened) -> pd.DataFrame:
-    """The first measured result of each label and sample, with a text to search in ("hay")."""
-    return _first_results(found.key, found)
+def first_results(opened: OpenedRuns) -> pd.DataFrame:
+    """The first measured result of each label and sample, with a text to search ("hay")."""
+    return _first_results(opened.key, opened)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _first_results(key: Key, _found: Opened) -> pd.DataFrame:
-    table = _found.table
+def _first_results(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
+    table = _opened.table
     lines = table[table["phase"] == "measured"].drop_duplicates(["label", "sample"])
     parts = [lines[name].fillna("").astype(str) for name in ("sample", "sequence", "error", "text")]
     hay = parts[0]
@@ -177,30 +177,30 @@ def _first_results(key: Key, _found: Opened) -> pd.DataFrame:
     return lines.assign(hay=hay.str.lower())
 
 
-def wide(found: Opened) -> pd.DataFrame:
-    return _wide(found.key, found)
+def wide(opened: OpenedRuns) -> pd.DataFrame:
+    return _wide(opened.key, opened)
 
 
 @st.cache_resource(max_entries=opened_runs.TABLES, show_spinner=False)
-def _wide(key: Key, _found: Opened) -> pd.DataFrame:
-    """Index sample in the order they ran; sequence, then answer and total of each label."""
-    lines = first_results(_found)
+def _wide(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
+    """Index sample, in run order; sequence, then answer and total of each label."""
+    lines = first_results(_opened)
     base = lines.drop_duplicates("sample").set_index("sample")[["sequence"]]
     columns: dict[str, Any] = {"sequence": base["sequence"].fillna("")}
-    for label in _found.labels:
-        some = lines[lines["label"] == label].set_index("sample")
-        said = some["text"].where(some["error"] == "", "✕ " + some["error"])
-        columns[f"{label}: answer"] = said.reindex(base.index).fillna("–")
-        columns[f"{label}: total (ms)"] = some["total_ms"].reindex(base.index)
+    for label in _opened.labels:
+        rows = lines[lines["label"] == label].set_index("sample")
+        answer = rows["text"].where(rows["error"] == "", "✕ " + rows["error"])
+        columns[f"{label}: answer"] = answer.reindex(base.index).fillna("–")
+        columns[f"{label}: total (ms)"] = rows["total_ms"].reindex(base.index)
     return base[[]].assign(**columns)
 
 
-def choose(found: Opened) -> str | None:
-    """Draw filters and a page of the list; the sample that is open, if one is."""
-    lines = found_lines(found, filters(found))
-    chosen = asked(found)
+def choose(opened: OpenedRuns) -> str | None:
+    """Draw the filters and a page of the list; returns the open sample, if any."""
+    lines = found_lines(opened, filters(opened))
+    chosen = asked(opened)
     if lines.empty:
-        st.caption("No sample fits these filters.")
+        st.caption("No sample matches these filters.")
         return chosen
     page = _page(lines, chosen)
     start = page * ROWS
@@ -210,14 +210,14 @@ def choose(found: Opened) -> str | None:
     return chosen
 
 
-def asked(found: Opened) -> str | None:
-    """The sample that the link names, if these runs hold it."""
+def asked(opened: OpenedRuns) -> str | None:
+    """The sample in the link, if these runs have it."""
     name = st.query_params.get(SAMPLE)
-    return name if name is not None and name in wide(found).index else None
+    return name if name is not None and name in wide(opened).index else None
 
 
 def _page(lines: pd.DataFrame, chosen: str | None) -> int:
-    """The page asked for; where none is, the one with the open sample."""
+    """The page in the link, otherwise the one with the open sample."""
     pages = -(-len(lines) // ROWS)
     text = st.query_params.get(PAGE, "")
     if text.isdecimal() and len(text) < 9:
@@ -231,7 +231,7 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
     """One page; choosing a row opens its sample."""
     ids = [str(name) for name in shown.index]
     rows = [ids.index(chosen)] if chosen in ids else []
-    # Another page, another order or another open sample is another table.
+    # A different page, order or open sample needs a new table.
     key = f"results_rows_{hash((tuple(ids), chosen))}"
     st.session_state["results_listed"] = key
     few = chosen is not None
@@ -251,15 +251,15 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
 
 def _columns(shown: pd.DataFrame) -> dict[str, Any]:
     number = st.column_config.NumberColumn
-    found: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
+    columns: dict[str, Any] = {"sample": st.column_config.TextColumn(width="small")}
     for name in shown.columns:
         if name.endswith(": total (ms)"):
-            found[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
+            columns[name] = number(f"{name.removesuffix(': total (ms)')} (ms)", format="%.1f")
         elif name.endswith(": answer"):
-            found[name] = st.column_config.TextColumn(width="medium")
+            columns[name] = st.column_config.TextColumn(width="medium")
         elif name != "sequence":
-            found[name] = number(format="%.3f", width="small")
-    return found
+            columns[name] = number(format="%.3f", width="small")
+    return columns
 
 
 def _open_row() -> None:
@@ -283,7 +283,7 @@ def _open(name: str | None) -> None:
 
 
 def _pager(page: int, total: int, ids: list[str], chosen: str | None) -> None:
-    """Where the list is, the pages beside it, and the samples beside the open one."""
+    """The position in the list, and buttons for the next pages and samples."""
     last = -(-total // ROWS) - 1
     start = page * ROWS
     with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):

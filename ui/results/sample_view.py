@@ -1,7 +1,7 @@
-"""One sample: what each model saw and said, where two answers differ, when the tokens came.
+"""One sample: each model's pictures and answer, the difference of two answers, a timeline.
 
-Boundary: results and pictures in, elements out; a reader's notes and thumbs go back to the source.
-Questions, answers, references and reasons are plain text.
+Boundary: results and pictures in, elements out; notes and thumbs are stored with the run.
+Questions, answers, references and errors are plain text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from engine.storage.annotations import MAX_NOTE_CHARS, Mark, Thumb
 from engine.storage.plan import Task
 from engine.types import Extent, Sample
 from ui.results import answer_figures, result_charts, sample_list
-from ui.results.opened_runs import Opened
-from ui.results.run_sources import Source
+from ui.results.opened_runs import OpenedRuns
+from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices
 from ui.widgets.text import escape as literal
 from ui.widgets.theme import FAMILY_COLOURS
@@ -34,12 +34,12 @@ THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's va
 
 @dataclass(frozen=True)
 class Result:
-    """One result of the sample: its line of the table, where it comes from."""
+    """One result of the sample: its line of the table and its source."""
 
     label: str
     line: Mapping[str, Any]
     whole: Mapping[str, Any]
-    source: Source
+    source: ResultSource
     frames: str
     extent: Extent
     root: str
@@ -49,7 +49,7 @@ class Result:
         return sample_list.task(self.line)
 
 
-def show(found: Opened, name: str) -> None:
+def show(found: OpenedRuns, name: str) -> None:
     """Everything about one sample."""
     st.subheader(literal(name), anchor=False)
     results = _results(found, name)
@@ -59,15 +59,15 @@ def show(found: Opened, name: str) -> None:
     kept = {source.key: source.marks() for source in found.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
-        for one, column in zip(few, st.columns(max(2, len(few))), strict=False):
+        for result, column in zip(few, st.columns(max(2, len(few))), strict=False):
             with column:
-                _card(one, kept[one.source.key])
+                _card(result, kept[result.source.key])
     _timeline(results)
     _difference(results)
 
 
-def _results(found: Opened, name: str) -> list[Result]:
-    """One result per label: of the repeat that was chosen, where there are several."""
+def _results(found: OpenedRuns, name: str) -> list[Result]:
+    """One result per label, of the chosen repeat if there are several."""
     lines = found.table[found.table["sample"] == name]
     lines = lines[lines["phase"] == "measured"]
     repeats = sorted({int(repeat) for repeat in lines["repeat"]})
@@ -85,7 +85,7 @@ def _results(found: Opened, name: str) -> list[Result]:
     return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
 
 
-def _result(found: Opened, line: dict[Any, Any]) -> Result:
+def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     number = int(line["number"])
     part = found.parts[number]
     try:
@@ -106,70 +106,70 @@ def _result(found: Opened, line: dict[Any, Any]) -> Result:
 
 
 def _asked(results: Sequence[Result]) -> None:
-    """Question, reference and what was drawn; a question of each model where they differ."""
-    for number, text in enumerate(dict.fromkeys(str(one.line["prompt"] or "") for one in results)):
+    """Questions (several if they differ), reference answer and scene attributes."""
+    for number, text in enumerate(dict.fromkeys(str(r.line["prompt"] or "") for r in results)):
         if text:
             notices.small(f"Question: {text}", f"results_question_{number}")
     first = results[0].line
     if first["reference"]:
         notices.small(f"Reference answer: {first['reference']}", "results_reference")
     if first["truth"]:
-        told = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
-        notices.small(f"What was drawn: {told}", "results_truth")
+        truth = ", ".join(f"{name} {value}" for name, value in first["truth"].items())
+        notices.small(f"Scene attributes: {truth}", "results_truth")
 
 
-def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
-    family = str(one.line["family"])
+def _card(result: Result, marks: Mapping[Task, Mark]) -> None:
+    family = str(result.line["family"])
     known = family if family in FAMILY_COLOURS else "other"
-    with st.container(border=True, key=f"card_{known}_result_{one.label}"):
-        st.markdown(f"**{literal(one.label)}**")
-        _pictures(one)
-        if one.line["error"]:
-            notices.problem(str(one.line["error"]), f"result_{one.label}")
+    with st.container(border=True, key=f"card_{known}_result_{result.label}"):
+        st.markdown(f"**{literal(result.label)}**")
+        _pictures(result)
+        if result.line["error"]:
+            notices.problem(str(result.line["error"]), f"result_{result.label}")
         else:
-            with st.container(height=180, border=False, key=f"answer_result_{one.label}"):
-                st.text(one.line["text"] or " ")
-            if one.line["off_script"]:
-                notices.notice(OFF_SCRIPT, f"off_script_result_{one.label}")
-            answer_figures.draw(one.label, one.line, one.whole)
-        _mark(one, marks.get(one.task, Mark()))
+            with st.container(height=180, border=False, key=f"answer_result_{result.label}"):
+                st.text(result.line["text"] or " ")
+            if result.line["off_script"]:
+                notices.notice(OFF_SCRIPT, f"off_script_result_{result.label}")
+            answer_figures.draw(result.label, result.line, result.whole)
+        _mark(result, marks.get(result.task, Mark()))
 
 
-def _pictures(one: Result) -> None:
-    """What the model was shown, or why that cannot be shown again."""
+def _pictures(result: Result) -> None:
+    """The model's pictures, or why they cannot be shown."""
     try:
-        seen = _seen(one)
+        seen = _seen(result)
     except (MediaError, DatasetError) as error:
-        notices.small(f"No pictures to show: {error}", f"seen_result_{one.label}")
+        notices.small(f"No pictures to show: {error}", f"seen_result_{result.label}")
         return
     st.image(seen.picture, width="stretch", alt=seen.alt)
-    notices.small(seen.caption, f"seen_result_{one.label}")
+    notices.small(seen.caption, f"seen_result_{result.label}")
 
 
-def _seen(one: Result) -> contact_sheets.Seen:
+def _seen(result: Result) -> contact_sheets.ContactSheet:
     entries = {entry.name: entry for entry in registry.entries()}
-    entry = entries.get(str(one.line["model"]))
+    entry = entries.get(str(result.line["model"]))
     if entry is None:
-        raise DatasetError("models.toml has no entry of this name any more.")
-    return contact_sheets.seen(_sample(one), entry.kind, one.frames, one.extent)
+        raise DatasetError("models.toml has no entry for this model now.")
+    return contact_sheets.seen(_sample(result), entry.kind, result.frames, result.extent)
 
 
-def _sample(one: Result) -> Sample:
-    wanted = str(one.line["sample"])
-    for sample in dataset_picker.found(Path(one.root)).samples:
+def _sample(result: Result) -> Sample:
+    wanted = str(result.line["sample"])
+    for sample in dataset_picker.read_quietly(Path(result.root)).samples:
         if sample.id == wanted:
             return sample
-    raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
+    raise DatasetError(f"{result.root} no longer has the sample {wanted!r}.")
 
 
-def _mark(one: Result, mark: Mark) -> None:
-    """A thumb and a note, kept with the run as soon as they are given."""
-    key = f"{one.source.key}_{one.task.model}_{one.task.sample}_{one.task.repeat}"
+def _mark(result: Result, mark: Mark) -> None:
+    """A thumb and a note, saved with the run at once."""
+    key = f"{result.source.key}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
     st.session_state.setdefault(note, mark.note)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.feedback("thumbs", key=thumb, on_change=_keep, args=(one, thumb, note))
+        st.feedback("thumbs", key=thumb, on_change=_keep, args=(result, thumb, note))
         st.text_input(
             "Note",
             key=note,
@@ -177,25 +177,25 @@ def _mark(one: Result, mark: Mark) -> None:
             placeholder="A note about this answer",
             label_visibility="collapsed",
             on_change=_keep,
-            args=(one, thumb, note),
+            args=(result, thumb, note),
         )
-    if said := st.session_state.pop(f"{key}_problem", ""):
-        notices.problem(said, f"mark_{key}")
+    if problem := st.session_state.pop(f"{key}_problem", ""):
+        notices.problem(problem, f"mark_{key}")
 
 
-def _keep(one: Result, thumb: str, note: str) -> None:
+def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
     try:
-        one.source.mark(one.task, Mark(word, st.session_state[note].strip()))
+        result.source.mark(result.task, Mark(word, st.session_state[note].strip()))
     except StageScopeError as error:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
 
 
 def _timeline(results: Sequence[Result]) -> None:
-    answered = [one for one in results if not one.line["error"]]
-    alone = [one for one in answered if one.line["batch"] == 1]
-    answers = [result_charts.Answer(one.label, one.line, _starts(one.whole)) for one in alone]
+    answered = [result for result in results if not result.line["error"]]
+    alone = [result for result in answered if result.line["batch"] == 1]
+    answers = [result_charts.AnswerTimes(r.label, r.line, _starts(r.whole)) for r in alone]
     if answers:
         st.subheader("Timeline", anchor=False)
         st.altair_chart(
@@ -203,14 +203,14 @@ def _timeline(results: Sequence[Result]) -> None:
             alt=result_charts.timeline_words(answers),
             width="stretch",
         )
-        st.caption("Bars are the stages, thin lines the new tokens.")
+        st.caption("Bars: stages. Thin lines: new tokens.")
     if answers and len(alone) < len(answered):
-        left = ", ".join(one.label for one in answered if one not in alone)
+        left = ", ".join(result.label for result in answered if result not in alone)
         st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
 
 
 def _starts(whole: Mapping[str, Any]) -> dict[str, float]:
-    """Where the stages began, as far as the row says it in the form that we write."""
+    """The starts of the stages, as far as the row has them in the known form."""
     stages = whole.get("stages")
     spans = stages.items() if isinstance(stages, dict) else ()
     return {
@@ -222,33 +222,33 @@ def _starts(whole: Mapping[str, Any]) -> dict[str, float]:
 
 def _difference(results: Sequence[Result]) -> None:
     """Two answers word by word."""
-    answered = [one for one in results if not one.line["error"]]
+    answered = [result for result in results if not result.line["error"]]
     if len(answered) < 2:
         return
     st.subheader("Word by word", anchor=False)
-    by_label = {one.label: one for one in answered}
+    by_label = {result.label: result for result in answered}
     labels = list(by_label)
     left, right = st.columns(2)
-    a = left.selectbox("First", labels, 0, key="results_first", bind="query-params")
-    b = right.selectbox("Second", labels, 1, key="results_second", bind="query-params")
+    a = left.selectbox("Model A", labels, 0, key="results_first", bind="query-params")
+    b = right.selectbox("Model B", labels, 1, key="results_second", bind="query-params")
     first, second = by_label[a or labels[0]], by_label[b or labels[1]]
     texts = str(first.line["text"]), str(second.line["text"])
     st.html(difference(*texts))
     shared = word_overlap.word_f1(*texts)
-    alike = "neither has a word" if shared is None else f"{word_overlap.NAME} {shared:.3f}"
+    alike = "neither answer has a word" if shared is None else f"{word_overlap.NAME} {shared:.3f}"
     notices.small(
         f"Struck through: only in {first.label}. Underlined: only in {second.label}. "
-        f"How alike the words are: {alike}; this says nothing about which is right.",
+        f"Overlap: {alike}. This does not say which answer is right.",
         "results_words",
     )
 
 
 def difference(first: str, second: str) -> str:
-    """HTML of both texts as one, each piece escaped; what one alone has is marked."""
+    """HTML of both texts merged, escaped; what only one of them has is marked."""
     tags = {"both": "span", "first": "del", "second": "ins"}
     pieces = ""
     for piece in word_overlap.difference(first, second):
-        # What begins one text may follow words of the other here.
+        # The start of one text may follow words of the other.
         gap = " " if pieces and not piece.text[:1].isspace() else ""
         tag = tags[piece.kind]
         pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"

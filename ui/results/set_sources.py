@@ -1,6 +1,6 @@
-"""Imported sets as entries of the list beside the page: kept ones, and the files of this visit.
+"""Published result files as entries of the list: saved sets, and the files of this visit.
 
-Boundary: names and numbers; no result file is read here.
+Boundary: names and numbers for the list; files are read only by read().
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 
 
 def key_of(name: str) -> str:
-    """The key of the kept set of this name."""
+    """The key of the saved set of this name."""
     return SET + name
 
 
 @dataclass(frozen=True, eq=False)
 class SetSource:
-    """A set that was kept under a name: that, not its date, is what it is found by."""
+    """A saved set of files, identified by its name."""
 
     kept: Kept
     created: str = ""
     state: str = ELSEWHERE
-    models: tuple[str, ...] = ()  # known once its files are read
+    models: tuple[str, ...] = ()  # known after its files are read
 
     @property
     def key(self) -> str:
@@ -65,9 +65,9 @@ class SetSource:
 
 @dataclass(frozen=True, eq=False)
 class VisitSource:
-    """The files of this visit: no link can bring them back."""
+    """The files of this visit; no link can open them later."""
 
-    files: tuple[dropped_files.Brought, ...]
+    files: tuple[dropped_files.DroppedFile, ...]
     key: str = VISIT
     name: str = "Files of this visit"
     created: str = ""
@@ -81,14 +81,14 @@ class VisitSource:
         return count(len(self.files), "file")
 
     def stamp(self) -> Stamp:
-        return tuple((f"{one.name}/{one.digest}", len(one.data), 0) for one in self.files)
+        return tuple((f"{file.name}/{file.digest}", len(file.data), 0) for file in self.files)
 
     def read(self, progress: Progress | None = None) -> tuple[ResultFile, ...]:
         found = []
-        for number, one in enumerate(self.files):
+        for number, file in enumerate(self.files):
             if progress:
-                progress(number, len(self.files), one.name)
-            found.append(file_forms.read_bytes(one.name, one.data))
+                progress(number, len(self.files), file.name)
+            found.append(file_forms.read_bytes(file.name, file.data))
         return tuple(found)
 
 
@@ -96,7 +96,7 @@ Source = SetSource | VisitSource
 
 
 def listing() -> tuple[Source, ...]:
-    """The files of this visit, then the kept sets by name."""
-    brought = dropped_files.files()
-    mine: tuple[Source, ...] = (VisitSource(brought),) if brought else ()
+    """The files of this visit, then the saved sets by name."""
+    files = dropped_files.files()
+    mine: tuple[Source, ...] = (VisitSource(files),) if files else ()
     return (*mine, *(SetSource(kept) for kept in imported_sets.listing()))

@@ -1,14 +1,14 @@
-"""The Verify page's parts.
+"""The parts of the Verify page.
 
-    report.py    a running verification or a kept certificate, as one thing to draw
-    summary.py   what was proved and what was not, in sentences
-    markup.py    small tables, marks and tokens as HTML, every word escaped
-    charts.py    distributions of times
-    evidence.py  what a check saw, check by check
-    board.py     summaries and tables of a report on the page, kept up to date while it grows
-    choice.py    the sidebar
-    job.py       the verification a visitor looks at
-    kept.py      earlier certificates
+    verify_choice       the sidebar
+    verify_job_view     the verification that a visitor watches
+    report_view         a running verification or a certificate, in one form for drawing
+    verdict_board       summaries and tables of a report, updated while it grows
+    proof_summary       what was proved and what was not, in sentences
+    evidence            the evidence of each check
+    verify_charts       distributions of times
+    verdict_markup      outcome marks, small tables and tokens as HTML
+    kept_certificates   earlier certificates
 
-Boundary: draws what engine.verify found; finds nothing itself.
+Boundary: draws the results of engine.verify; checks nothing itself.
 """

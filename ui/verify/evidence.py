@@ -1,7 +1,7 @@
-"""What a check saw: tokens, calls, times, keys, other pictures.
+"""The evidence of each check: tokens, calls, times, cache keys, changed pictures.
 
-Boundary: one finding in, elements on the page out.  Evidence may come from a file that anybody has
-written: what is not in the form that the engine writes is shown as text.
+Boundary: one finding in, elements on the page out.  Evidence may come from an untrusted file:
+anything that is not in the engine's form is shown as raw text.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 import streamlit as st
 
 from ui.verify import verdict_markup
-from ui.verify.report_view import Row
+from ui.verify.report_view import CheckRow
 from ui.widgets.text import count, escape, ms
 from ui.widgets.theme import STAGE_COLOURS
 
 WAYS = {
     "plain": "plain: its own generate() on pixels",
-    "hooked": "hooked: the same under the probe",
+    "hooked": "hooked: the same with the probe",
     "computed": "decoupled, features computed now",
     "decoupled, computed": "decoupled, features computed now",
-    "decoupled": "decoupled, features read from the disk",
+    "decoupled": "decoupled, features read from disk",
     "features": "features: its generate() given the features",
 }
-# check -> how its figure and its bound are to be read
+# check -> how its figure and bound are compared
 MUST = {
     "sight": "must be more than",
     "stage3": "must be within ±",
@@ -46,8 +46,8 @@ CHART_COLUMNS = 3
 _RAW_CHARS = 20_000
 
 
-def show(row: Row) -> None:
-    """Outcome, sentence, figure and bound, then the evidence itself."""
+def show(row: CheckRow) -> None:
+    """Outcome, sentence, figure and bound, then the evidence."""
     st.html(verdict_markup.mark(row.outcome))
     st.text(row.sentence)
     if figure := in_figures(row):
@@ -58,11 +58,11 @@ def show(row: Row) -> None:
     try:
         draw(row)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        st.caption("This evidence is in a form that this version cannot draw. As it came:")
+        st.caption("This version cannot draw this evidence. Raw data:")
         _raw(row)
 
 
-def in_figures(row: Row) -> str:
+def in_figures(row: CheckRow) -> str:
     """The figure with its unit and its bound."""
     if row.figure is None:
         return ""
@@ -80,24 +80,24 @@ def _figure(value: float | None, share: bool) -> str:
     return f"{value:.2%}" if share else f"{value:,.4g}"
 
 
-def _raw(row: Row) -> None:
+def _raw(row: CheckRow) -> None:
     st.code(json.dumps(row.evidence, indent=1, default=str)[:_RAW_CHARS], language=None)
 
 
-def _answer(row: Row) -> None:
-    st.caption(f"It was shown {escape(row.evidence['shown'])} and said:")
+def _answer(row: CheckRow) -> None:
+    st.caption(f"Input: {escape(row.evidence['shown'])}. Answer:")
     st.text(row.evidence["text"])
 
 
-def _equal(row: Row) -> None:
-    """Both answers in tokens and, where they part, the two best logits of each side."""
+def _equal(row: CheckRow) -> None:
+    """Both answers in tokens, with the two best logits of each side at the first difference."""
     found, at = row.evidence, row.evidence["position"]
     sides = {"plain": found["plain"], str(found["way"]): found["other"]}
     for way, side in sides.items():
         st.html(verdict_markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
     if at is not None:
         st.html(_best(sides, at))
-    apart = found["logit_difference"]
+    apart, embeddings = found["logit_difference"], found["first_embeddings_difference"]
     st.html(
         verdict_markup.grid(
             ["Compared", "Figure"],
@@ -106,19 +106,15 @@ def _equal(row: Row) -> None:
                     "Largest difference of logits",
                     "no logits to compare" if apart is None else f"{apart:.3g}",
                 ],
-                ["Difference that rounding explains here", f"{found['rounding']:.3g}"],
+                ["Difference explained by rounding", f"{found['rounding']:.3g}"],
                 [
-                    "Largest difference of what entered the language model",
-                    _embeddings(found["first_embeddings_difference"]),
+                    "Largest difference of the language model's input embeddings",
+                    "different shapes" if embeddings is None else f"{embeddings:.3g}",
                 ],
             ],
             "Differences of logits and embeddings",
         )
     )
-
-
-def _embeddings(value: float | None) -> str:
-    return "other shapes" if value is None else f"{value:.3g}"
 
 
 def _best(sides: Mapping[str, Any], at: int) -> str:
@@ -138,23 +134,23 @@ def _best(sides: Mapping[str, Any], at: int) -> str:
     return f"{verdict_markup.line(f'{about}:', 'head')}{verdict_markup.grid(head, rows, about)}"
 
 
-def _greedy(row: Row) -> None:
+def _greedy(row: CheckRow) -> None:
     rows = [[_way(way), _list(at)] for way, at in row.evidence["positions"].items()]
     if rows:
-        head = ["Way", "Tokens that are not the best of their step"]
+        head = ["Way", "Tokens that do not have the best logit of their step"]
         st.html(verdict_markup.grid(head, rows, "Tokens that are not greedy"))
 
 
 def _list(positions: list[int]) -> str:
     shown = ", ".join(str(int(at) + 1) for at in positions[:20])
-    return shown if len(positions) <= 20 else f"{shown} … ({len(positions)} in all)"
+    return shown if len(positions) <= 20 else f"{shown} … ({len(positions)} in total)"
 
 
 def _way(way: str) -> str:
     return WAYS.get(way, way)
 
 
-def _counted(row: Row) -> None:
+def _counted(row: CheckRow) -> None:
     rows = [
         [_way(way), counts["computed"], counts["returned"]]
         for way, counts in row.evidence["counts"].items()
@@ -163,7 +159,7 @@ def _counted(row: Row) -> None:
     st.html(verdict_markup.grid(head, rows, "Tokens computed and returned, per way"))
 
 
-def _encoded_once(row: Row) -> None:
+def _encoded_once(row: CheckRow) -> None:
     """A row per way, a column per vision module, the tower first."""
     calls = row.evidence["calls"]
     modules = [str(seen["module"]) for seen in calls["plain"]]
@@ -175,31 +171,31 @@ def _encoded_once(row: Row) -> None:
         for way, seen in calls.items()
     ]
     shown = count(row.evidence["pictures"], "picture")
-    st.caption(f"The sample shows it {shown}. Calls of the vision modules, counted by hooks:")
+    st.caption(f"The sample has {shown}. Calls of the vision modules, counted by hooks:")
     st.html(verdict_markup.grid(["Way", *modules], rows, "Calls of the vision modules, per way"))
     _faults(row)
 
 
-def _faults(row: Row) -> None:
+def _faults(row: CheckRow) -> None:
     if faults := [str(fault) for fault in row.evidence["faults"]]:
         st.html(verdict_markup.bullets("Faults", faults))
 
 
-def _clock(row: Row) -> None:
+def _clock(row: CheckRow) -> None:
     monotonic = "cannot be set back" if row.evidence["monotonic"] else "can be set back"
-    st.caption(f"{count(row.evidence['runs'], 'run')} looked at; this system's clock {monotonic}.")
+    st.caption(f"{count(row.evidence['runs'], 'run')} checked; this system's clock {monotonic}.")
     _faults(row)
 
 
-def _accounted(row: Row) -> None:
-    """A small chart per part of the run, then all numbers."""
+def _accounted(row: CheckRow) -> None:
+    """A small chart per stage, then all figures."""
     from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
     st.caption(
-        f"Dots: the {row.evidence['n']} warm runs. Upright line: their median. Hollow diamond: the "
-        "first run, which pays for start-up work and is kept out of the median. Each part has an "
-        "axis of its own."
+        f"Dots: the {row.evidence['n']} warm runs. Vertical line: their median. Hollow diamond: "
+        "the first run, which includes start-up work and is not in the median. Each part has its "
+        "own axis."
     )
     columns = st.columns(CHART_COLUMNS)
     for index, part in enumerate(verify_charts.PARTS):
@@ -229,20 +225,20 @@ def _kind(kind: str) -> str:
     return verify_charts.KINDS.get(kind, kind)
 
 
-def _stage3(row: Row) -> None:
+def _stage3(row: CheckRow) -> None:
     pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
-    _ratios(row, pairs, "seen by the probe / taken alone (ratio)", both_sides=True)
+    _ratios(row, pairs, "measured by the probe / measured alone (ratio)", both_sides=True)
     rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
     head = ["Warm run", "Stage 3 alone", "Stage 3 by the probe"]
     st.html(verdict_markup.grid(head, rows[:20], "Stage 3 measured two ways"))
 
 
-def _observer(row: Row) -> None:
+def _observer(row: CheckRow) -> None:
     pairs = [(bare, probed) for bare, probed in row.evidence["pairs_ms"]]
     _ratios(row, pairs, "generate() with the probe / without it (ratio)", both_sides=False)
 
 
-def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
+def _ratios(row: CheckRow, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
     from ui.verify import verify_charts
 
     found = verify_charts.Ratios(
@@ -254,18 +250,18 @@ def _ratios(row: Row, pairs: list[tuple[float, float]], title: str, both_sides: 
         both_sides=both_sides,
         title=title,
     )
-    st.caption("All pairs, a mark each; the two runs of a pair come one after the other.")
+    st.caption("One mark per pair; the two runs of a pair follow each other.")
     chart = verify_charts.pairs_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
     st.caption(
-        "Their median and the 95 % interval around it, by the sign test, on a finer axis. The "
-        "check passes when the whole interval is on the right side of the bound."
+        "The median and its 95 % interval (sign test), on a finer axis. The check passes if the "
+        "whole interval is on the right side of the bound."
     )
     chart = verify_charts.interval_chart(found, STAGE_COLOURS["vision"])
     st.altair_chart(chart, alt=found.words, width="stretch")
 
 
-def _keys(row: Row) -> None:
+def _keys(row: CheckRow) -> None:
     rows = [
         [
             change["what"],
@@ -275,47 +271,47 @@ def _keys(row: Row) -> None:
         ]
         for change in row.evidence["changes"]
     ]
-    head = ["What was changed", "The key must", "The key", ""]
-    st.html(verdict_markup.grid(head, rows, "What was changed and what the key did"))
+    head = ["Change", "The key must", "The key", ""]
+    st.html(verdict_markup.grid(head, rows, "Changes and their effect on the cache key"))
 
 
-def _damage(row: Row) -> None:
+def _damage(row: CheckRow) -> None:
     steps = row.evidence["steps"].items()
     rows = [[name, "✓ yes" if done else "✕ no"] for name, done in steps]
     head = ["After a byte was changed on disk", ""]
-    st.html(verdict_markup.grid(head, rows, "What happened after a byte was changed"))
+    st.html(verdict_markup.grid(head, rows, "Handling of a changed byte"))
     if note := row.evidence["note"]:
-        st.caption("What the run said about it:")
+        st.caption("The run's note:")
         st.text(note)
 
 
-def _left_as_found(row: Row) -> None:
+def _left_as_found(row: CheckRow) -> None:
     _faults(row)
-    st.caption("plain once more, against its first answer:")
+    st.caption("plain, repeated and compared with its first answer:")
     st.text(row.evidence["again"])
 
 
-def _sight(row: Row) -> None:
-    st.caption("With its own features it says:")
+def _sight(row: CheckRow) -> None:
+    st.caption("Answer with its own features:")
     st.text(row.evidence["own"])
     for change in row.evidence["changes"]:
-        same = "the same" if change["text"] == row.evidence["own"] else "something else"
+        same = "the same" if change["text"] == row.evidence["own"] else "different"
         st.html(
             verdict_markup.line(
-                f"Shown {change['shown']} instead, its first logits move by "
-                f"{change['moved']:.3g} and it says {same}:",
+                f"With {change['shown']} instead, the first logits change by "
+                f"{change['moved']:.3g}; the answer is {same}:",
                 "head",
             )
         )
         st.text(change["text"])
 
 
-def _pixels(row: Row) -> None:
+def _pixels(row: CheckRow) -> None:
     """The setting that was verified."""
     st.text(f"Pixels: {row.evidence['setting']}")
 
 
-_DRAWN: dict[str, Callable[[Row], None]] = {
+_DRAWN: dict[str, Callable[[CheckRow], None]] = {
     "answer": _answer,
     "pixels": _pixels,
     "equal_hooked": _equal,

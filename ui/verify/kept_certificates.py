@@ -1,6 +1,6 @@
 """Earlier certificates: a list, and one of them opened by a link.
 
-Boundary: reads certificates and says whether they still stand; writes none.
+Boundary: reads certificates and checks whether they are still valid; writes none.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _WIDTHS = [1.5, 2.1, 1.1, 2.3, 1.2, 1.1, 1.1]
 
 
 def asked() -> str:
-    """The hash that the link names, or ""."""
+    """The hash in the link, or ""."""
     return str(st.query_params.get(HASH, ""))[:64]
 
 
 def opened() -> Mapping[str, Any] | None:
-    """The certificate that the link names by its hash or its first characters; None if absent."""
+    """The certificate of the hash (or its beginning) in the link; None if there is none."""
     wanted = asked()
     if len(wanted) < certificates.SHOWN:
         return None
-    return next((one for one in certificates.kept() if one["hash"].startswith(wanted)), None)
+    return next((kept for kept in certificates.kept() if kept["hash"].startswith(wanted)), None)
 
 
 def close() -> None:
@@ -47,7 +47,7 @@ def open_(name: str) -> None:
 
 
 def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
-    """Above an opened certificate: which one it is, and whether it still stands."""
+    """The heading of an opened certificate, and whether it is still valid."""
     name = str(certificate["hash"])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.subheader(f"Certificate {name[: certificates.SHOWN]}", anchor=False, width="content")
@@ -56,24 +56,34 @@ def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     notices.small(f"Made {made(certificate)} · SHA-256 {name}", "certificate")
     if reason := certificate_status.why_stale(certificate, entries):
         notices.notice(f"Stale: {reason} Verify again to prove what runs now.", "stale")
-    how(certificate)
+    _details(certificate, labels_of(entries))
 
 
-def how(certificate: Mapping[str, Any]) -> None:
-    """What was verified with what, folded away."""
+def labels_of(entries: Sequence[ModelEntry]) -> dict[str, str]:
+    """Model name -> label."""
+    return {entry.name: entry.label for entry in entries}
+
+
+def _label(model: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    return labels.get(str(model["name"]), str(model["name"]))
+
+
+def _details(certificate: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    """What was verified and how, in an expander."""
     with st.expander("What exactly was verified", key="verify_how"):
         request = certificate["request"]
+        models = [(_label(m, labels), m) for m in certificate["models"]]
         rows = [
             ["Dataset", request["dataset"]],
             ["Samples", ", ".join(map(str, request["samples"]))],
             ["Question", request["prompt"]],
             ["Max new tokens", request["max_new_tokens"]],
             ["Warm runs", request["runs"]],
-            ["Engine's code", certificate["engine"]],
+            ["Engine code", certificate["engine"]],
             ["Libraries", ", ".join(f"{k} {v}" for k, v in certificate["libraries"].items())],
-            *([f"Model {m['name']}", _model(m)] for m in certificate["models"]),
-            *([f"{m['name']} covers", _covers(m)] for m in certificate["models"]),
-            *([f"{m['name']} leaves open", " ".join(_unproved(m))] for m in certificate["models"]),
+            *([f"Model {label}", _model(model)] for label, model in models),
+            *([f"Covered for {label}", _covers(model)] for label, model in models),
+            *([f"Not proved for {label}", " ".join(_unproved(model))] for label, model in models),
         ]
         st.html(verdict_markup.grid(["", ""], rows, "What exactly was verified"))
 
@@ -87,30 +97,28 @@ def _model(model: Mapping[str, Any]) -> str:
 
 def _covers(model: Mapping[str, Any]) -> str:
     found = certificates.coverage_in(model)
-    return "not recorded: an earlier version made it" if found is None else found.sentence()
+    return "not recorded by the version that made it" if found is None else found.sentence()
 
 
 def _unproved(model: Mapping[str, Any]) -> list[str]:
     found = model.get("unproved")
-    return [str(one) for one in found] if isinstance(found, list) else ["not recorded"]
+    return [str(sentence) for sentence in found] if isinstance(found, list) else ["not recorded"]
 
 
 def listed(entries: Sequence[ModelEntry]) -> None:
-    """All certificates, the newest first."""
+    """All certificates, newest first."""
     found = certificates.kept()
-    st.subheader("Certificates", anchor=False, help="One JSON file per verification that ended.")
-    for number, one in enumerate(certificates.unused()[:FEW]):
-        text = f"{cut(one.name)} is not used: {one.reason}. Remove it, or verify again."
+    st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")
+    for number, file in enumerate(certificates.unused()[:FEW]):
+        text = f"{cut(file.name)} is not used: {file.reason}. Remove it, or verify again."
         notices.notice(text, f"unused_{number}")
     if not found:
-        st.caption(
-            "None yet. Each verification that ends leaves one: its results, and what they hold for."
-        )
+        st.caption("None yet. Each finished verification saves one.")
         return
     shown = found
     if len(found) > FEW and not st.toggle(f"Show all {len(found):,}", key="verify_all"):
         shown = found[:FEW]
-    names = ("Made", "Models", "Verdict", "Stands today", "Hash")
+    names = ("Made", "Models", "Verdict", "Status", "Hash")
     with st.container(key="proof_certificates", gap="xsmall"):
         for name, column in zip(names, st.columns(_WIDTHS), strict=False):
             column.caption(name)
@@ -120,7 +128,7 @@ def listed(entries: Sequence[ModelEntry]) -> None:
 
 
 def _whole(certificate: Mapping[str, Any]) -> bool:
-    """Whether it holds what a line says; one that does not can be read nowhere else either."""
+    """Whether it is in the form of a certificate; if not, a notice says why."""
     try:
         of_certificate(certificate)
     except BadInput as error:
@@ -134,11 +142,11 @@ def _line(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None
     name = str(certificate["hash"])
     columns = st.columns(_WIDTHS, vertical_alignment="center")
     reason = certificate_status.why_stale(certificate, entries)
-    models = certificate["models"]
+    models, labels = certificate["models"], labels_of(entries)
     good = sum(model["verified"] is True for model in models)
     words = (
         made(certificate),
-        ", ".join(str(model["name"]) for model in models),
+        ", ".join(_label(model, labels) for model in models),
         f"{'✓' if good == len(models) else '✕'} {good} of {count(len(models), 'model')}",
         f"stale: {reason}" if reason else "valid",
         name[: certificates.SHOWN],

@@ -1,7 +1,7 @@
-"""What was proved about a model and what was not, so that a stranger understands it.
+"""What was proved about a model and what was not, in sentences for any reader.
 
-Boundary: a report in, sentences out; no streamlit.  Each claim is made only where every check
-behind it passed on every sample.
+Boundary: a report in, sentences out; no streamlit.  A claim is made only if all its checks passed
+on every sample.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.verify.limits import ALWAYS
-from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE
-from ui.verify.report_view import Model, Report, Row
+from engine.verify.verdict import CHECKS, ONCE
+from ui.verify.report_view import CheckRow, Model, Report
 from ui.widgets.text import count
 
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
@@ -21,40 +21,40 @@ WORDS: dict[State, str] = {
     "refused": "✕ Not verified",
     "unfinished": "– Not finished",
     "checking": "… Checking",
-    "waiting": "Waiting",
+    "waiting": "Queued",
 }
-# checks -> what they prove when all of them passed on all samples
+# checks -> what they prove if all of them passed on all samples
 CLAIMS: dict[tuple[str, ...], str] = {
     ("answer", "equal_hooked", "equal_decoupled", "equal_features", "greedy", "counted"): (
-        "Hooked, decoupled or from given features, it gives the tokens of its own generate()."
+        "Hooked, decoupled and from given features, its tokens equal those of its own generate()."
     ),
-    ("pixels",): "Its pixels are its image processor's, as near as their setting says.",
+    ("pixels",): "Its pixels equal its image processor's, within the pixel setting's tolerance.",
     ("equal_sampled", "settings"): (
-        "It does so when tokens are sampled, for temperature, top_p, seed and minimum length."
+        "This also holds for sampled tokens, with temperature, top_p, seed and minimum length."
     ),
-    ("ends",): "Its answers end where its own generate() ends them.",
-    ("long",): "Answers longer than 256 tokens have equal tokens.",
-    ("equal_batch",): "An answer of a batch equals the sample's own answer.",
-    ("comparison",): "The comparison finds differences that are planted, up to the last token.",
-    ("rows",): "Projector, adaptor and pooling compute what float64 computes from the weights.",
-    ("frames",): "It is shown the frames that the rule names.",
+    ("ends",): "Its answers end at the same token as those of its own generate().",
+    ("long",): "Answers longer than 256 tokens also have equal tokens.",
+    ("equal_batch",): "A sample's answer in a batch equals its answer alone.",
+    ("comparison",): "The comparison detects planted differences, up to the last token.",
+    ("rows",): "Projector, adaptor and pooling match a float64 computation from the weights.",
+    ("frames",): "It gets the frames that the frame rule selects.",
     ("work", "probe", "synchronised"): (
         "Each stage times its own work: files are read in stage 1, pixels made in stage 2, and the "
         "clock waits for the device."
     ),
     ("figures",): "TTFT, TPOT, totals and token times follow from the raw spans.",
-    ("equal_prefix",): "A second question that goes on from a kept prefix gets the same answer.",
-    ("encoded_once",): "Each picture is encoded once, and not at all when its features are cached.",
+    ("equal_prefix",): "A second question with a reused prompt prefix gets the same answer.",
+    ("encoded_once",): "Each picture is encoded once, and not at all if its features are cached.",
     ("clock", "accounted"): "The stages' times cover the whole run, and two clocks agree.",
     ("stage3",): "Stage 3 timed by the probe takes as long as stage 3 alone.",
     ("observer",): "The probe does not slow generate() down.",
-    ("left_as_found",): "The model is left as it was found.",
-    ("keys", "damage"): "The feature cache tells inputs apart and notices a damaged entry.",
-    ("sight",): "What it is shown changes what it says.",
+    ("left_as_found",): "The verification leaves the model unchanged.",
+    ("keys", "damage"): "The feature cache distinguishes inputs and detects a damaged entry.",
+    ("sight",): "Its answer depends on its pictures.",
 }
 
 
-NAMED = 5  # checks that were not done, by name
+NAMED = 5  # missing checks that are listed by name
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Summary:
 
 
 def summary(report: Report, model: Model) -> Summary:
-    """What the rows found so far say about one model."""
+    """The summary of one model from its rows so far."""
     state = _state(report, model)
     proved = tuple(_proved(report, model.name)) if report.passed_by(model.name) else ()
-    open_ends = [*_bad(report, model.name), *_missing(report, model.name, state)]
+    unproved = [*_bad(report, model.name), *_missing(report, model.name, state)]
     limits = () if state in ("waiting", "checking") else (*_limits(report, model), *ALWAYS)
-    return Summary(state, _headline(report, model, state), proved, (*open_ends, *limits))
+    return Summary(state, _headline(report, model, state), proved, (*unproved, *limits))
 
 
 def _state(report: Report, model: Model) -> State:
@@ -96,15 +96,15 @@ def _headline(report: Report, model: Model, state: State) -> str:
     ties = sum(row.outcome == "tie" for row in rows)
     failed = sum(row.outcome == "failed" for row in rows)
     if state == "verified":
-        tied = f", {count(ties, 'numeric tie')} apart" if ties else ""
+        tied = f", except for {count(ties, 'numeric tie')}" if ties else ""
         on = count(len(report.taken(model.name)), "sample")
-        return f"Verified: decoupled, its inference is its own generate() on {on}{tied}."
+        return f"Verified: decoupled inference equals its own generate() on {on}{tied}."
     if state == "refused":
         return f"Not verified: {_why_refused(report, model.name, failed)}"
     if state == "unfinished":
-        return "The verification did not end, so that no certificate proves anything."
+        return "The verification did not finish, so there is no certificate."
     if state == "waiting":
-        return "Its turn has not come."
+        return "Not started yet."
     return f"{count(len(rows), 'check')} done, none failed so far."
 
 
@@ -114,7 +114,7 @@ def _why_refused(report: Report, name: str, failed: int) -> str:
         return f"{failed} of {count(len(rows), 'check')} failed."
     if left := _not_done(report, name):
         return f"{len(left)} of {count(len(CHECKS), 'check')} were not done on every sample."
-    return "a check stayed open that must not."
+    return "a required check stayed open."
 
 
 def _proved(report: Report, name: str) -> Iterator[str]:
@@ -130,21 +130,18 @@ def _all_passed(report: Report, name: str, check: str) -> bool:
 
 
 def _not_done(report: Report, name: str) -> list[str]:
-    """Checks that have no finding on some sample."""
+    """Checks without a finding on some sample."""
     found = {(row.check, row.sample) for row in report.of(name)}
+    taken = report.taken(name)
     return [
         check
         for check in CHECKS
-        if any((check, sample) not in found for sample in _where(report, name, check))
+        if any((check, sample) not in found for sample in (("",) if check in ONCE else taken))
     ]
 
 
-def _where(report: Report, name: str, check: str) -> Sequence[str]:
-    return ("",) if check in ONCE else report.taken(name)
-
-
 def _bad(report: Report, name: str) -> Iterator[str]:
-    """Failed checks, then open ones, then samples it cannot take, with their sentences."""
+    """Failed checks, then open ones, then samples it cannot run on, with their sentences."""
     for outcome, word in (("failed", "Failed"), ("unresolved", "Open"), ("skipped", "Cannot run")):
         for check in report.checks:
             rows = [row for row in report.of(name, check) if row.outcome == outcome]
@@ -152,8 +149,8 @@ def _bad(report: Report, name: str) -> Iterator[str]:
                 yield f"{word}: {_in_one(report, rows)}"
 
 
-def _in_one(report: Report, rows: Sequence[Row]) -> str:
-    """One check's bad rows: on how many samples, and what the first one says."""
+def _in_one(report: Report, rows: Sequence[CheckRow]) -> str:
+    """One check's bad rows: on how many samples, and the first sentence."""
     first, of = rows[0], len(report.samples)
     where = f", on {len(rows)} of {of} samples" if first.sample and of > 1 else ""
     begin = "first: " if len(rows) > 1 else ""
@@ -171,15 +168,10 @@ def _missing(report: Report, name: str, state: State) -> Iterator[str]:
 
 
 def _limits(report: Report, model: Model) -> tuple[str, ...]:
-    """How far the proof reaches: the samples, the machine, and what the certificate covers."""
+    """The limits of the proof: samples, machine, and what the certificate covers."""
     number = len(report.taken(model.name))
     these = "this sample" if number == 1 else f"these {number} samples"
     place = f" on {model.place}" if model.place else ""
     machine = f"{model.dtype}{place}" if model.dtype else "this dtype and machine"
     reach = f"Nothing is proved beyond {these}, this question and {machine}."
     return (reach, model.coverage) if model.coverage else (reach,)
-
-
-def may_stay_open(check: str) -> bool:
-    """Whether a model can be verified although this check found no answer."""
-    return check in MAY_STAY_OPEN

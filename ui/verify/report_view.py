@@ -1,7 +1,7 @@
-"""A verification as the page draws it: still running, ended, or read from a certificate.
+"""A verification in one form for drawing: running, ended, or read from a certificate.
 
-Boundary: views and certificates in, frozen rows out; no streamlit.  A certificate is a file that
-anybody may have written: what does not fit is a BadInput, and evidence is kept as it came.
+Boundary: views and certificates in, frozen rows out; no streamlit.  A certificate is an untrusted
+file: a wrong form raises BadInput, and evidence is passed on unchanged.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from engine.verify import certificates
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE, verified
 
 WORST_FIRST = ("failed", "unresolved", "skipped", "tie", "passed")
-OTHER_VERSION = "A check of another version of StageScope."
+OTHER_VERSION = "A check from another version of StageScope."
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14
 
 
 @dataclass(frozen=True)
-class Row:
-    """One finding.  sample is "" where it is about all samples."""
+class CheckRow:
+    """One finding.  sample is "" if it is about all samples."""
 
     check: str
     title: str
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Model:
-    """Who was verified.  verified is None while that is open."""
+    """A verified model.  verified is None while it is not decided."""
 
     name: str
     verified: bool | None
@@ -53,14 +53,14 @@ class Model:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about one verification."""
+    """The state of one verification."""
 
     models: tuple[Model, ...]
     samples: tuple[str, ...]
     prompt: str
     max_new_tokens: int
     runs: int
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
     ended: bool
     doing: tuple[str, str, str] = ("", "", "")
     certificate: Mapping[str, Any] | None = field(default=None, compare=False)
@@ -71,8 +71,8 @@ class Report:
         return tuple(dict.fromkeys((*CHECKS, *(row.check for row in self.rows))))
 
     @cached_property
-    def _cells(self) -> dict[tuple[str, str, str], tuple[Row, ...]]:
-        cells: dict[tuple[str, str, str], list[Row]] = {}
+    def _cells(self) -> dict[tuple[str, str, str], tuple[CheckRow, ...]]:
+        cells: dict[tuple[str, str, str], list[CheckRow]] = {}
         for row in self.rows:
             cells.setdefault((row.model, row.check, row.sample), []).append(row)
         order = WORST_FIRST.index
@@ -81,16 +81,16 @@ class Report:
             for key, rows in cells.items()
         }
 
-    def found(self, model: str, check: str, sample: str) -> tuple[Row, ...]:
-        """What one check found on one sample, the worst first; usually one row or none."""
+    def found(self, model: str, check: str, sample: str) -> tuple[CheckRow, ...]:
+        """The rows of one check on one sample, the worst first; usually one or none."""
         return self._cells.get((model, check, sample), ())
 
-    def of(self, model: str, check: str | None = None) -> list[Row]:
+    def of(self, model: str, check: str | None = None) -> list[CheckRow]:
         """A model's rows, of one check or of all."""
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
     def taken(self, model: str) -> tuple[str, ...]:
-        """The samples that a model could take."""
+        """The samples that a model can run on."""
         left = {row.sample for row in self.of(model) if row.outcome == "skipped"}
         return tuple(sample for sample in self.samples if sample not in left)
 
@@ -102,7 +102,7 @@ class Report:
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Checks done and to do; what a model that failed leaves out is not to be done."""
+        """(checks done, checks in total); a failed model's remaining checks do not count."""
         each = len(CHECKS) - len(ONCE)
         done = total = 0
         for model in self.models:
@@ -113,14 +113,14 @@ class Report:
         return done, max(total, done)
 
     def passed_by(self, name: str) -> bool:
-        """Whether nothing more will be found out about a model."""
+        """Whether all checks of a model are over."""
         names = [model.name for model in self.models]
         current = names.index(self.doing[0]) if self.doing[0] in names else -1
         return self.ended or names.index(name) < current
 
 
 def of_view(view: VerifyView) -> Report:
-    """A job as it stands; once it has its certificate, what that says."""
+    """The state of a job, or its certificate once it has one."""
     if view.certificate is not None:
         return of_certificate(view.certificate)
     request = view.request
@@ -137,7 +137,7 @@ def of_view(view: VerifyView) -> Report:
 
 
 def _so_far(view: VerifyView, name: str) -> bool | None:
-    """A model's verdict while others are looked at; without a certificate nobody is verified."""
+    """A model's verdict during the job; a job that ended without certificate verifies none."""
     names = view.request.models
     if view.ended:
         return False
@@ -146,7 +146,7 @@ def _so_far(view: VerifyView, name: str) -> bool | None:
 
 
 def of_certificate(certificate: Mapping[str, Any]) -> Report:
-    """What a certificate says, or BadInput if it is not in the form of one."""
+    """The report in a certificate, or BadInput if it is not in the form of one."""
     try:
         request = certificate["request"]
         _ = (request["dataset"], certificate["engine"], certificate["libraries"].items())
@@ -163,15 +163,14 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadInput(
-            f"This certificate lacks or garbles what it should hold ({error}): "
-            "verify again to make a new one."
+            f"This certificate is damaged or incomplete ({error}): verify again to make a new one."
         ) from error
 
 
-def _row(found: Mapping[str, Any]) -> Row:
+def _row(found: Mapping[str, Any]) -> CheckRow:
     if found["outcome"] not in WORST_FIRST or not isinstance(found["evidence"], Mapping):
         raise ValueError(f"outcome {found['outcome']!r}")
-    return Row(
+    return CheckRow(
         **{name: str(found[name]) for name in ("check", "title", "model", "sample", "outcome")},
         sentence=str(found["sentence"]),
         figure=_number(found["figure"]),
@@ -185,7 +184,7 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
+def _model(found: Mapping[str, Any], rows: Sequence[CheckRow]) -> Model:
     """A certificate that calls a model verified in spite of a failed row is not believed."""
     name, environment = str(found["name"]), found["environment"]
     _ = (found["digest"], environment.items())
@@ -193,36 +192,31 @@ def _model(found: Mapping[str, Any], rows: Sequence[Row]) -> Model:
     words = [str(environment[key]) for key in ("device", "hardware") if key in environment]
     place = f"{words[0]} ({words[1]})" if len(words) == 2 else ""
     good = found["verified"] is True and not spoilt
-    return Model(name, good, str(found["dtype"]), place, _covered(found))
-
-
-def _covered(found: Mapping[str, Any]) -> str:
     known = certificates.coverage_in(found)
-    return "What it covers was not recorded." if known is None else known.sentence()
+    covered = known.sentence() if known else "What it covers was not recorded."
+    return Model(name, good, str(found["dtype"]), place, covered)
 
 
-def _spoils(row: Row) -> bool:
+def _spoils(row: CheckRow) -> bool:
     may_stay = row.outcome == "unresolved" and row.check in MAY_STAY_OPEN
     return row.outcome in ("failed", "unresolved") and not may_stay
 
 
 def short_names(samples: Sequence[str]) -> dict[str, str]:
-    """id -> a name for a narrow column; a UUID by its start, numbered where two are alike."""
+    """id -> a short name for a narrow column, numbered where two are equal."""
     found: dict[str, str] = {}
     for sample in samples:
-        name = sample[:8] if _UUID.fullmatch(sample) else _shortened(sample)
+        name = sample[:8] if _UUID.fullmatch(sample) else sample
+        if len(name) > _NAME_CHARS:
+            name = f"{name[: _NAME_CHARS - 1]}…"
         if name in found.values():
             name = f"{len(found) + 1}: {name}"
         found[sample] = name
     return found
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= _NAME_CHARS else f"{name[: _NAME_CHARS - 1]}…"
-
-
 def made(certificate: Mapping[str, Any]) -> str:
-    """When a certificate was made, to the minute, in UTC."""
+    """The certificate's date and minute, in UTC."""
     text = str(certificate.get("made", ""))
     try:
         moment = datetime.fromisoformat(text)

@@ -1,7 +1,7 @@
-"""A report on the page: a card of sentences and a table of verdicts per model.
+"""A report on the page: a summary card and a table of verdicts per model.
 
-Boundary: draws a Report, and redraws only what has changed since, so that a verification can be
-watched.  Which rows are open is in the URL.
+Boundary: draws a Report and redraws only what has changed, while a verification runs.  The open
+rows are in the URL.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.models.checkpoint import ModelEntry
-from engine.verify.verdict import ONCE
+from engine.verify.verdict import MAY_STAY_OPEN, ONCE
 from ui.compare import cards
 from ui.verify import evidence, verdict_markup
-from ui.verify.proof_summary import Summary, may_stay_open, summary
-from ui.verify.report_view import WORST_FIRST, Model, Report, Row, short_names
+from ui.verify.proof_summary import Summary, summary
+from ui.verify.report_view import WORST_FIRST, CheckRow, Model, Report, short_names
 from ui.widgets.text import escape
 
 OPEN = "verify_open"  # model~check, in the URL
-COLUMNS = 5  # samples with a column of their own
-CARDS = 3  # in one row
+COLUMNS = 5  # more samples than this share one column
+CARDS = 3  # per row
 MAX_OPEN = 48
-COLOURS = {"verified": "green", "refused": "red", "checking": "blue", "waiting": "gray"}
 
 
 class Board:
-    """The places of a report on the page, and what stands in them."""
+    """The containers of a report on the page, and their content."""
 
     def __init__(self, report: Report, entries: Sequence[ModelEntry]) -> None:
         self._entries: Mapping[str, ModelEntry] = {entry.name: entry for entry in entries}
@@ -41,7 +40,7 @@ class Board:
         self.draw(report)
 
     def draw(self, report: Report) -> None:
-        """Whatever is not as it was."""
+        """Redraws what has changed."""
         for model in report.models:
             self._draw_card(summary(report, model), model)
             for check in report.checks:
@@ -80,7 +79,7 @@ class Board:
     def _lay_out_table(self, report: Report, model: Model) -> None:
         with st.container(border=True, key=f"proof_table_{model.name}", gap="xsmall"):
             label = self._entries[model.name].label if model.name in self._entries else model.name
-            st.markdown(f"#### {escape(label)}", help="Press a check to open its evidence.")
+            st.markdown(f"#### {escape(label)}", help="Click a check to open its evidence.")
             _, _, right = self._columns(report)
             right.html(_heads(report))
             for check in report.checks:
@@ -103,13 +102,13 @@ class Board:
             args=(key,),
             help=None,
         )
-        measured = " It may stay open." if may_stay_open(check) else ""
-        middle.html(verdict_markup.line(question + measured, "question"))
+        optional = " This check may stay open." if check in MAY_STAY_OPEN else ""
+        middle.html(verdict_markup.line(question + optional, "question"))
         self._marks[model, check] = right.empty()
         if is_open:
             self._lay_out_evidence(report, model, check)
         else:
-            st.empty()  # every row keeps its two places: what is opened moves no other element
+            st.empty()  # each row keeps two elements, so opening one does not shift the others
 
     def _lay_out_evidence(self, report: Report, model: str, check: str) -> None:
         with st.container(border=True, key=f"proof_evidence_{model}_{check}"):
@@ -123,7 +122,7 @@ class Board:
             place.html(html)
 
     def _draw_evidence(
-        self, rows: Sequence[Row], where: tuple[str, str], place: DeltaGenerator
+        self, rows: Sequence[CheckRow], where: tuple[str, str], place: DeltaGenerator
     ) -> None:
         key = ("evidence", *where)
         if self._drawn.get(key) == len(rows):
@@ -131,7 +130,7 @@ class Board:
         self._drawn[key] = len(rows)
         with place.container():
             if not rows:
-                st.caption("There is no evidence of this check yet.")
+                st.caption("There is no evidence for this check yet.")
             for row in rows:
                 evidence.show(row)
 
@@ -144,8 +143,9 @@ def _toggle(key: str) -> None:
 
 
 def _which_sample(report: Report, model: str, check: str) -> str:
-    """The sample whose evidence is shown: the worst one, unless another is chosen."""
-    where = [row.sample for row in _worst_first(report, model, check)]
+    """The sample whose evidence is shown; the default has the worst outcome."""
+    rows = sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
+    where = [row.sample for row in rows]
     if not where:
         where = [""] if check in ONCE else list(report.samples)
     offered = [sample for sample in ("", *report.samples) if sample in where]
@@ -163,10 +163,6 @@ def _which_sample(report: Report, model: str, check: str) -> str:
     return str(chosen)
 
 
-def _worst_first(report: Report, model: str, check: str) -> list[Row]:
-    return sorted(report.of(model, check), key=lambda row: WORST_FIRST.index(row.outcome))
-
-
 def _heads(report: Report) -> str:
     if len(report.samples) > COLUMNS:
         return verdict_markup.names([(f"{len(report.samples)} samples", "")], 1)
@@ -176,26 +172,26 @@ def _heads(report: Report) -> str:
 
 
 def _marks(report: Report, model: str, check: str) -> str:
-    """The outcomes on all samples; one mark where a finding is about all of them."""
+    """The outcomes on all samples; one mark if the check is about all of them."""
     whole = report.found(model, check, "")
     absent = "" if report.passed_by(model) else "pending"
     if whole or check in ONCE:
         shown = whole[0] if whole else None
         about = "" if len(report.samples) == 1 else verdict_markup.about("all samples")
         return verdict_markup.cells([_mark(shown, absent) + about], 1)
-    worst = [next(iter(report.found(model, check, one)), None) for one in report.samples]
+    worst = [next(iter(report.found(model, check, name)), None) for name in report.samples]
     if len(worst) <= COLUMNS:
         return verdict_markup.cells([_mark(row, absent) for row in worst], max(1, len(worst)))
     return verdict_markup.cells([_counted(worst, absent)], 1)
 
 
-def _mark(row: Row | None, absent: str) -> str:
+def _mark(row: CheckRow | None, absent: str) -> str:
     if row is None:
         return verdict_markup.mark(absent)
     return verdict_markup.mark(row.outcome, row.sentence)
 
 
-def _counted(rows: Sequence[Row | None], absent: str) -> str:
+def _counted(rows: Sequence[CheckRow | None], absent: str) -> str:
     outcomes = [row.outcome if row else absent for row in rows]
     kinds = [name for name in verdict_markup.MARKS if name in outcomes]
     return " ".join(verdict_markup.mark(name, "", outcomes.count(name)) for name in kinds)

@@ -1,7 +1,6 @@
-"""Marks, small tables and rows of tokens as HTML.
+"""Outcome marks, small tables and rows of tokens as HTML.
 
-Boundary: plain text in, HTML out; no streamlit.  The only place of the app that puts words of a
-model or a file into HTML: each of them goes through html.escape, and nothing else is let in.
+Boundary: plain text in, HTML out; no streamlit.  All text is escaped.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# outcome -> (symbol, word); neither depends on colour
+# outcome -> (symbol, word)
 MARKS = {
     "passed": ("✓", "passed"),
     "tie": ("≈", "tie"),
@@ -19,12 +18,12 @@ MARKS = {
     "": ("–", "not done"),
     "pending": ("·", ""),
 }
-LONG = 60  # equal tokens in front of a difference that are shown at most
-_BEFORE = 20  # of a longer beginning
+LONG = 60  # most equal tokens shown before a difference
+_BEFORE = 20  # shown if there are more
 
 
 def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
-    """An outcome as symbol and word, how often if that is said."""
+    """An outcome as symbol and word, with an optional count."""
     symbol, word = MARKS[outcome]
     times = "" if number is None else f"{number:,} "
     label = escape(help_text, quote=True)
@@ -36,7 +35,7 @@ def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
 
 
 def cells(contents: Iterable[str], columns: int) -> str:
-    """HTML pieces side by side in equal columns."""
+    """HTML pieces side by side, in columns of equal width."""
     inside = "".join(f'<span class="proof-cell">{content}</span>' for content in contents)
     style = f"grid-template-columns: repeat({columns}, minmax(0, 1fr))"
     return f'<div class="proof-cells" style="{style}">{inside}</div>'
@@ -52,7 +51,7 @@ def names(words: Iterable[tuple[str, str]], columns: int) -> str:
 
 
 def bullets(head: str, sentences: Sequence[str]) -> str:
-    """A short list under a head; nothing without sentences."""
+    """A list with a heading; "" without sentences."""
     if not sentences:
         return ""
     items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
@@ -65,12 +64,12 @@ def line(text: str, kind: str) -> str:
 
 
 def about(text: str) -> str:
-    """Small words beside a mark."""
+    """A small note beside a mark."""
     return f'<span class="proof-about">{escape(text)}</span>'
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> str:
-    """A table of words and numbers; `caption` says what it is to those who do not see it."""
+    """A table of text and numbers; `caption` is its label for screen readers."""
     top = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
     body = "".join(
         f'<tr><th scope="row">{escape(str(first))}</th>'
@@ -85,12 +84,12 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) ->
 
 
 def visible(piece: str) -> str:
-    """A token's text with its white space seen."""
+    """A token's text with visible white space."""
     return piece.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or "(empty)"
 
 
 def tokens(name: str, pieces: Sequence[str], ids: Sequence[int], at: int | None) -> str:
-    """An answer token by token.  `at` is the first difference: marked, and what follows is pale."""
+    """An answer token by token.  `at` is the first difference: marked; later tokens are pale."""
     start = at - _BEFORE if at is not None and at > LONG else 0
     found = [_token(pieces[i], ids[i], i, at) for i in range(start, len(pieces))]
     if start:

@@ -1,7 +1,7 @@
-"""Distributions of a verification as pictures: stage times, and ratios against their bound.
+"""Charts of a verification: distributions of stage times, and ratios with their bound.
 
-Boundary: numbers of the evidence in, Altair charts and their words out; no streamlit.  Nothing is
-computed anew but the ratio of a pair.
+Boundary: figures of the evidence in, Altair charts and their text out; no streamlit.  Only the
+ratio of a pair is computed here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _AROUND = 50  # of the axis
 
 @dataclass(frozen=True)
 class Times:
-    """A part of the run in one kind of run: the warm runs and the first one, in ms."""
+    """Times of one stage in one kind of run, in ms: warm runs and the first run."""
 
     kind: str
     warm: tuple[float, ...]
@@ -43,7 +43,7 @@ class Times:
 
 
 def times(kinds: Mapping[str, Any], part: str) -> list[Times]:
-    """One part's times in each kind of run that measured it, in the fixed order of kinds."""
+    """One stage's times in each kind of run that measured it, in the order of KINDS."""
     found = []
     for kind in dict.fromkeys((*KINDS, *kinds)):
         spread = kinds.get(kind, {}).get(part)
@@ -57,27 +57,29 @@ def times(kinds: Mapping[str, Any], part: str) -> list[Times]:
 
 
 def stage_cells(kinds: Mapping[str, Any]) -> list[list[str]]:
-    """One row per part: its name, then median, MAD, n and the first run for each kind."""
+    """One row per stage: its name, then median, MAD, n and first run for each kind."""
     rows = []
     for part in PARTS:
-        by_kind = {one.kind: one for one in times(kinds, part)}
+        by_kind = {spread.kind: spread for spread in times(kinds, part)}
         rows.append([part, *(_cell(by_kind.get(kind)) for kind in kinds)])
     return rows
 
 
-def _cell(one: Times | None) -> str:
-    if one is None:
+def _cell(spread: Times | None) -> str:
+    if spread is None:
         return "not measured"
-    first = "" if one.first is None else f"; first run {ms(one.first)}"
-    return f"{ms(one.median)}, MAD {ms(one.mad)}, n = {len(one.warm)}{first}"
+    first = "" if spread.first is None else f"; first run {ms(spread.first)}"
+    return f"{ms(spread.median)}, MAD {ms(spread.mad)}, n = {len(spread.warm)}{first}"
 
 
 def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
     """Dots are warm runs, the line their median, the hollow diamond the first run."""
     frame = pd.DataFrame(
-        {"kind": one.kind, "ms": value, "run": name} for one in found for name, value in _runs(one)
+        {"kind": spread.kind, "ms": value, "run": name}
+        for spread in found
+        for name, value in _runs(spread)
     )
-    y = alt.Y("kind:N", sort=[one.kind for one in found], title=None)
+    y = alt.Y("kind:N", sort=[spread.kind for spread in found], title=None)
     x = alt.X(
         "ms:Q",
         title=f"{part} (ms)",
@@ -102,27 +104,27 @@ def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
     return alt.LayerChart(data=frame, layer=layers, height=height)
 
 
-def _runs(one: Times) -> list[tuple[str, float]]:
-    warm = [(f"warm run {index}", value) for index, value in enumerate(one.warm, 1)]
-    first = [] if one.first is None else [("first run", one.first)]
-    return [("median", one.median), *warm, *first]
+def _runs(spread: Times) -> list[tuple[str, float]]:
+    warm = [(f"warm run {index}", value) for index, value in enumerate(spread.warm, 1)]
+    first = [] if spread.first is None else [("first run", spread.first)]
+    return [("median", spread.median), *warm, *first]
 
 
 def stage_words(part: str, found: Sequence[Times]) -> str:
-    """The chart in words."""
-    return f"{part}: " + "; ".join(f"{one.kind} {_cell(one)}" for one in found) + "."
+    """The chart as text."""
+    return f"{part}: " + "; ".join(f"{spread.kind} {_cell(spread)}" for spread in found) + "."
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """Paired ratios, the interval of their median, and the bound on what they may be off by 1."""
+    """Paired ratios, the interval of their median, and the allowed difference from 1."""
 
     values: tuple[float, ...]
     median: float
     low: float
     high: float
     bound: float
-    both_sides: bool  # whether too small is a fault as well
+    both_sides: bool  # whether a ratio may also be too small
     title: str
 
     @property

@@ -1,6 +1,6 @@
-"""What is verified: a dataset, how many of its samples, which models, how often.
+"""The sidebar of the Verify page: dataset, samples, models, number of runs.
 
-Boundary: widgets of the sidebar in, a VerifyRequest out.  Every widget lives in the URL.
+Boundary: widgets in, a VerifyRequest out.  All widgets are in the URL.
 """
 
 from __future__ import annotations
@@ -10,25 +10,23 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from engine.errors import BadInput
 from engine.media.dataset import Dataset
-from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import Extent, Pixels
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
-from ui.widgets import dataset_picker, links, notices
+from ui.widgets import dataset_picker
 from ui.widgets.run_settings import pick_extent, pick_pixels
-from ui.widgets.sample_picker import say_why_not
+from ui.widgets.sample_picker import pick_loadable_models
 
 SAMPLES = 3
-SAMPLES_HELP = "Evenly spread over the dataset, because neighbours overlap."
-RUNS_HELP = "Warm runs of each kind that are timed, after a first one that is kept apart."
+SAMPLES_HELP = "Evenly spread over the dataset, because neighbouring samples overlap."
+RUNS_HELP = "Timed warm runs of each kind, after a first run that is kept apart."
 
 
 @dataclass(frozen=True)
-class Choice:
-    """All that the widgets say now."""
+class VerifyChoice:
+    """The current values of all widgets."""
 
     dataset: Dataset | None
     models: tuple[ModelEntry, ...]
@@ -44,7 +42,7 @@ class Choice:
         return self.dataset is not None and bool(self.models)
 
     def request(self) -> VerifyRequest:
-        """BadInput if a value cannot be used."""
+        """The request; BadInput if a value is invalid."""
         held = self.dataset.samples if self.dataset else ()
         return VerifyRequest(
             tuple(model.name for model in self.models),
@@ -57,10 +55,10 @@ class Choice:
         )
 
 
-def choose_all(entries: Sequence[ModelEntry]) -> Choice:
+def choose_all(entries: Sequence[ModelEntry]) -> VerifyChoice:
     """Draw the widgets and give their values."""
-    found = _dataset()
-    models = _models(entries)
+    found = dataset_picker.choose("verify")
+    models = pick_loadable_models(entries, "verify")
     samples = _samples(found)
     runs = st.number_input(
         "Warm runs",
@@ -87,23 +85,15 @@ def choose_all(entries: Sequence[ModelEntry]) -> Choice:
             step=16,
             key="verify_tokens",
             bind="query-params",
-            help="Longer answers prove more tokens equal, and take longer.",
+            help="Longer answers compare more tokens and take longer.",
         )
         pixels, extent = pick_pixels("verify_pixels"), pick_extent("verify_extent")
     numbers = (samples, int(runs), question or "", int(tokens))
-    return Choice(found, models, *numbers, pixels, extent)
-
-
-def _dataset() -> Dataset | None:
-    try:
-        return dataset_picker.read(dataset_picker.pick("verify_root"))
-    except BadInput as error:
-        notices.problem(str(error), "verify_dataset")
-        return None
+    return VerifyChoice(found, models, *numbers, pixels, extent)
 
 
 def _samples(found: Dataset | None) -> int:
-    if found is None:  # a link's number must outlive the making of the demo scenes
+    if found is None:  # keeps a link's number while the demo scenes are made
         st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
         return 0
     held = len(found.samples)
@@ -117,23 +107,3 @@ def _samples(found: Dataset | None) -> int:
         help=SAMPLES_HELP,
     )
     return int(chosen)
-
-
-def _models(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
-    """All entries; those that cannot be loaded say why, and may be verified all the same."""
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: registry.unavailable(entry) for entry in entries}
-    links.say_unknown("verify_models", [entry.label for entry in entries], "model")
-    able = [name for name, reason in reasons.items() if reason is None]
-    chosen = st.multiselect(
-        "Models",
-        list(by_name),
-        default=able,
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        key="verify_models",
-        bind="query-params",
-        placeholder="Choose the models to verify",
-    )
-    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
-    say_why_not(absent, "verify")
-    return tuple(entry for entry in entries if entry.name in chosen)

@@ -1,7 +1,6 @@
-"""The verification a visitor looks at: started here, elsewhere, or named by a link.
+"""The verification that a visitor watches: started here, elsewhere, or named in a link.
 
-Boundary: session state and the URL on one side, the engine's queue on the other.  Only the job's id
-is kept, so that a page that is drawn again, or another session, finds the same one.
+Boundary: connects session state and the URL to the engine's queue, through ui.widgets.followed_job.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from engine.verify.verdict import VerifyRequest
 from ui.widgets.followed_job import Followed
 
 ID = "verify_job"  # in the session and in the URL
-REDRAW_S = 0.2  # each look takes the processor from what is being timed
+REDRAW_S = 0.2  # each update uses the CPU that is being timed
 AGAIN_S = 0.1
 _FRESH = "verify_fresh"
 RUN = Followed(ID, VerifyJob)
@@ -24,21 +23,21 @@ cancel, shown, lost = RUN.cancel, RUN.shown, RUN.lost
 
 
 def start(request: VerifyRequest, dataset: str) -> None:
-    """Queue a verification in place of the one shown so far."""
+    """Queue a verification and show it."""
     st.session_state[_FRESH] = True
     RUN.start(VerifyJob(request=request, dataset=dataset))
 
 
 def running() -> VerifyJob | None:
-    """The newest verification that has not ended, whoever started it."""
+    """The newest live verification, of any visitor."""
     live = RUN.live()
     return live[-1] if live else None
 
 
 def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
-    """Redraw five times a second until it has ended; True if there was anything to wait for.
+    """Redraw five times a second until it has ended; True if it was live.
 
-    Streamlit may end this loop at any call to draw (a click, a closed tab): the work goes on.
+    Streamlit may end this loop at any call to draw (a click, a closed tab): the job continues.
     """
     view = job.view()
     draw(view)
@@ -51,16 +50,16 @@ def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
 
 
 def show(job: VerifyJob) -> None:
-    """From now on this one."""
+    """Show this verification from now on."""
     st.session_state[_FRESH] = True
     RUN.show(job)
 
 
 def fresh() -> bool:
-    """Whether another verification than before is shown: then this run of the page ends at once.
+    """Whether the shown verification has just changed: then this run of the page ends at once.
 
-    Streamlit clears what is no longer drawn only when a script ends, which following a job puts
-    off for as long as that takes; the page is drawn again right away.
+    Streamlit removes old elements only when a script ends, and following a job delays that.  The
+    page is redrawn right away.
     """
     if not st.session_state.pop(_FRESH, False):
         return False

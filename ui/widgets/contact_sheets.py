@@ -1,9 +1,9 @@
-"""Pictures as a browser shows them: one contact sheet per model, one preview per sample.
+"""Pictures for the browser: one contact sheet per model, one preview per sample.
 
-Boundary: the engine decodes files, this module only shrinks and encodes what it gives.  Encoding
-happens once per content, under st.cache_data, because it costs more than a rerun may.  Pages get
-addresses that hold the picture: st.image passes those on as they are, while bytes of WebP it would
-decode and write as PNG at every rerun (0.1 s for a sheet).
+Boundary: the engine decodes files; this module only shrinks and encodes the pictures.  Each content
+is encoded once (st.cache_data), because encoding is too slow for every rerun.  Pages get data URLs:
+st.image passes them on unchanged, but would convert WebP bytes to PNG at every rerun (0.1 s for a
+sheet).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import streamlit as st
 from PIL import Image as Pictures
 
 from engine import media
-from engine.types import Extent, Image, Media, MediaKind, Sample
+from engine.types import EXTENT_WORDS, FRAME_WORDS, Extent, Image, Media, MediaKind, Sample
 from ui.widgets.text import count
 
 PREVIEW = (320, 320)
@@ -29,8 +29,8 @@ NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a model is shown: a contact sheet's address and the words that go with it."""
+class ContactSheet:
+    """The pictures that a model is shown: a data URL of the sheet and the words that go with it."""
 
     picture: str
     caption: str
@@ -38,7 +38,7 @@ class Seen:
     notes: tuple[str, ...]
 
 
-def seen(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> Seen:
+def seen(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> ContactSheet:
     """The pictures of one media kind, or MediaError."""
     return _seen(sample, kind, rule, extent, sample.id, stamp_of(sample))
 
@@ -46,11 +46,11 @@ def seen(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -
 @st.cache_data(max_entries=48, show_spinner=False)
 def _seen(
     _sample: Sample, kind: MediaKind, rule: str, extent: Extent, name: str, stamp: str
-) -> Seen:
+) -> ContactSheet:
     found = media.load(_sample, kind, rule, extent)
     what = count(len(found.images), NOUNS[kind])
     order = ", in the order of time" if len(found.images) > 1 else ""
-    return Seen(
+    return ContactSheet(
         picture=address(sheet(found.images)),
         caption=_caption(found, what),
         alt=f"What the model sees of {name}: {_caption(found, what)}{order}.",
@@ -59,12 +59,14 @@ def _seen(
 
 
 def _caption(found: Media, what: str) -> str:
-    """How many pictures, from where, chosen how."""
-    return found.shown if found.source.startswith(what) else f"{what}: {found.shown}"
+    """How many pictures, their source, and how they were chosen."""
+    rule = {**FRAME_WORDS, **EXTENT_WORDS}.get(found.rule, found.rule)
+    shown = f"{found.source} ({rule})" if rule else found.source
+    return shown if found.source.startswith(what) else f"{what}: {shown}"
 
 
 def preview(sample: Sample) -> str | None:
-    """The address of a small picture of the sample, None if it has none."""
+    """A data URL of a small picture of the sample, None if it has none."""
     return _preview(sample, stamp_of(sample))
 
 
@@ -84,9 +86,9 @@ def address(picture: bytes) -> str:
 
 
 def stamp_of(sample: Sample) -> str:
-    """Which files a sample has and when each last changed: what its pictures depend on.
+    """The sample's files, sizes and times of last change, on which its pictures depend.
 
-    One text, because Streamlit hashes a tuple part by part, a hundred times slower.
+    A single string, because Streamlit hashes a tuple a hundred times slower.
     """
     return "\n".join(_state(path) for path in _paths(sample))
 
@@ -105,10 +107,9 @@ def _state(path: Path) -> str:
 
 
 def sheet(images: Sequence[Image]) -> bytes:
-    """The pictures in reading order on one transparent sheet, as large as they fit.
+    """The pictures in reading order on one transparent sheet, as large as possible.
 
-    The cells have the shape of the largest sides; a picture of another shape is fitted into its
-    cell, as a model's image processor fits it too.
+    Cells have the largest width and height of all pictures; other pictures are scaled to fit.
     """
     width, height = (max(image.shape[side] for image in images) for side in (1, 0))
     columns, cell = grid(len(images), width / height)
@@ -122,7 +123,7 @@ def sheet(images: Sequence[Image]) -> bytes:
 
 
 def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
-    """(columns, cell size in pixels) that show `number` pictures largest on a sheet."""
+    """(columns, cell size in pixels) with the largest cells for `number` pictures on a sheet."""
 
     def cell(columns: int) -> tuple[int, int]:
         rows = -(-number // columns)
@@ -134,7 +135,7 @@ def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
 
 
 def _fitted(picture: Pictures.Image, room: tuple[int, int]) -> Pictures.Image:
-    """The picture as large as it fits, and never thinner than a pixel."""
+    """The picture scaled to fit; no side is shorter than a pixel."""
     scale = min(room[0] / picture.width, room[1] / picture.height)
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
     return picture.resize(size, Pictures.Resampling.BICUBIC)

@@ -1,7 +1,7 @@
-"""Which dataset: a root of the settings, the demo scenes, or a typed path.
+"""The dataset picker: a root from the settings, the demo scenes, or a typed path.
 
-Boundary: widgets in, Datasets out; what is chosen from a dataset is the page's.  Sentences of the
-engine are shown as they are.
+Boundary: widgets in, Datasets out; the page chooses samples.  Messages of the engine are shown
+unchanged.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from pathlib import Path
 import streamlit as st
 
 from engine import settings
-from engine.errors import DatasetError
+from engine.errors import BadInput, DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from ui.widgets import links, notices
 from ui.widgets.preparation import demo_scenes
 
 DEMO = "demo"
-GLANCE_S = 0.3  # scenes that are there already are not worth a notice
+GLANCE_S = 0.3  # wait this long before showing a notice: the scenes may exist already
 
 
 def pick(key: str) -> Path:
-    """The chosen root; a path that is not in the settings counts on a loopback server only."""
+    """The chosen root; a path that is not in the settings is accepted on localhost only."""
     current = settings.load()
     known = [DEMO, *(str(path) for path in current.datasets)]
     if not on_loopback():
@@ -37,18 +37,27 @@ def pick(key: str) -> Path:
         accept_new_options=on_loopback(),
         key=key,
         bind="query-params",
-        help="Pick a dataset of the settings"
-        + (", or type the path of a dataset's folder." if on_loopback() else "."),
+        help="A dataset from the settings"
+        + (", or the path of a dataset folder." if on_loopback() else "."),
     )
     if chosen == DEMO or chosen is None:
         return current.demo_dir
     if chosen not in known and not on_loopback():
-        raise DatasetError("A path can be typed only while the server listens on this machine.")
+        raise DatasetError("Typed paths work only while the server listens on localhost.")
     return settings.expand(str(chosen))
 
 
+def choose(page: str) -> Dataset | None:
+    """The dataset chosen on a page; None, with a message, if it cannot be read."""
+    try:
+        return read(pick(f"{page}_root"))
+    except BadInput as error:
+        notices.problem(str(error), f"{page}_dataset")
+        return None
+
+
 def on_loopback() -> bool:
-    """Whether nobody but this machine can reach the server."""
+    """Whether only this machine can reach the server."""
     address = st.get_option("server.address")
     if address == "localhost":
         return True
@@ -59,11 +68,11 @@ def on_loopback() -> bool:
 
 
 def read(root: Path) -> Dataset | None:
-    """The dataset of a root, its problems said; None while the demo scenes are being made."""
+    """The dataset of a root, with notices of its problems; None while demo scenes are made."""
     if root == settings.load().demo_dir:
         making = demo_scenes(root)
         if making.done() and not (root / f"{dataset.STEM}.json").is_file():
-            demo_scenes.clear()  # somebody has emptied the cache folder
+            demo_scenes.clear()  # the cache folder was emptied
             making = demo_scenes(root)
         if not concurrent.futures.wait([making], GLANCE_S).done:
             _wait(making)
@@ -75,12 +84,12 @@ def read(root: Path) -> Dataset | None:
     for number, sentence in enumerate(found.problems[:3]):
         notices.notice(sentence, f"dataset_{number}")
     if not found.samples:
-        raise DatasetError(f"{found.root} holds no sample: choose another dataset.")
+        raise DatasetError(f"{found.root} has no samples: choose another dataset.")
     return found
 
 
-def found(root: Path) -> Dataset:
-    """The dataset of a root that was read before, without a word; DatasetError if it is gone."""
+def read_quietly(root: Path) -> Dataset:
+    """The dataset of a root without notices; DatasetError if it cannot be read."""
     return _read_once(root, _stamp(root))
 
 
@@ -88,7 +97,7 @@ def found(root: Path) -> Dataset:
 def _wait(making: Future[Path]) -> None:
     if making.done():
         st.rerun()
-    st.caption("Making the demo scenes: once, a few seconds …")
+    st.caption("Making the demo scenes (once, a few seconds) …")
 
 
 @st.cache_resource(show_spinner="Reading the dataset …", max_entries=8)
@@ -97,7 +106,7 @@ def _read_once(root: Path, changed: str) -> Dataset:
 
 
 def _stamp(root: Path) -> str:
-    """Changes with the JSON, and with any file put into or taken out of a sequence's folder."""
+    """Changes with the JSON, and when a file is added to or removed from a sequence folder."""
     paths = [*root.glob("*.json"), *root.glob("*/"), *root.glob("*/*/")]
     try:
         return "\n".join(sorted(f"{path} {path.stat().st_mtime_ns}" for path in paths))

@@ -1,7 +1,7 @@
-"""Every visit goes through app.py, also the first one of a server that starts at a page's link.
+"""Runs app.py first, even if the first visit of a server opens a page's link.
 
-Boundary: one switch of Streamlit's.  Until app.py has called st.navigation once, Streamlit takes a
-folder named pages for its older kind of app and runs a linked page without app.py around it.
+Boundary: one switch of Streamlit.  Until app.py has called st.navigation, Streamlit treats the
+folder "pages" as an old-style app and runs a linked page without app.py.
 """
 
 import streamlit as st
@@ -9,7 +9,7 @@ from streamlit.runtime.pages_manager import PagesManager
 
 
 def through_app() -> None:
-    """Starts over if app.py has not run: it has the style, the navigation and the page's set-up."""
+    """Reruns through app.py if it has not run yet: it sets style, navigation and page layout."""
     if PagesManager.uses_pages_directory:
-        PagesManager.uses_pages_directory = False  # as st.navigation sets it
+        PagesManager.uses_pages_directory = False  # st.navigation does the same
         st.rerun()

@@ -1,7 +1,7 @@
-"""One long job that a visitor looks at: started here, elsewhere, or named by a link.
+"""One long job that a visitor watches: started here, elsewhere, or named in a link.
 
-Boundary: session state and the URL on one side, the engine's queue on the other.  Only the job's id
-is kept, so that a page that is drawn again, or another session, finds the same one.
+Boundary: connects session state and the URL to the engine's queue.  It stores only the job's id, so
+a redrawn page or another session finds the same job.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class Followed(Generic[J]):
     kind: type[J]
 
     def start(self, job: J) -> None:
-        """Queue a job in place of the one shown so far, which goes on."""
+        """Queue a job and show it; the job shown before continues."""
         queue.manager().submit(job)
         self.show(job)
 
     def show(self, job: J) -> None:
-        """From now on this one."""
+        """Show this job from now on."""
         st.session_state[self.key] = job.id
         st.query_params[self.key] = job.id
 
     def cancel(self) -> None:
-        """Stop the job shown, and give it a moment to do so."""
+        """Cancel the shown job and wait briefly for its end."""
         job = self.shown()
         if job is None:
             return
@@ -48,15 +48,15 @@ class Followed(Generic[J]):
             time.sleep(0.01)
 
     def shown(self) -> J | None:
-        """The job of the link or of this session; else one that anybody has at work."""
+        """The job of the link or this session, otherwise the oldest live one of any visitor."""
         found = self._job(self._id())
         if found is None and (live := self.live()):
             found = live[0]
-            self.show(found)  # its end stays in view
+            self.show(found)  # keeps showing it after its end
         return found
 
     def live(self) -> list[J]:
-        """All jobs of the kind that have not ended, whoever started them, the oldest first."""
+        """All jobs of this kind that have not ended, of any visitor, oldest first."""
         return [job for job in self.all() if not job.ended]
 
     def all(self) -> list[J]:
@@ -64,7 +64,7 @@ class Followed(Generic[J]):
         return [job for job in every if isinstance(job, self.kind) and uploads.may_see(job)]
 
     def lost(self) -> bool:
-        """Whether the link names a job that this server no longer holds."""
+        """Whether the link names a job that this server no longer has."""
         return bool(self._id()) and self._job(self._id()) is None
 
     def _job(self, job_id: str) -> J | None:
@@ -76,7 +76,7 @@ class Followed(Generic[J]):
             st.session_state[self.key] = st.query_params.get(self.key, "")
         found, linked = str(st.session_state[self.key]), st.query_params.get(self.key, "")
         if found and not linked:
-            st.query_params[self.key] = found  # another page has emptied the URL meanwhile
+            st.query_params[self.key] = found  # another page has cleared the URL
         elif linked != found:
             st.session_state[self.key] = found = linked  # Back or Forward
         return found

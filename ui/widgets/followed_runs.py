@@ -1,7 +1,7 @@
-"""The runs a visitor looks at: started here or opened by a link, followed until they end.
+"""The runs of the Compare page: started here or opened by a link, followed until they end.
 
-Boundary: session state and the URL on one side, the engine's queue on the other.  A page forgets
-nothing when it is redrawn or reloaded, because it keeps only the jobs' ids.
+Boundary: connects session state and the URL to the engine's queue.  It stores only the jobs' ids,
+so a redrawn or reloaded page finds the same runs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ui.widgets import uploads
 
 IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
-LOOK_S = 4.0  # well within the engine's patience
-GRACE_S = 0.5  # a page drawn after the end need not be drawn twice
+LOOK_S = 4.0  # well below run_job.PATIENCE_S
+GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
 MAX_RUNS = 3
 
 
 def start(requests: Sequence[RunRequest]) -> None:
-    """Queue one run per model, in order, in place of those shown so far."""
+    """Cancel the shown runs and queue one run per request, in order."""
     cancel()
     owner = uploads.owner(requests[0].sample) if requests else ""
     queued = [
@@ -32,21 +32,21 @@ def start(requests: Sequence[RunRequest]) -> None:
     ]
     for job in queued:
         queue.manager().submit(job)
-    _remember([job.id for job in queued])
+    st.session_state[IDS] = st.query_params[IDS] = [job.id for job in queued]
 
 
 def cancel() -> None:
-    """Stop every run of this page that has not ended, and give it a moment to do so."""
-    found = _jobs(_ids())
-    for job in found:
+    """Cancel every run of this page and wait briefly for their end."""
+    jobs = _jobs(_ids())
+    for job in jobs:
         job.cancel()
     end = time.monotonic() + GRACE_S
-    while time.monotonic() < end and not all(job.ended for job in found):
+    while time.monotonic() < end and not all(job.ended for job in jobs):
         time.sleep(0.01)
 
 
 def views() -> list[RunView]:
-    """The runs this page shows, one per model, as they stand now; looking keeps them alive."""
+    """The current state of the shown runs, one per model; reading it keeps them alive."""
     by_model: dict[str, RunView] = {}
     for view in _views(_ids()):
         by_model.setdefault(view.model, view)
@@ -63,20 +63,20 @@ def _jobs(ids: Sequence[str]) -> list[RunJob]:
 
 
 def live() -> bool:
-    """Whether a run is queued or at work that nobody has cancelled.  A compile or a load cannot be
-    interrupted: the next run need not wait for its end to be started, it queues behind it."""
+    """Whether a run is queued or running and not cancelled.  A new run may be queued behind a
+    cancelled one, whose compiling or loading cannot be interrupted."""
     return any(not view.ended and not view.stopping for view in views())
 
 
 def lost() -> bool:
-    """Whether a link names runs that this server no longer holds."""
+    """Whether a link names runs that this server no longer has."""
     return len(_jobs(_ids())) < len(_ids())
 
 
 def follow(draw: Callable[[list[RunView]], None]) -> bool:
-    """Redraw ten times a second until all runs have ended; True if there was anything to wait for.
+    """Redraw ten times a second until all runs have ended; True if any was live.
 
-    Streamlit may end this loop at any call to draw (a click, a closed tab): the runs go on.
+    Streamlit may end this loop at any call to draw (a click, a closed tab): the runs continue.
     """
     now = views()
     draw(now)
@@ -90,7 +90,7 @@ def follow(draw: Callable[[list[RunView]], None]) -> bool:
 
 
 def keep_alive() -> None:
-    """On a page that does not show the runs: go on looking at them until they have ended."""
+    """On a page that does not show the runs: keep them alive until they end."""
     if any(not view.ended for view in _views(st.session_state.get(IDS, []))):
         _look()
 
@@ -106,12 +106,7 @@ def _ids() -> list[str]:
     found: list[str] = st.session_state[IDS]
     linked = st.query_params.get_all(IDS)[:MAX_RUNS]
     if found and not linked:
-        st.query_params[IDS] = found  # another page has emptied the URL meanwhile
+        st.query_params[IDS] = found  # another page has cleared the URL
     elif linked != found:
         st.session_state[IDS] = found = linked  # Back or Forward
     return found
-
-
-def _remember(ids: list[str]) -> None:
-    st.session_state[IDS] = ids
-    st.query_params[IDS] = ids

@@ -1,7 +1,7 @@
-"""What a link asks for, as far as the widgets do not say it themselves.
+"""Invalid values in a link: numbers are dropped, unknown names are reported.
 
-Boundary: reads the URL.  Streamlit drops a value it cannot use without a word, and stops at a
-number that is none.
+Boundary: reads the URL.  Streamlit silently drops a value that is not an option, and fails on text
+where a number is expected.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _LINK = "compare_link"
 
 
 def remember() -> None:
-    """At the start of a visit: keep what its link asked for, drop numbers that are none.
+    """At the start of a visit: store the names in its link, drop invalid numbers.
 
-    Within a visit Back and Forward may bring such numbers too, for widgets that are there already:
-    st.query_params refuses to delete their parameters, Streamlit's own state does not.
+    Back and Forward may bring invalid numbers later, for widgets that exist already: their
+    parameters can only be deleted in Streamlit's own state, not through st.query_params.
     """
     odd = [name for name in NUMBERS if not all(map(_NUMBER.fullmatch, _asked(name)))]
     for name in odd:
         with get_session_state().query_params() as parameters:
             parameters.remove_param(name)
     if odd:
-        st.rerun()  # the widgets of this run still know what the link said
+        st.rerun()  # the widgets of this rerun have already read the link
     if _LINK not in st.session_state:
         st.session_state[_LINK] = {name: _asked(name) for name in NAMES}
 
@@ -51,17 +51,17 @@ def _asked(name: str) -> list[str]:
 
 
 def say_unknown(name: str, known: Iterable[str], what: str) -> None:
-    """One sentence when the link names what is not offered."""
+    """A notice if the link names something that is not offered."""
     asked = st.session_state.get(_LINK, {}).get(name, [])
     unknown = [text for text in asked if text not in set(known)]
     if unknown:
         notices.notice(
-            f"The link names the {what} {unknown[0][:80]!r}, which is not offered here: "
-            "check what is chosen below.",
+            f"The {what} {unknown[0][:80]!r} in the link is not available here: check the "
+            "selection below.",
             f"link_{what}",
         )
 
 
 def forget() -> None:
-    """From the first Run on the visitor has made a choice of his own."""
+    """Stop reporting unknown names: after a Run the visitor has made their own choice."""
     st.session_state[_LINK] = {}

@@ -1,6 +1,6 @@
-"""Sentences on a page: a detail, a problem, a notice, a hint.
+"""Messages on a page: details, problems, notices, hints.
 
-Boundary: every sentence goes through st.text, which shows each character as it is.
+Boundary: all text goes through st.text, which shows every character literally.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ import streamlit as st
 
 
 def small(text: str, key: str) -> None:
-    """Plain text in small letters."""
+    """A detail in small letters."""
     with st.container(key=f"small_{key}"):
         st.text(text)
 
 
 def problem(text: str, key: str) -> None:
-    """A sentence about what went wrong, as plain text."""
+    """An error message."""
     with st.container(key=f"problem_{key}"):
         st.text(text)
 
 
 def notice(text: str, key: str) -> None:
-    """A sentence to keep in mind, as plain text."""
+    """A warning or note."""
     with st.container(key=f"notice_{key}"):
         st.text(text)
 

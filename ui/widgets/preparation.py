@@ -1,7 +1,7 @@
-"""What is prepared behind the first page: the demo scenes, then the models, then the charts.
+"""Background work of a fresh server: demo scenes, then demo models, then chart libraries.
 
-Boundary: threads that call the engine once per server; pages only look whether a thing is there.
-One after another, because each of them keeps the processor busy.
+Boundary: threads that call the engine once per server; pages only check whether they are done.
+They run one after another, because each keeps the CPU busy.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from engine import settings
 from engine.errors import StageScopeError
 from engine.jobs import queue
 
-HEAD_START_S = 0.8  # the browser draws the first page before imports take the processor
+HEAD_START_S = 0.8  # the browser draws the first page before imports use the CPU
 
 
 @st.cache_resource(show_spinner=False)
 def demo_scenes(root: Path) -> Future[Path]:
-    """The demo dataset, being made from the first call on."""
+    """The demo dataset; the first call starts making it."""
     making: Future[Path] = Future()
 
     def make() -> None:
@@ -34,7 +34,7 @@ def demo_scenes(root: Path) -> Future[Path]:
 
         try:
             making.set_result(ensure_dataset(root))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is said on the page
+        except Exception as error:  # noqa: BLE001 - the page shows any error
             making.set_exception(error)
 
     threading.Thread(target=make, name="demo-scenes", daemon=True).start()
@@ -43,7 +43,7 @@ def demo_scenes(root: Path) -> Future[Path]:
 
 @st.cache_resource(show_spinner=False)
 def cache_code() -> Future[None]:
-    """The feature cache's code, and with it the models' libraries: imported from here on."""
+    """The import of the feature cache, and with it of torch; the first call starts it."""
     importing: Future[None] = Future()
 
     def load() -> None:
@@ -59,11 +59,11 @@ def cache_code() -> Future[None]:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> None:
-    """Load the demo models, and what charts import, once the demo scenes are there."""
+    """Load the demo models and import the chart libraries once the demo scenes exist."""
 
     def prepare() -> None:
         time.sleep(HEAD_START_S)
-        with contextlib.suppress(StageScopeError):  # the page shows the same sentence
+        with contextlib.suppress(StageScopeError):  # the page shows the same message
             demo_scenes(settings.load().demo_dir).exception()
             queue.manager().warm_up()
         importlib.import_module("ui.charts.run_charts")

@@ -1,7 +1,7 @@
-"""The settings of a run as widgets: how to decode, which pictures, the cache, the mode, pixels.
+"""Widgets for the settings of a run: decoding, frames, cache, mode, pixels.
 
-Boundary: widgets in, the engine's values out.  Every widget lives in the URL under its key; what
-several pages have alike takes the page's name, with which its keys begin.
+Boundary: widgets in, the engine's values out.  Each widget's option label is in the URL under its
+key, so labels are part of links.  The keys of widgets on several pages begin with the page's name.
 """
 
 from __future__ import annotations
@@ -26,52 +26,53 @@ from engine.types import (
 )
 
 Value = TypeVar("Value", bound=str)
-FRAME_WORDS = {
+FRAME_LABELS = {
     "arange": "evenly from the first (arange)",
     "spread": "first to last (spread)",
     "linspace": "first to last, rounded down (linspace)",
 }
-CACHE_WORDS: dict[CachePolicy, str] = {"use": "Use", "refresh": "Refresh", "off": "Off"}
-BACKEND_WORDS: dict[Backend, str] = {"auto": "Auto", "eager": "Eager", "compiled": "Compiled"}
-MODE_WORDS: dict[Mode, str] = {"decoupled": "Decoupled", "hooked": "Hooked"}
-FRAMES_HELP = "For models that watch a video. The result names the rule."
+CACHE_LABELS: dict[CachePolicy, str] = {"use": "Use", "refresh": "Refresh", "off": "Off"}
+BACKEND_LABELS: dict[Backend, str] = {"auto": "Auto", "eager": "Eager", "compiled": "Compiled"}
+MODE_LABELS: dict[Mode, str] = {"decoupled": "Decoupled", "hooked": "Hooked"}
+FRAMES_HELP = "For video models. The result names the rule."
 CACHE_HELP = (
-    "Use: read stage 3's features if they were kept, else compute and keep them. "
-    "Refresh: compute and keep them anew. Off: neither read nor write."
+    "Use: read stage 3's features from the cache, or compute and store them. "
+    "Refresh: always compute and store them. Off: neither read nor write the cache."
 )
 BACKEND_HELP = (
     "How tokens after the first are computed. Eager: operation by operation. Compiled: as one "
-    "program, which is made once per model (seconds to a minute, before the run's clock starts, "
-    "and kept on disk). Auto: compiled on CUDA, eager elsewhere. The result says which ran."
+    "program, built once per model (seconds to a minute, before the run's clock starts) and saved "
+    "on disk. Auto: compiled on CUDA, eager elsewhere. The result says which was used."
 )
-PIXELS_WORDS: dict[Pixels, str] = {"exact": "Exact", "fast": "Fast"}
+PIXELS_LABELS: dict[Pixels, str] = {"exact": "Exact", "fast": "Fast"}
 PIXELS_HELP = (
     "How pictures are resized for the model. Exact: the values of its own image processor. Fast: "
-    "several times quicker, and some values are a grey level or two off; the result says so."
+    "several times faster, but some values differ by one or two grey levels; the result says so."
 )
-EXTENT_CHOICES: dict[Extent, str] = {"slice": "Per slice", "stream": "Common"}
+EXTENT_LABELS: dict[Extent, str] = {"slice": "Per slice", "stream": "Common"}
 EXTENT_HELP = (
-    "For models that see events, where a sample has no prepared event images. Per slice: each "
-    "picture is as large as its own events reach, as in EventGPT's published code. Common: all "
-    "are as large as the whole recording. The result says which ran."
+    "For event models, if a sample has no prepared event images. Per slice: each picture is as "
+    "large as the area of its own events, as in EventGPT's published code. Common: all pictures "
+    "are as large as the whole recording. The result says which was used."
 )
 MODE_HELP = (
-    "Decoupled: the four stages run one by one, so that stage 3 can come from the cache. "
-    "Hooked: the model's own generate() runs whole and hooks time its vision part."
+    "Decoupled: the four stages run separately, so stage 3 can come from the cache. "
+    "Hooked: the model's own generate() runs as a whole, and hooks time its vision part."
 )
 PREFIX_HELP = (
-    "A model keeps what it has read of a sample's prompt, up to the last visual token, in memory. "
-    "A second question about the sample then skips the pictures and most of the prefill. Such "
-    "times are shown striped, as reused. Needs Feature cache: Use, and Mode: Decoupled."
+    "Keeps what the model has computed for a sample's prompt, up to the last visual token, in "
+    "memory. A second question about the sample then skips the pictures and most of the prefill. "
+    "Such times are drawn striped and marked as reused. Needs Feature cache: Use, and Mode: "
+    "Decoupled."
 )
 
 
-def compare_options() -> tuple[RunOptions, bool]:
-    """Draw the widgets of the Compare page; the options, and whether a prompt's start is kept."""
+def pick_run_options() -> tuple[RunOptions, bool]:
+    """Draw the widgets of the Compare page; the options, and whether prompt prefixes are reused."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
     with pipeline_box("compare"):
-        options = replace(pick_pipeline("compare", CACHE_WORDS, CACHE_HELP), decode=decode)
+        options = replace(pick_pipeline("compare", CACHE_LABELS, CACHE_HELP), decode=decode)
         return options, _prefix(options)
 
 
@@ -90,7 +91,7 @@ def _decode() -> DecodeConfig:
         "Sample",
         key="compare_sample_tokens",
         bind="query-params",
-        help="Off: greedy, always the likeliest token. On: drawn with the values below.",
+        help="Off: greedy decoding. On: tokens are sampled with the values below.",
     )
     temperature = st.slider(
         "Temperature",
@@ -115,7 +116,7 @@ def _decode() -> DecodeConfig:
     seed = st.number_input(
         "Seed", 0, 2**32 - 1, 0, key="compare_seed", bind="query-params", disabled=not sampled
     )
-    backend = either("Token steps", BACKEND_WORDS, "compare_backend", BACKEND_HELP)
+    backend = either("Token steps", BACKEND_LABELS, "compare_backend", BACKEND_HELP)
     if not sampled:
         return DecodeConfig(max_new_tokens=int(tokens), backend=backend)
     return DecodeConfig(
@@ -124,10 +125,10 @@ def _decode() -> DecodeConfig:
 
 
 def _prefix(how: RunOptions) -> bool:
-    """Whether a prompt's beginning is kept; it goes with a used cache and stages of our own."""
+    """Whether prompt prefixes are reused; needs cache "use" and mode "decoupled"."""
     possible = how.cache == "use" and how.mode == "decoupled"
     chosen = st.toggle(
-        "Go on from the last question",
+        "Reuse the prompt prefix",
         key="compare_prefix",
         bind="query-params",
         disabled=not possible,
@@ -136,9 +137,9 @@ def _prefix(how: RunOptions) -> bool:
     return chosen and possible
 
 
-# What several pages have alike.
+# Shared by several pages.
 def either(label: str, words: Mapping[Value, str], key: str, help_text: str | None = None) -> Value:
-    """One of a few values, the first unless the URL says another under this key."""
+    """One of a few values; the first is the default."""
     chosen: Value = st.segmented_control(
         label,
         list(words),
@@ -155,7 +156,7 @@ def either(label: str, words: Mapping[Value, str], key: str, help_text: str | No
 def run_and_cancel(
     page: str, run: tuple[str, str], live: bool, ready: bool, cancel: Callable[[], None]
 ) -> bool:
-    """The two buttons of a page, its `run` button by label and key; whether that was pressed."""
+    """The start button (label and key in `run`) and Cancel; whether start was pressed."""
     label, key = run
     disabled = live or not ready
     pressed = st.button(label, type="primary", key=key, shortcut="Ctrl+Enter", disabled=disabled)
@@ -164,31 +165,31 @@ def run_and_cancel(
 
 
 def pipeline_box(page: str) -> DeltaGenerator:
-    """Where pick_pipeline() draws: closed until it is asked for."""
+    """The closed expander in which pick_pipeline() draws."""
     return st.expander("Pictures, cache, mode", key=f"{page}_pipeline")
 
 
 def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str) -> RunOptions:
-    """Frames, cache, mode, pixels and extent; the first of `caches` is the page's usual one."""
+    """Frames, cache, mode, pixels and extent; the first of `caches` is the default."""
     frames = st.selectbox(
         "Which 8 frames",
         FRAME_RULES,
-        format_func=lambda rule: FRAME_WORDS.get(rule, rule),
+        format_func=lambda rule: FRAME_LABELS.get(rule, rule),
         key=f"{page}_frames",
         bind="query-params",
         help=FRAMES_HELP,
     )
     cache = either("Feature cache", caches, f"{page}_cache", cache_help)
-    mode = either("Mode", MODE_WORDS, f"{page}_mode", MODE_HELP)
+    mode = either("Mode", MODE_LABELS, f"{page}_mode", MODE_HELP)
     pixels, extent = pick_pixels(f"{page}_pixels"), pick_extent(f"{page}_extent")
     return RunOptions(frames=frames, cache=cache, mode=mode, pixels=pixels, extent=extent)
 
 
 def pick_pixels(key: str) -> Pixels:
-    """Exact or fast, as the URL says under this key."""
-    return either("Pixels", PIXELS_WORDS, key, PIXELS_HELP)
+    """The pixel setting, exact or fast."""
+    return either("Pixels", PIXELS_LABELS, key, PIXELS_HELP)
 
 
 def pick_extent(key: str) -> Extent:
-    """Per slice or common, as the URL says under this key."""
-    return either("Event pictures", EXTENT_CHOICES, key, EXTENT_HELP)
+    """The size of event pictures, per slice or common."""
+    return either("Event pictures", EXTENT_LABELS, key, EXTENT_HELP)

@@ -1,18 +1,18 @@
-"""What is compared: a dataset and its sample, or own files; and the models that answer.
+"""The sample (from a dataset or own files) and the models of the Compare page.
 
-Boundary: widgets in, Samples and ModelEntries out.  Every widget but the files lives in the URL
-under its key.  Sentences of the engine are shown as they are.
+Boundary: widgets in, Samples and ModelEntries out.  All widgets except the files are in the URL
+under their keys.  Messages of the engine are shown unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from engine.errors import BadInput
+from engine.errors import BadInput, ModelUnavailable
 from engine.media import dataset
-from engine.models import registry
+from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
 from ui.widgets import contact_sheets, dataset_picker, followed_runs, links, notices, uploads
@@ -24,7 +24,7 @@ PICTURES = {"frames": "Camera frames", "events": "Event images"}
 
 
 def pick_sample() -> Sample | None:
-    """The sample chosen in the sidebar; None, with a sentence beside it, when there is none."""
+    """The sample chosen in the sidebar; None, with a message, if there is none."""
     source = st.segmented_control(
         "Input",
         list(SOURCES),
@@ -69,11 +69,11 @@ def _own() -> Sample | None:
         accept_multiple_files=True,
         key="compare_files",
         max_upload_size=uploads.MAX_MB,
-        help="One clip (MP4, MOV, MKV, WebM, AVI, MPEG-TS or an animated GIF), one raw .npy of "
-        "events, pictures (PNG, JPEG or still GIF), or some of each. The content decides the kind.",
+        help="One video (MP4, MOV, MKV, WebM, AVI, MPEG-TS or animated GIF), one raw .npy file of "
+        "events, pictures (PNG, JPEG or still GIF), or a mix. The content decides the file type.",
     )
     pictures = st.segmented_control(
-        "The pictures are",
+        "Type of the pictures",
         list(PICTURES),
         default="frames",
         required=True,
@@ -82,8 +82,8 @@ def _own() -> Sample | None:
         bind="query-params",
     )
     st.caption(
-        f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are kept for this "
-        "visit only, and a link does not carry them."
+        f"Up to {uploads.MAX_FILES} files of {uploads.MAX_MB} MB each. They are deleted after "
+        "this visit and are not part of a link."
     )
     if not files:
         return None
@@ -102,35 +102,59 @@ def _show(sample: Sample) -> None:
 
 
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
-    """Up to three entries, in the order of models.toml."""
-    by_name = {entry.name: entry for entry in entries}
-    reasons = {entry.name: _why_not(entry, sample) for entry in entries}
-    links.say_unknown("compare_models", [entry.label for entry in entries], "model")
-    able = [name for name, item in by_name.items() if registry.unavailable(item) is None]
+    """Up to three models for this sample."""
+    missing = sample.missing if sample is not None else {}
+    unavailable = {entry: registry.unavailable(entry) for entry in entries}
+    reasons = {entry: missing.get(entry.kind) or why for entry, why in unavailable.items()}
+    able = [entry.name for entry, why in unavailable.items() if why is None]
+    default = (able or [entry.name for entry in entries])[:MAX_MODELS]
+    return choose_models("compare", reasons, default, MAX_MODELS)
+
+
+def pick_loadable_models(
+    entries: Sequence[ModelEntry], page: str, default: int | None = None
+) -> tuple[ModelEntry, ...]:
+    """Any number of models; the default is the first `default` that can be loaded, or all."""
+    reasons = {entry: registry.unavailable(entry) for entry in entries}
+    able = [entry.name for entry, reason in reasons.items() if reason is None]
+    return choose_models(page, reasons, able[:default])
+
+
+def choose_models(
+    page: str, reasons: Mapping[ModelEntry, str | None], default: list[str], most: int | None = None
+) -> tuple[ModelEntry, ...]:
+    """The chosen models in the order of `reasons`, which says why one cannot run, if so."""
+    labels = {entry.name: entry.label for entry in reasons}
+    links.say_unknown(f"{page}_models", labels.values(), "model")
     chosen = st.multiselect(
-        f"Models (up to {MAX_MODELS})",
-        list(by_name),
-        default=(able or list(by_name))[:MAX_MODELS],
-        format_func=lambda name: by_name[name].label if name in by_name else name,
-        max_selections=MAX_MODELS,
-        key="compare_models",
+        f"Models (up to {most})" if most else "Models",
+        list(labels),
+        default=default,
+        format_func=lambda name: labels.get(name, name),
+        max_selections=most,
+        key=f"{page}_models",
         bind="query-params",
-        placeholder="Choose the models that answer",
+        placeholder="Choose models",
     )
-    absent = [(by_name[name], reason) for name, reason in reasons.items() if reason]
-    say_why_not(absent, "compare")
-    return tuple(entry for entry in entries if entry.name in chosen)
+    _say_why_not([(entry, reason) for entry, reason in reasons.items() if reason], page)
+    return tuple(entry for entry in reasons if entry.name in chosen)
 
 
-def _why_not(entry: ModelEntry, sample: Sample | None) -> str | None:
-    return registry.unavailable(entry) if sample is None else registry.cannot_run(entry, sample)
+def installed(entry: ModelEntry) -> bool:
+    """Whether the checkpoint's files are on this machine."""
+    try:
+        checkpoint.locate(entry)
+    except ModelUnavailable:
+        return False
+    return True
 
 
-def say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
-    """The models that cannot run, each with its reason, folded away."""
+def _say_why_not(pairs: Sequence[tuple[ModelEntry, str]], page: str) -> None:
+    """An expander with the models that cannot run and their reasons."""
     if not pairs:
         return
-    with st.expander(f"{count(len(pairs), 'model')} cannot run here", key=f"{page}_why_not"):
+    state = "cannot run" if any(installed(entry) for entry, _ in pairs) else "not installed"
+    with st.expander(f"{count(len(pairs), 'model')} {state}", key=f"{page}_why_not"):
         for entry, reason in pairs:
             st.text(entry.label)
             notices.small(reason, f"why_{entry.name}")

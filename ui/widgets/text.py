@@ -1,6 +1,6 @@
-"""Numbers and sentences as a person reads them.
+"""Numbers, names and dates as a page shows them.
 
-Boundary: strings in, strings out; no streamlit.
+Boundary: values in, text out; no streamlit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def escape(text: str) -> str:
-    """Text whose every punctuation mark is literal in Markdown, on one line."""
+    """The text on one line, with every punctuation mark escaped for Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -40,13 +40,13 @@ def count(number: int, noun: str, several: str = "") -> str:
 
 
 def name_of(sample: Sample) -> str:
-    """A sample's sequence and id, a UUID by its start: short, and nearly always enough."""
+    """A sample's sequence and id; a UUID is cut to its first 8 characters."""
     name = sample.id[:8] if _UUID.fullmatch(sample.id) else sample.id
     return f"{sample.sequence} · {name}" if sample.sequence else name
 
 
 def names_of(samples: Sequence[Sample]) -> dict[str, str]:
-    """id -> name; the whole id where the short name would mean several samples."""
+    """id -> name; the whole id where several samples have the same short name."""
     taken = Counter(name_of(sample) for sample in samples)
     return {
         sample.id: name_of(sample) if taken[name_of(sample)] == 1 else _full(sample)
@@ -78,6 +78,11 @@ def figure(value: float | None) -> str:
 
 
 def when(stamp: str) -> str:
-    """The day and minute of a UTC time as run.json has it; anything else as it is."""
+    """The day and minute of a UTC time from run.json; other text is unchanged."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d\+00:00", stamp)
     return f"{found[1]} {found[2]} UTC" if found else stamp
+
+
+def queued(position: int, noun: str = "job") -> str:
+    """The state of a queued job by its place in the queue; 0 is next."""
+    return f"Queued: {count(position, noun)} ahead" if position else "Queued: next"

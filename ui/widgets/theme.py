@@ -1,7 +1,7 @@
-"""Colours, the fixed order of stages and families, and the little CSS the pages need.
+"""Colours, the order and meaning of stages, and the pages' CSS.
 
-Boundary: constants and one function; the colours themselves are the engine's, which draws reports
-with them too.  The model colours mark a card's edge and always stand beside a name.
+Boundary: constants and one function.  The colours come from the engine, whose reports use them too.
+A model's colour marks its card's edge and always appears beside its name.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ STAGE_MEANING: Mapping[str, str] = {
     "preprocess": "resize, normalise, tokenise",
     "vision": "encode the pictures, project them for the language model",
     "decode": "embed, prefill and produce the tokens",
-    UNACCOUNTED: "what the four stages do not cover",
+    UNACCOUNTED: "time outside the four stages",
 }
 _STYLE = """
 .stMainBlockContainer { padding: 4rem 2.5rem 3rem; max-width: 1800px; }
 [data-testid="stSidebarHeader"] { height: 3.4rem; margin-bottom: 0; }
-/* "Stop" would stop the drawing, not the runs: Cancel does that. */
+/* Streamlit's "Stop" would stop the drawing, not the runs; Cancel stops the runs. */
 [data-testid="stStatusWidget"] { display: none; }
 [class*="st-key-small"] [data-testid="stText"] { font-size: 0.84rem; opacity: 0.8; }
 [class*="st-key-small_subject"] [data-testid="stText"] { max-height: 7em; overflow: auto; }
@@ -128,7 +128,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 
 
 def apply() -> None:
-    """Put the style sheet on the page; constants only, nothing from outside enters it."""
+    """Put the style sheet on the page; it contains constants only."""
     edges = "".join(
         f'[class*="st-key-card_{family}_"] {{ border-top: 4px solid {colour}; }}\n'
         for family, colour in {**FAMILY_COLOURS, "other": OTHER_FAMILY}.items()

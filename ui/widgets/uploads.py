@@ -1,9 +1,9 @@
 """A visitor's own files, for this visit only.
 
-Boundary: bytes from the browser become files in a folder of their own, under names made here: a
-dropped file's name is shown and orders the pictures, it is never part of a path.  The folder goes
-when the files are replaced, when the visit ends and when the server stops.  Runs of these files are
-shown to this visit only, whatever a link names.
+Boundary: bytes from the browser become files in a temporary folder, under names made here: an
+uploaded file's name is shown and orders the pictures, but is never part of a path.  The folder is
+deleted when the files are replaced, when the visit ends and when the server stops.  Runs of these
+files are shown in this visit only, whatever a link names.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from engine.types import Sample
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
-FOLDER = "your-files"  # messages name a file by its folder and number, as in your-files/2.npy
+FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
 
 
-class Dropped(Protocol):
-    """What is needed of Streamlit's UploadedFile."""
+class UploadedFile(Protocol):
+    """The used part of Streamlit's UploadedFile."""
 
     @property
     def name(self) -> str: ...
@@ -52,33 +52,29 @@ class Visit:
     def end(self) -> None:
         self._end()
 
-    def keep(self, files: Sequence[Dropped], busy: bool = False) -> list[tuple[str, Path]]:
-        """(the name the visitor knows, where it lies now); BadInput if there is too much.
+    def keep(self, files: Sequence[UploadedFile], busy: bool = False) -> list[tuple[str, Path]]:
+        """(original name, path) of each file; BadInput if they are too many or too large.
 
-        Files dropped earlier are deleted, unless runs are busy, which may still have to read them.
+        Earlier files are deleted, unless `busy`: live runs may still have to read them.
         """
         _check(files)
         drop = self.root / _digest(files)
         folder = drop / FOLDER
         if not busy:
-            self._drop_others(drop)
+            for other in set(self.root.iterdir()) - {drop}:
+                shutil.rmtree(other, ignore_errors=True)
         if not folder.exists():
             _write(folder, files)
         return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
 
-    def _drop_others(self, drop: Path) -> None:
-        for other in self.root.iterdir():
-            if other != drop:
-                shutil.rmtree(other, ignore_errors=True)
-
 
 def owner(sample: Sample | None) -> str:
-    """Whose files a sample is made of: this visit's name; "" for a sample of a dataset."""
+    """The visit that owns the sample's files; "" for a sample of a dataset."""
     return str(visit().root) if sample is not None and sample.sequence == OWN else ""
 
 
 def may_see(job: Job) -> bool:
-    """Whether this visit may see a job and what comes of it: not one of another visit's files."""
+    """Whether this visit may see a job: not if it uses another visit's files."""
     return not job.owner or job.owner == str(visit().root)
 
 
@@ -88,9 +84,9 @@ def visit() -> Visit:
     return Visit()
 
 
-def _check(files: Sequence[Dropped]) -> None:
+def _check(files: Sequence[UploadedFile]) -> None:
     if len(files) > MAX_FILES:
-        raise BadInput(f"{len(files)} files were dropped: keep at most {MAX_FILES}.")
+        raise BadInput(f"{len(files)} files were added: add at most {MAX_FILES}.")
     for file in files:
         if file.size > MAX_MB * 2**20:
             raise BadInput(
@@ -98,18 +94,18 @@ def _check(files: Sequence[Dropped]) -> None:
             )
 
 
-def _digest(files: Sequence[Dropped]) -> str:
+def _digest(files: Sequence[UploadedFile]) -> str:
     return hashlib.sha256(repr([file.file_id for file in files]).encode()).hexdigest()[:16]
 
 
-def _name(index: int, file: Dropped) -> str:
-    """A name on disk: a number, and an ending only if it is one of ours."""
+def _name(index: int, file: UploadedFile) -> str:
+    """A name on disk: a number, and the file's ending if it is a known one."""
     ending = file.name.rsplit(".", 1)[-1].lower()
     return f"{index + 1}.{ending}" if ending in TYPES else f"{index + 1}"
 
 
-def _write(folder: Path, files: Sequence[Dropped]) -> None:
-    """All files or none: a folder under its final name is complete."""
+def _write(folder: Path, files: Sequence[UploadedFile]) -> None:
+    """Writes all files or none: a folder with its final name is complete."""
     part = folder.with_suffix(".part")
     try:
         shutil.rmtree(part, ignore_errors=True)
@@ -120,5 +116,5 @@ def _write(folder: Path, files: Sequence[Dropped]) -> None:
     except OSError as error:
         shutil.rmtree(part, ignore_errors=True)
         raise BadInput(
-            f"The files could not be kept ({error.strerror}): free some space."
+            f"The files could not be saved ({error.strerror}): free some space."
         ) from error

@@ -32,7 +32,7 @@ def view(**more: Any) -> BenchmarkView:
     ("found", "words"),
     [
         (view(), "a, measured, sample s1, vision"),
-        (view(state="queued", position=2, progress=None), "Waiting: 2 jobs before this one"),
+        (view(state="queued", position=2, progress=None), "Queued: 2 jobs ahead"),
         (view(state="queued", progress=None), "Starting"),
         (
             view(state="loading", progress=None, stage=""),
@@ -97,7 +97,7 @@ def test_what_the_medians_of_batches_leave_out_is_said() -> None:
     live = Live("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
     (told,) = run_progress_view.left_out(progress(models=(live,), batch=4), {"a": "A"})
     assert told == (
-        "A: these medians are of 12 results in batches of 4; left out here: "
+        "A: these medians use 12 results in batches of 4; left out: "
         "1 result that ran alone, 2 results in batches of 2."
     )
     same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})

@@ -23,7 +23,7 @@ NEVER = worker(id="v", node="n3", ended=True, state="ended: no room", device="",
 
 
 @pytest.mark.parametrize(
-    ("workers", "over", "words"),
+    ("workers", "ended", "words"),
     [
         ((LIVE,), False, "1 worker on 1 node"),
         ((LIVE, STARTING, GONE), False, "2 workers on 1 node"),
@@ -33,15 +33,15 @@ NEVER = worker(id="v", node="n3", ended=True, state="ended: no room", device="",
     ],
 )
 def test_who_is_there_and_who_took_part(
-    workers: tuple[WorkerView, ...], over: bool, words: str
+    workers: tuple[WorkerView, ...], ended: bool, words: str
 ) -> None:
-    assert worker_table.heading(workers, over) == words
+    assert worker_table.heading(workers, ended) == words
 
 
 def test_a_row_says_what_is_so_now_only_while_it_is() -> None:
-    live, over = worker_table.row(LIVE, over=False), worker_table.row(GONE, over=True)
+    live, ended = worker_table.row(LIVE, ended=False), worker_table.row(GONE, ended=True)
     assert live["shared"] == "device" and live["rate (/s)"] == "0.512"
     assert live["device"] == r"A \*fast\* one\, cpu"
-    assert set(live) - set(over) == set(worker_table.NOW) and live["state"] == "waiting"
-    assert over["results"] == "3" and over["state"] == "released"
-    assert worker_table.row(NEVER, over=True)["state"] == r"ended\: no room"
+    assert set(live) - set(ended) == set(worker_table.LIVE_ONLY) and live["state"] == "waiting"
+    assert ended["results"] == "3" and ended["state"] == "released"
+    assert worker_table.row(NEVER, ended=True)["state"] == r"ended\: no room"

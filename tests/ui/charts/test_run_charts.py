@@ -10,12 +10,12 @@ import pytest
 from engine.types import STAGES, PrefixUse, RunResult
 from tests.ui.answers import CACHED, result
 from ui.charts import run_charts
-from ui.charts.run_charts import Row
+from ui.charts.run_charts import ModelResult
 from ui.widgets.theme import PARTS, STAGE_COLOURS, UNACCOUNTED
 
 
-def rows(*results: RunResult) -> list[Row]:
-    return [Row(f"Model {item.model.name}", item) for item in results]
+def rows(*results: RunResult) -> list[ModelResult]:
+    return [ModelResult(f"Model {item.model.name}", item) for item in results]
 
 
 def marks(chart: Any) -> list[dict[str, Any]]:
@@ -70,14 +70,15 @@ def test_original_times_lie_end_to_end_and_an_unknown_one_has_no_pale_bar() -> N
     layers = run_charts.stage_chart(rows(reused())).to_dict()["layer"]
     assert len(layers) == 2 + 1 + 3
     titles = [[one["title"] for one in layer["encoding"]["tooltip"]] for layer in layers[3:]]
-    assert ["Took (ms)" in names for names in titles] == [True, True, False]
+    assert ["Computed in (ms)" in names for names in titles] == [True, True, False]
 
 
 def test_a_cold_total_that_nobody_knows_is_said_in_words() -> None:
     cells = run_charts.table(rows(reused()))["Model one"]
-    assert cells[run_charts.ORIGINAL] == "not known" and "(took not known)" in cells["decode"]
-    assert run_charts.segments(rows(reused()))["name"][0].endswith("cold total not known")
-    assert "not known" not in run_charts.segments(rows(result(vision=CACHED)))["name"][0]
+    assert cells[run_charts.ORIGINAL] == "unknown"
+    assert "(computing time unknown)" in cells["decode"]
+    assert run_charts.segments(rows(reused()))["name"][0].endswith("unknown without cache")
+    assert "unknown" not in run_charts.segments(rows(result(vision=CACHED)))["name"][0]
 
 
 def test_the_axis_has_room_for_a_ghost_longer_than_the_run() -> None:
@@ -102,7 +103,7 @@ def test_the_table_names_both_totals_and_every_source() -> None:
     table = run_charts.table(rows(result(), result("two", CACHED)))
     one, two = (table[name] for name in table.columns)
     assert one["vision"] == "40.0 ms, measured"
-    assert two["vision"] == "2.00 ms, read from the cache (took 40.0 ms)"
+    assert two["vision"] == "2.00 ms, read from the cache (computing time 40.0 ms)"
     assert one[run_charts.THIS_RUN] == "175 ms" and one[run_charts.ORIGINAL] == "no cached stage"
     assert two[run_charts.THIS_RUN] == "137 ms" and two[run_charts.ORIGINAL] == "175 ms"
     assert one["decode: prefill"] == "30.0 ms, measured"
@@ -117,11 +118,11 @@ def test_a_stage_without_a_span_is_not_zero_but_not_measured() -> None:
 
 
 def test_labels_cannot_bring_markdown_into_the_table() -> None:
-    table = run_charts.table([Row("a*b*", result())])
+    table = run_charts.table([ModelResult("a*b*", result())])
     assert list(table.columns) == ["a\\*b\\*"]
 
 
 def test_the_words_hold_each_model_and_each_stage() -> None:
     words = run_charts.words(rows(result(), result("two", CACHED)))
-    for part in ("Model one", "Model two", *STAGES, "took 40.0 ms", "175 ms"):
+    for part in ("Model one", "Model two", *STAGES, "computing time 40.0 ms", "175 ms"):
         assert part in words

@@ -39,21 +39,21 @@ def view(**changes: Any) -> RunView:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"position": 1}, "Waiting: 1 run before this one"),
-        ({"position": 2}, "Waiting: 2 runs before this one"),
-        ({"position": 0}, "Next"),
+        ({"position": 1}, "Queued: 1 run ahead"),
+        ({"position": 2}, "Queued: 2 runs ahead"),
+        ({"position": 0}, "Queued: next"),
         ({"state": "loading"}, "Loading the model …"),
         ({"state": "running", "stage": "vision"}, "Running: vision …"),
         (
             {"state": "running", "stage": "compile", "stopping": True},
-            "Cancelling: compiling cannot be interrupted. A new run waits for its end.",
+            "Cancelling: compiling cannot be interrupted. A new run waits until it ends.",
         ),
         (
             {"state": "loading", "stopping": True},
-            "Cancelling: loading cannot be interrupted. A new run waits for its end.",
+            "Cancelling: loading cannot be interrupted. A new run waits until it ends.",
         ),
         ({"state": "running", "stage": "decode", "stopping": True}, "Cancelling …"),
-        ({"state": "done", "result": result()}, "Answered · waited 1,234 ms for the device"),
+        ({"state": "done", "result": result()}, "Done"),
         ({"state": "failed"}, "Failed"),
         ({"state": "cancelled"}, "Cancelled"),
     ],
@@ -89,7 +89,7 @@ def _no_certificates(cache_dir: Path) -> None:
 @pytest.mark.usefixtures("_no_certificates")
 def test_badges_name_both_times_of_a_cached_stage() -> None:
     _, (words, _, _) = cards.badges(result(vision=CACHED))
-    assert words == "vision from cache: 2.00 ms, took 40.0 ms"
+    assert words == "vision from cache: 2.00 ms, computed in 40.0 ms"
 
 
 @pytest.mark.usefixtures("_no_certificates")

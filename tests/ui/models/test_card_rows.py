@@ -38,11 +38,11 @@ def test_a_card_in_words() -> None:
     rows = dict(card_rows.of_card(ENTRY, CARD))
     assert rows == {
         "Name": "m",
-        "Family": "llava, sees one frame",
+        "Family": "llava, input: one frame",
         "From": "Hugging Face hub: owner/m",
         "Revision": "c0ffee",
         "Digest": "abc (names, shapes and sizes)",
-        "Full hash": "not computed: it reads every byte",
+        "Full hash": "not computed: that reads every byte",
         "Parameters": "7,063,427,072 (7.06 billion)",
         "Runs in": "float16, not quantized; stored as bfloat16",
         "Vision tower": "24 layers of 1,024, 16 heads, 336 px in patches of 14 px",
@@ -65,7 +65,7 @@ def test_what_is_not_known_is_not_made_up() -> None:
         CARD, revision=None, parameters=None, tower=None, missing=None, stored_dtype=None
     )
     rows = dict(card_rows.of_card(ENTRY, bare))
-    assert "Revision" not in rows and "do not say" in rows["Runs in"]
+    assert "Revision" not in rows and "unknown dtype" in rows["Runs in"]
     for name in ("Parameters", "Vision tower", "Missing weights"):
         assert rows[name] == card_rows.LATER
 

@@ -24,7 +24,7 @@ def test_parts_add_up_to_the_device_in_a_fixed_order() -> None:
         ("A", 4),
         ("B", 2),
         ("C", 1),
-        (memory_bars.EVERYTHING_ELSE, 5),
+        (memory_bars.OTHER_USE, 5),
         ("free", 20),
     ]
     assert found[2].colour == FAMILY_COLOURS["eventgpt"] and found[-1].colour is None
@@ -33,7 +33,7 @@ def test_parts_add_up_to_the_device_in_a_fixed_order() -> None:
 
 def test_models_that_share_pages_with_a_file_leave_no_negative_rest() -> None:
     found = memory_bars.parts(CPU, {ENTRY: 13 * GIB}, [ENTRY])
-    assert {part.name: part.size for part in found}[memory_bars.EVERYTHING_ELSE] == 0
+    assert {part.name: part.size for part in found}[memory_bars.OTHER_USE] == 0
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ VIEW = ModelView(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"state": "queued"}, "Waiting: next"),
-        ({"state": "queued", "position": 2}, "Waiting: 2 jobs before this one"),
+        ({"state": "queued"}, "Queued: next"),
+        ({"state": "queued", "position": 2}, "Queued: 2 jobs ahead"),
         ({}, "Loading … 3 s"),
         (
             {"step": "hash", "done": 2**30, "total": 2**31},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ui.models.model_markup import FREE, Part, bar, facts
+from ui.models.model_markup import FREE, BarPart, bar, facts
 
 SLY = '<img src=x onerror="1">'
 
@@ -16,7 +16,11 @@ def test_facts_let_nothing_in_and_break_paths_at_slashes() -> None:
 
 
 def test_a_bar_is_to_scale_and_says_itself_in_words() -> None:
-    parts = [Part("M", 2**30, "#111"), Part("none", 0, "#222"), Part(FREE, 3 * 2**30, None)]
+    parts = [
+        BarPart("M", 2**30, "#111"),
+        BarPart("none", 0, "#222"),
+        BarPart(FREE, 3 * 2**30, None),
+    ]
     html = bar("cpu", parts)
     assert re.findall(r"width: ([\d.]+)%", html) == ["25.000"]
     assert 'role="img" aria-label="cpu: M 1.0 GiB, none 0 bytes, free 3.0 GiB"' in html
@@ -24,5 +28,5 @@ def test_a_bar_is_to_scale_and_says_itself_in_words() -> None:
 
 
 def test_a_bar_of_nothing_does_not_divide_by_it() -> None:
-    html = bar(SLY, [Part(SLY, 0, "#111")])
+    html = bar(SLY, [BarPart(SLY, 0, "#111")])
     assert "<img" not in html and "width" not in html

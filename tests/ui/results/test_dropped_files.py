@@ -34,7 +34,7 @@ def test_too_much_is_one_sentence_and_adds_nothing(monkeypatch: pytest.MonkeyPat
     with pytest.raises(BadInput, match="3 files are more than 2"):
         dropped_files.add([("b.json", b"1"), ("c.json", b"2")])
     monkeypatch.setattr(dropped_files, "TOTAL_MB", 0)
-    with pytest.raises(BadInput, match="MB in a visit"):
+    with pytest.raises(BadInput, match="MB per visit"):
         dropped_files.add([("b.json", b"1")])
     assert len(dropped_files.files()) == 1
 

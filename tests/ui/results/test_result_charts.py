@@ -21,11 +21,11 @@ def values(n: int = 8) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def answer(**more: object) -> result_charts.Answer:
+def answer(**more: object) -> result_charts.AnswerTimes:
     row: dict[str, object] = {f"{name}_ms": 10.0 for name in STAGES}
     row |= {f"{name}_source": "measured" for name in STAGES}
     row |= {"token_ms": np.array([32.0, 35.0, 40.0]), "ttft_ms": 32.0, "total_ms": 40.0}
-    return result_charts.Answer("a", row | more, {"vision": 22.0})
+    return result_charts.AnswerTimes("a", row | more, {"vision": 22.0})
 
 
 def test_a_distribution_has_its_unit_and_a_dot_per_result() -> None:
@@ -55,7 +55,7 @@ def test_a_scatter_selects_by_sample_and_both_axes_say_what_they_are() -> None:
     assert chart["params"][0]["select"]["fields"] == ["sample"]
     points = chart["layer"][1]["encoding"]
     assert points["x"]["title"] == "y: total (ms)" and points["y"]["title"] == "x: total (ms)"
-    assert "1 lie above the line" in result_charts.scatter_words(both, "x", "y", TOTAL)
+    assert "1 are above the line" in result_charts.scatter_words(both, "x", "y", TOTAL)
 
 
 def test_stages_begin_where_they_began_and_else_where_the_last_one_ended() -> None:

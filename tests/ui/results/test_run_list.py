@@ -36,8 +36,8 @@ def test_filters(text: str, model: str | None, state: str | None, fit: bool) -> 
 
 
 def test_a_run_in_words() -> None:
-    assert words(source()) == "finished · 6 rows with warm-up\nev, vl"
-    assert "6 rows with warm-up, 4 results planned" in words(source(state="stopped"))
+    assert words(source()) == "finished · 6 rows, including warm-up\nev, vl"
+    assert "6 rows, including warm-up, 4 results planned" in words(source(state="stopped"))
 
 
 def test_a_stamp_changes_with_the_file_and_lacks_what_is_absent(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def _set(key: str, value: Any) -> Any:
 def test_a_file_that_is_no_certificate_is_a_sentence(spoil: Any) -> None:
     found = certificate()
     spoil(found)
-    with pytest.raises(BadInput, match="lacks or garbles"):
+    with pytest.raises(BadInput, match="is damaged or incomplete"):
         report_view.of_certificate(found)
 
 

@@ -83,7 +83,7 @@ def test_a_sheet_holds_pictures_of_different_sizes() -> None:
 def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
     events, video = (contact_sheets.seen(sample, kind, "arange") for kind in ("events", "video"))
     assert "5 event images" in events.caption and "5 event images" in events.alt
-    assert "8 frames" in video.caption and "arange" in video.caption
+    assert "8 frames" in video.caption and "evenly spaced" in video.caption
     assert sample.id in video.alt
     assert behind(events.picture).size == contact_sheets.SHEET
 

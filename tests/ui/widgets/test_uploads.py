@@ -97,7 +97,7 @@ def test_the_folder_goes_with_the_last_reference() -> None:
 def test_too_large_and_too_many_are_refused_in_a_sentence(visit: Visit) -> None:
     with pytest.raises(BadInput, match=r"big\.mp4 has 65 MB: the limit is 64 MB"):
         visit.keep([File("big.mp4", claimed=65 * 2**20)])
-    with pytest.raises(BadInput, match="65 files were dropped: keep at most 64"):
+    with pytest.raises(BadInput, match="65 files were added: add at most 64"):
         visit.keep([File(f"{n}.png") for n in range(65)])
     assert list(visit.root.iterdir()) == []
 
