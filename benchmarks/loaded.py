@@ -168,7 +168,7 @@ def _bench(
     decode = DecodeConfig(max_new_tokens=16)
     plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
 
-    class Watcher(execute.Alone):
+    class Watcher(execute.SilentWatcher):
         def cancelled(self) -> bool:
             done = ready.tracker.view().done
             return stop_after is not None and done >= stop_after

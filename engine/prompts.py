@@ -1,6 +1,6 @@
 """Questions worth offering, and the question text that no family may be given.
 
-Boundary: strings only.  How a family wraps a question into its prompt is the adapter's.
+Boundary: strings only.  The adapter puts a question into its family's prompt.
 """
 
 from engine.errors import BadInput

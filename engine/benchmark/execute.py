@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from engine.benchmark.prepare import Ready, prepare, resume, settled
-from engine.benchmark.task_executor import Asker, Row, Tasks
+from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
+from engine.benchmark.task_executor import Row, TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.storage import run_header, run_store
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
 __all__ = [
-    "Alone",
     "Executor",
     "Outcome",
-    "Ready",
-    "Sitting",
+    "PreparedRun",
+    "RunSession",
+    "SilentWatcher",
     "Watcher",
     "prepare",
     "resume",
@@ -50,7 +50,7 @@ class Watcher(Protocol):
         ...
 
 
-class Alone:
+class SilentWatcher:
     """A watcher that looks at nothing and yields to nobody."""
 
     def stage(self, name: Doing) -> None: ...
@@ -65,17 +65,19 @@ class Alone:
 class Executor(Protocol):
     """Who answers the tasks, if it is not this process."""
 
-    def work(self, sitting: Sitting) -> None:
+    def work(self, sitting: RunSession) -> None:
         """Has every task answered that has no row yet and keeps each row; Cancelled as told."""
         ...
 
 
-def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None = None) -> Outcome:
+def run(
+    ready: PreparedRun, watcher: Watcher | None = None, executor: Executor | None = None
+) -> Outcome:
     """All tasks that have no row yet.  The run stays open and resumable whatever happens.
 
     StoreError when results can no longer be kept.  The summary is written when nothing is left.
     """
-    return Sitting(ready, watcher or Alone(), executor).run()
+    return RunSession(ready, watcher or SilentWatcher(), executor).run()
 
 
 def _reason(error: BaseException) -> str:
@@ -93,10 +95,10 @@ class _Streak:
 
 
 @dataclass
-class Sitting:
+class RunSession:
     """The state of one sitting; an executor takes from it what is to do, and keeps rows by it."""
 
-    ready: Ready
+    ready: PreparedRun
     watcher: Watcher
     executor: Executor | None = None
     streaks: dict[str, _Streak] = field(default_factory=dict)
@@ -107,7 +109,7 @@ class Sitting:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
         samples, entries = self.ready.samples, self.ready.entries
-        self.asker = Asker(self.plan, samples, entries, self.watcher, self.note)
+        self.asker = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
 
     def run(self) -> Outcome:
         self.tracker.begin()

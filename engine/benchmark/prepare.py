@@ -26,7 +26,7 @@ from engine.types import Sample
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedRun:
     """A run that is open for writing and has all it needs: close the writer when it is over.
 
     `root` is where its dataset is now.
@@ -41,7 +41,7 @@ class Ready:
 
 def prepare(
     plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
-) -> Ready:
+) -> PreparedRun:
     """A new run of this plan, in `folder` or a new one of the settings' runs folder.
 
     `elsewhere`: other processes will load the models, so that their memory is not asked for here.
@@ -57,10 +57,10 @@ def prepare(
     order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
     writer.note("started", f"{plan.planned:,} results are planned.{order}")
     tracker = Tracker(plan.planned, plan.models, plan.batch)
-    return Ready(writer, samples, entries, tracker, found.root)
+    return PreparedRun(writer, samples, entries, tracker, found.root)
 
 
-def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready:
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
     """The rest of a run.  Another dataset, code or checkpoint is refused unless forced.
 
     `root` is where its dataset is now, if it has been moved.
@@ -73,7 +73,7 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready
         raise
 
 
-def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
+def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
     header = writer.header
     plan = header.plan
     found = dataset.read(root or Path(header.dataset.root))
@@ -87,10 +87,10 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
             "began with, start a new run, or mix the two knowingly with --force."
         )
     if settled(writer):
-        return Ready(writer, samples, entries, _tracked(writer), found.root)
+        return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
     text = "; ".join(f"forced although {change}" for change in changed)
     writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
-    return Ready(writer, samples, entries, _tracked(writer), found.root)
+    return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
 
 
 def settled(writer: Writer) -> bool:

@@ -35,7 +35,7 @@ def _chosen(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> t
     if elsewhere:
         return "sequential", "each worker of a cluster holds one model"
     try:
-        room = registry.room_together([entries[name] for name in plan.models], _tokens(plan))
+        room = registry.combined_memory([entries[name] for name in plan.models], _tokens(plan))
     except ModelUnavailable as error:
         return "sequential", f"what the models need together is not known ({error})".rstrip(".")
     needed = room.weights + plan.batch * room.run

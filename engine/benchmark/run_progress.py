@@ -26,14 +26,14 @@ _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     model: str
     sample: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Live:
+class ModelProgress:
     """One model so far.  `medians` are of the last results that were neither cold nor warm-up nor
     read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any.  Those
     of batches, which have no times of single samples, are under the names of their fields; where
@@ -78,14 +78,14 @@ class Progress:
     left_s: float | None
     paused_ms: float
     current: str  # what goes on, as words
-    models: tuple[Live, ...]
-    failures: tuple[Failure, ...]
+    models: tuple[ModelProgress, ...]
+    failures: tuple[TaskFailure, ...]
     notes: tuple[str, ...]
     workers: tuple[WorkerView, ...] = ()  # none where this process does the work itself
     batch: int = 1  # samples at once, as planned
 
 
-class Kind(NamedTuple):
+class AnsweredBy(NamedTuple):
     """What times depend on beside the model: type of device, what of it was shared, backend."""
 
     device: str = ""
@@ -94,23 +94,23 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class _Model:
+class _ModelCounts:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    sizes: Counter[tuple[Kind, int]] = field(default_factory=Counter)
+    sizes: Counter[tuple[AnsweredBy, int]] = field(default_factory=Counter)
     # By what answered, and by batch size.
-    values: dict[Kind, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
+    values: dict[AnsweredBy, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
-    def of(self, kind: Kind, batch: int) -> dict[str, deque[float]]:
+    def of(self, kind: AnsweredBy, batch: int) -> dict[str, deque[float]]:
         sizes = self.values.setdefault(kind, {})
         if batch not in sizes:
             sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
         return sizes[batch]
 
-    def kind(self) -> Kind:
+    def kind(self) -> AnsweredBy:
         """What has the most results of late."""
-        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=Kind())
+        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=AnsweredBy())
 
     def told(self, several: bool) -> str:
         """What is to be said of that kind: what tells it from others, that its device was shared,
@@ -147,8 +147,8 @@ class Tracker:
 
     def __init__(self, planned: int, models: Sequence[str], batch: int = 1) -> None:
         self._planned, self._batch = planned, batch
-        self._models = {name: _Model() for name in models}
-        self._failures: deque[Failure] = deque(maxlen=FAILURES)
+        self._models = {name: _ModelCounts() for name in models}
+        self._failures: deque[TaskFailure] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
         self._here = 0  # measured results of this sitting
         # When the last ones ended, in worked time, and how many then.
@@ -206,10 +206,10 @@ class Tracker:
         model.done += 1
         if row.get("error"):
             model.failed += 1
-            self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
+            self._failures.append(TaskFailure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            kind = Kind(device_of(row), shared_of(row), backend_of(row))
+            kind = AnsweredBy(device_of(row), shared_of(row), backend_of(row))
             size = int(found.get("batch", 1))
             model.sizes[kind, size] += 1
             kept = model.of(kind, size)
@@ -260,9 +260,9 @@ class Tracker:
         kinds = (kind for model in self._models.values() for kind in model.values)
         return len({kind.device for kind in kinds if kind.device}) > 1
 
-    def _live(self, name: str) -> Live:
+    def _live(self, name: str) -> ModelProgress:
         model = self._models[name]
-        return Live(
+        return ModelProgress(
             name,
             model.done,
             model.failed,

@@ -32,7 +32,7 @@ Note = Callable[[str, str], None]  # (event, sentence), for the run's journal
 
 
 @dataclass
-class Asker:
+class TaskExecutor:
     """Asks the models of one sitting; remembers how many samples of each fit in memory."""
 
     plan: Plan
@@ -132,7 +132,7 @@ class Asker:
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
-        row = result_rows.row(found, certificates.standing_of(found))
+        row = result_rows.row(found, certificates.certificate_status(found))
         return row | {"notes": [*row["notes"], *self._remarks(task)]}
 
     def _remarks(self, task: Task) -> list[str]:

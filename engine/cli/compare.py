@@ -93,7 +93,7 @@ def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
         return result_rows.failed(request, _known(request.model), job.error), 2 if mendable else 1
     for note in job.result.notes:
         say(f"{request.model}: {note}")
-    return result_rows.row(job.result, certificates.standing_of(job.result)), 0
+    return result_rows.row(job.result, certificates.certificate_status(job.result)), 0
 
 
 def _known(name: str) -> ModelEntry | None:
@@ -142,7 +142,7 @@ def _verified(row: dict[str, Any]) -> str:
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
     command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
     told = f"unverified: run `{command}` to prove the stages are the model's own"
-    if unused := len(certificates.unused()):
+    if unused := len(certificates.unusable_files()):
         told += f"; {unused:,} files among the certificates are damaged and were not used"
     return told
 

@@ -14,7 +14,7 @@ from engine.errors import BadInput, StoreError
 from engine.plain_files import reason
 from engine.quoting import shown
 from engine.storage import json_lines
-from engine.storage.json_lines import Appender, Damage
+from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import now
 from engine.storage.run_store import task_of
@@ -26,32 +26,32 @@ Thumb = Literal["up", "down", ""]
 
 
 @dataclass(frozen=True)
-class Mark:
+class Feedback:
     """What stands at one answer; an empty thumb and an empty note are no mark."""
 
     thumb: Thumb = ""
     note: str = ""
 
 
-def read(folder: Path, damage: Damage | None = None) -> dict[Task, Mark]:
+def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedback]:
     """The marks of a run, by the key of the answer they are about; StoreError."""
-    found: dict[Task, Mark] = {}
+    found: dict[Task, Feedback] = {}
     try:
         for _, line in json_lines.read(folder / MARKS, damage, Annotation):
             task = task_of(line)
             if task is not None:
-                found[task] = Mark(line["thumb"], line["note"][:MAX_NOTE_CHARS])
+                found[task] = Feedback(line["thumb"], line["note"][:MAX_NOTE_CHARS])
     except OSError as error:
         raise StoreError(
             f"The notes in {shown(folder / MARKS)} cannot be read ({reason(error)}): move this "
             "file away, or restore it from a copy."
         ) from error
-    return {task: mark for task, mark in found.items() if mark != Mark()}
+    return {task: mark for task, mark in found.items() if mark != Feedback()}
 
 
 def problem(folder: Path) -> str:
     """What of a run's notes cannot be read, as a sentence, or nothing."""
-    damage = Damage()
+    damage = DamagedLines()
     try:
         read(folder, damage)
     except StoreError as error:
@@ -60,7 +60,7 @@ def problem(folder: Path) -> str:
     return f"{words}: they are left out." if words else ""
 
 
-def put(folder: Path, task: Task, mark: Mark) -> None:
+def put(folder: Path, task: Task, mark: Feedback) -> None:
     """Replaces the mark of one answer; BadInput for a note that is too long."""
     if len(mark.note) > MAX_NOTE_CHARS:
         raise BadInput(

@@ -93,7 +93,7 @@ def _end_of_lines(descriptor: int, size: int) -> int:
 
 
 @dataclass
-class Damage:
+class DamagedLines:
     """What a reader had to leave out of a file of `total` whole lines."""
 
     torn: bool = False  # the last line has no end
@@ -128,13 +128,13 @@ class Damage:
 
 
 def read(
-    path: Path, damage: Damage | None = None, form: type[Struct] | None = None
+    path: Path, damage: DamagedLines | None = None, form: type[Struct] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """(byte offset, object) of every whole line of this form, in order.
 
     None for a file that is not there; OSError for what is no regular file.
     """
-    noted = damage if damage is not None else Damage()
+    noted = damage if damage is not None else DamagedLines()
     try:
         stream = plain_files.open_regular(path, links=False)
     except FileNotFoundError:
@@ -150,7 +150,7 @@ def read(
                 yield offset, value
 
 
-def _whole_lines(stream: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
+def _whole_lines(stream: BinaryIO, damage: DamagedLines) -> Iterator[tuple[int, bytes]]:
     """Each line with its end, and where it begins; longer ones than MAX_LINE are left out."""
     offset = skipped = 0
     while line := stream.readline(MAX_LINE):

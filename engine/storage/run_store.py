@@ -27,7 +27,7 @@ from engine.quoting import quoted, shown
 from engine.storage import json_lines
 from engine.storage import run_header as headers
 from engine.storage.file_lock import FileLock, held
-from engine.storage.json_lines import Appender, Damage
+from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import HEADER, Header, now
 from engine.storage.schemas import Event, Row
@@ -45,8 +45,8 @@ class Run:
     header: Header
     state: RunState
     journal: tuple[Mapping[str, Any], ...] = ()
-    damage: Damage = field(default_factory=Damage)
-    journal_damage: Damage = field(default_factory=Damage)
+    damage: DamagedLines = field(default_factory=DamagedLines)
+    journal_damage: DamagedLines = field(default_factory=DamagedLines)
 
     @property
     def id(self) -> str:
@@ -142,7 +142,7 @@ class Writer:
         with _guard(self.folder, "be read"):
             dropped = self._results.cut_torn_line()
             self._journal.cut_torn_line()
-            damage = Damage()
+            damage = DamagedLines()
             found = (task_of(row) for _, row in json_lines.read(self.folder / RESULTS, damage, Row))
             self.done = {task for task in found if task is not None}
         if dropped:
@@ -190,7 +190,7 @@ def read(folder: Path) -> Run:
     """A run as it stands; it may be at work in another process."""
     header = headers.read(folder)
     with _guard(folder, "be read"):
-        damage = Damage()
+        damage = DamagedLines()
         journal = tuple(entry for _, entry in json_lines.read(folder / JOURNAL, damage, Event))
     return Run(folder, header, _state(folder), journal, journal_damage=damage)
 

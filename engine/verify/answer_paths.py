@@ -57,7 +57,7 @@ PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
 
 
 @dataclass(frozen=True)
-class Seen:
+class ModuleCalls:
     """What went through one vision module: its calls, and the pictures of all calls."""
 
     module: str
@@ -66,7 +66,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class RecordedAnswer:
     """New token ids of one way, and what was seen from outside while they were made.
 
     logits [steps, vocabulary] float32 are the head's, one row for each token computed; embeds
@@ -77,7 +77,7 @@ class Answer:
     ids: tuple[int, ...]
     logits: torch.Tensor
     embeds: torch.Tensor
-    seen: tuple[Seen, ...]
+    seen: tuple[ModuleCalls, ...]
     result: RunResult | None = None
     head_ms: tuple[float, ...] = ()  # when the head had computed each, since the run's start
     scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
@@ -95,7 +95,7 @@ class Answer:
         return self.seen[0].calls
 
 
-class Watch:
+class AnswerRecorder:
     """Hooks of our own on head, language model and vision modules, for the time of a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
@@ -107,7 +107,7 @@ class Watch:
         self._pictures: dict[int, int] = {}
         self._hooks = ExitStack()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> AnswerRecorder:
         decoder = self._adapter.decoder
         self._add(decoder.head.register_forward_hook(self._scores))
         if self._adapter.compiled is not None:  # whose graph holds the head
@@ -144,15 +144,17 @@ class Watch:
 
         return hook
 
-    def answer(self, way: str, ids: tuple[int, ...], result: RunResult | None = None) -> Answer:
+    def answer(
+        self, way: str, ids: tuple[int, ...], result: RunResult | None = None
+    ) -> RecordedAnswer:
         names = [type(module).__name__ for module in self._adapter.vision_modules()]
         seen = tuple(
-            Seen(name, self._calls.get(index, 0), self._pictures.get(index, 0))
+            ModuleCalls(name, self._calls.get(index, 0), self._pictures.get(index, 0))
             for index, name in enumerate(names)
         )
         empty = torch.empty(0)
         logits = torch.stack(self._rows) if self._rows else empty
-        return Answer(
+        return RecordedAnswer(
             way,
             ids,
             logits,
@@ -193,7 +195,9 @@ class Subject:
         self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
-        self.judged: Answer | None = None  # plain, where the checkpoint's settings change scores
+        self.judged: RecordedAnswer | None = (
+            None  # plain, where the checkpoint's settings change scores
+        )
 
     @property
     def greedy(self) -> DecodeConfig:
@@ -218,11 +222,11 @@ class Subject:
         return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
 
     @torch.inference_mode()
-    def plain(self, config: DecodeConfig) -> Answer:
+    def plain(self, config: DecodeConfig) -> RecordedAnswer:
         """The model's own generate() on pixels, and nothing else."""
-        seen = _Scores()
+        seen = _ScoreRecorder()
         options = self.options(config) | {"logits_processor": [seen]}
-        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+        with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate(self.prepared, **options)
         answer = watch.answer("plain", self.new_ids(out, watch.steps))
         if self.adapter.rules.values and config.greedy:
@@ -231,25 +235,25 @@ class Subject:
         return answer
 
     @torch.inference_mode()
-    def features(self, config: DecodeConfig) -> Answer:
+    def features(self, config: DecodeConfig) -> RecordedAnswer:
         """The model's own generate() on features that were encoded before."""
         rows = self.adapter.encode(self.prepared)
-        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+        with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
         return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
 
-    def hooked(self, config: DecodeConfig) -> Answer:
+    def hooked(self, config: DecodeConfig) -> RecordedAnswer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
 
-    def computed(self, config: DecodeConfig) -> Answer:
+    def computed(self, config: DecodeConfig) -> RecordedAnswer:
         """Features encoded now and put on disk."""
         return self._watched("decoupled, computed", self.run_request(config, "refresh"))
 
-    def decoupled(self, config: DecodeConfig) -> Answer:
+    def decoupled(self, config: DecodeConfig) -> RecordedAnswer:
         """Features read back from the disk."""
         return self._watched("decoupled", self.run_request(config, "use"))
 
-    def reused(self, config: DecodeConfig) -> Answer:
+    def reused(self, config: DecodeConfig) -> RecordedAnswer:
         """Going on from the prefix that another question has left in memory."""
         request = replace(self.run_request(config, "use"), prefix=True)
         brief = replace(config, max_new_tokens=2, min_new_tokens=0)
@@ -310,16 +314,16 @@ class Subject:
     def _most(self, config: DecodeConfig) -> int:
         return self.prepared.context_tokens + config.max_new_tokens
 
-    def _watched(self, way: str, request: RunRequest) -> Answer:
+    def _watched(self, way: str, request: RunRequest) -> RecordedAnswer:
         single_run.prepare(self.cache)
         self.adapter.compile_ahead(request)
-        with Watch(self.adapter) as watch:
+        with AnswerRecorder(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
         return self._scored(watch.answer(way, result.generation.token_ids, result))
 
-    def _scored(self, answer: Answer) -> Answer:
+    def _scored(self, answer: RecordedAnswer) -> RecordedAnswer:
         """With plain's scores, where it says the same: the settings give both the same ones."""
         same = self.judged is not None and answer.ids == self.judged.ids
         return replace(answer, scores=self.judged.scores) if same and self.judged else answer
@@ -335,7 +339,7 @@ class Subject:
         return tuple(ids)
 
 
-class _Scores(LogitsProcessor):
+class _ScoreRecorder(LogitsProcessor):
     """Keeps what generate() chose from: the logits after the checkpoint's own settings."""
 
     def __init__(self) -> None:
@@ -352,7 +356,7 @@ class _Cancelling(Nobody):
 
 
 @torch.inference_mode()
-def rounding(adapter: Adapter, plain: Answer) -> float:
+def rounding(adapter: Adapter, plain: RecordedAnswer) -> float:
     """How far logits may lie apart by rounding alone, here, in this dtype: twice the noise.
 
     The noise is the largest difference between plain's logits, computed token by token, and those

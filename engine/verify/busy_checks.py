@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.machine.load import MachineLoad, busy, together, words
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 TRIES = 3
 BEYOND = "beyond_load"  # key of evidence
 
 
 @dataclass(frozen=True)
-class Try:
+class Attempt:
     """One look at a check, and how busy the machine was; None: nothing was measured."""
 
-    finding: Finding
+    finding: CheckFinding
     load: MachineLoad | None
 
     @property
@@ -31,12 +31,12 @@ class Try:
         return failed and not self.finding.evidence.get(BEYOND) and bool(busy(self.load))
 
 
-def again(tries: Sequence[Try]) -> bool:
+def needs_retry(tries: Sequence[Attempt]) -> bool:
     """Whether the check is to be looked at once more."""
     return not tries or (len(tries) < TRIES and all(one.excused for one in tries))
 
 
-def settled(tries: Sequence[Try]) -> Finding:
+def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
     """The last finding, or "open" where every try failed on a busy machine."""
     found, load = tries[-1].finding, tries[-1].load
     evidence = dict(found.evidence) | {"tries": len(tries)}
@@ -50,7 +50,7 @@ def settled(tries: Sequence[Try]) -> Finding:
     return replace(found, outcome="unresolved", sentence=sentence, evidence=evidence)
 
 
-def _tried(found: Finding, tries: Sequence[Try]) -> str:
+def _tried(found: CheckFinding, tries: Sequence[Attempt]) -> str:
     if len(tries) == 1:
         return found.sentence
     before = "once" if len(tries) == 2 else f"{len(tries) - 1} times"

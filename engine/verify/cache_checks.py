@@ -37,7 +37,7 @@ from engine.verify.answer_paths import ANOTHER_QUESTION, Subject
 
 
 @dataclass(frozen=True)
-class Change:
+class KeyChange:
     """One thing changed, and what the key did."""
 
     what: str
@@ -49,52 +49,52 @@ class Change:
         return self.must_change == self.changed
 
 
-def changes(subject: Subject, folder: Path) -> Iterator[Change]:
+def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
     """Every ingredient changed by itself."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = _key(adapter, subject.media, prompt, used)
     other_question = _key(adapter, subject.media, ANOTHER_QUESTION, used)
-    yield Change("another question", False, own != other_question)
+    yield KeyChange("another question", False, own != other_question)
     for what, other in _other_adapters(adapter):
-        yield Change(what, True, own != _key(other, subject.media, prompt, used))
+        yield KeyChange(what, True, own != _key(other, subject.media, prompt, used))
     setting: Pixels = "fast" if used == "exact" else "exact"
-    yield Change(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
+    yield KeyChange(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
     yield from _prefix_changes(subject, setting)
     rule = FRAME_RULES[-1]
     ruled = media.load(subject.sample, adapter.kind, rule, subject.request.extent)
-    yield Change(
+    yield KeyChange(
         f"frame rule {rule}", adapter.kind == "video", own != _key(adapter, ruled, prompt, used)
     )
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
     shown = media.load(subject.sample, adapter.kind, "arange", extent)
     drawn = subject.media.extent is not None  # prepared event pictures stay as they are
     resized = own != _key(adapter, shown, prompt, used)
-    yield Change(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
+    yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
         subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)
         missed = subject.cache.read(renamed) is None
-        yield Change(f"equal {name} under another file name", False, missed)
+        yield KeyChange(f"equal {name} under another file name", False, missed)
         for what, spec in zip(list(copies)[2:], changed, strict=True):
-            yield Change(what, True, subject.cache.read(spec) is None)
+            yield KeyChange(what, True, subject.cache.read(spec) is None)
 
 
-def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[Change]:
+def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[KeyChange]:
     """`setting` is the one of pixels that is not verified."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = prefix_cache.key(adapter, subject.prepared)
     other = adapter.words(subject.media, ANOTHER_QUESTION, used)
-    yield Change("prefix: another question", False, own != prefix_cache.key(adapter, other))
+    yield KeyChange("prefix: another question", False, own != prefix_cache.key(adapter, other))
     resized = adapter.words(subject.media, prompt, setting)
-    yield Change(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
+    yield KeyChange(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
     shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
-    yield Change("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
+    yield KeyChange("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
     wordy = _made(adapter, adapter.info)
     wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
     words = prefix_cache.key(wordy, wordy.words(subject.media, prompt, used))
-    yield Change("prefix: words before the pictures", True, own != words)
+    yield KeyChange("prefix: words before the pictures", True, own != words)
     for what, one in _other_adapters(adapter):
-        yield Change(f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared))
+        yield KeyChange(f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared))
 
 
 def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
@@ -201,7 +201,7 @@ def _write_events(folder: Path, name: str, stream: Events) -> Path:
 
 
 @dataclass(frozen=True)
-class Damage:
+class CacheDamage:
     """What happened after one byte of a cached value was changed on disk."""
 
     noticed: bool
@@ -211,7 +211,7 @@ class Damage:
     note: str
 
 
-def damage(subject: Subject) -> Damage:
+def damage(subject: Subject) -> CacheDamage:
     """Writes features, changes a byte in the middle of the file, and asks twice."""
     config = subject.greedy
     folder = subject.cache.folder
@@ -224,7 +224,9 @@ def damage(subject: Subject) -> Damage:
     struck = subject.run(subject.run_request(config, "use"))
     after = subject.run(subject.run_request(brief, "use"))
     note = next((note for note in struck.notes if "damaged" in note), "")
-    return Damage(bool(note), not struck.cached, struck.generation.token_ids, after.cached, note)
+    return CacheDamage(
+        bool(note), not struck.cached, struck.generation.token_ids, after.cached, note
+    )
 
 
 def _flip(path: Path) -> None:

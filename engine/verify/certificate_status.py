@@ -29,7 +29,7 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
     digest = digest_now(entry)
     if digest is None:
         return None
-    for certificate in certificates.kept():
+    for certificate in certificates.stored_certificates():
         if certificates.stale(certificate) or not _default(certificate["request"]):
             continue
         for model in certificate["models"]:

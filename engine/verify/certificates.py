@@ -148,7 +148,7 @@ def content_hash(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def keep(certificate: Mapping[str, Any]) -> Path:
+def store(certificate: Mapping[str, Any]) -> Path:
     """Writes the certificate under its hash; BadInput where that is impossible."""
     path = folder() / f"{certificate['hash']}.json"
     try:
@@ -163,7 +163,7 @@ def keep(certificate: Mapping[str, Any]) -> Path:
 
 
 @dataclass(frozen=True)
-class Unused:
+class UnusableFile:
     """A file of the certificates folder that is none that can be used, and why."""
 
     name: str
@@ -173,27 +173,27 @@ class Unused:
 def read(path: Path) -> dict[str, Any] | None:
     """A certificate, or None if the file is not one or its content is not what was hashed."""
     found = _looked_at(path)
-    return None if isinstance(found, Unused) else found
+    return None if isinstance(found, UnusableFile) else found
 
 
-def _looked_at(path: Path) -> dict[str, Any] | Unused:
+def _looked_at(path: Path) -> dict[str, Any] | UnusableFile:
     try:
         state = path.stat()
     except OSError as error:
-        return Unused(path.name, reason(error))
+        return UnusableFile(path.name, reason(error))
     return _read(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, changed: int, size: int) -> dict[str, Any] | Unused:
+def _read(path: Path, changed: int, size: int) -> dict[str, Any] | UnusableFile:
     try:
         found = checked(read_limited(path, MAX_BYTES), Certificate)
         if found["hash"] != content_hash(found):
-            return Unused(path.name, "its content is not what its hash was made of")
+            return UnusableFile(path.name, "its content is not what its hash was made of")
         wrong = _contradiction(found)
     except (OSError, ValueError, *JSON_FAULTS) as error:
-        return Unused(path.name, reason(error))
-    return Unused(path.name, wrong) if wrong else found
+        return UnusableFile(path.name, reason(error))
+    return UnusableFile(path.name, wrong) if wrong else found
 
 
 def _contradiction(found: Mapping[str, Any]) -> str:
@@ -222,18 +222,20 @@ def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
     return model["verified"] is good and same and "unproved" in model
 
 
-def kept() -> list[dict[str, Any]]:
+def stored_certificates() -> list[dict[str, Any]]:
     """All certificates, the newest first."""
-    found = [one for one in _all() if not isinstance(one, Unused)]
+    found = [one for one in _all() if not isinstance(one, UnusableFile)]
     return sorted(found, key=lambda one: str(one["made"]), reverse=True)
 
 
-def unused() -> list[Unused]:
+def unusable_files() -> list[UnusableFile]:
     """The files of the folder that are no certificates that can be used, by name."""
-    return sorted((one for one in _all() if isinstance(one, Unused)), key=lambda one: one.name)
+    return sorted(
+        (one for one in _all() if isinstance(one, UnusableFile)), key=lambda one: one.name
+    )
 
 
-def _all() -> list[dict[str, Any] | Unused]:
+def _all() -> list[dict[str, Any] | UnusableFile]:
     try:
         return [_looked_at(path) for path in folder().glob("*.json")]
     except OSError:
@@ -246,7 +248,7 @@ def stale(certificate: Mapping[str, Any]) -> bool:
     return old or bool(certificate["engine"] != engine_digest())
 
 
-def standing_of(result: RunResult) -> Standing:
+def certificate_status(result: RunResult) -> Standing:
     """Whether a certificate covers a result as it ran, and what it lacks otherwise.
 
     Certificates of other code say nothing.  The newest one of the same dtype, device, backend and
@@ -254,7 +256,7 @@ def standing_of(result: RunResult) -> Standing:
     checkpoint the closest one is named.
     """
     closest = UNVERIFIED
-    for certificate in kept():
+    for certificate in stored_certificates():
         model = _model(certificate, result.model.digest)
         if model is None or stale(certificate):
             continue
@@ -286,9 +288,9 @@ def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
     return Coverage(**{**fields, **lists})
 
 
-def of(result: RunResult) -> str | None:
+def covering_hash(result: RunResult) -> str | None:
     """The hash of the certificate that covers a result as it ran, or None."""
-    found = standing_of(result)
+    found = certificate_status(result)
     return found.certificate if found.state == "verified" else None
 
 

@@ -11,18 +11,18 @@ from dataclasses import replace
 from engine.storage.schemas import Outcome
 from engine.types import Pixels
 from engine.verify import equality
-from engine.verify.answer_paths import Answer
-from engine.verify.cache_checks import Change, Damage
-from engine.verify.cleanup import State
-from engine.verify.input_effect import Blink
-from engine.verify.verdict import Finding, judged
+from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.cache_checks import CacheDamage, KeyChange
+from engine.verify.cleanup import ModelState
+from engine.verify.input_effect import Ablation
+from engine.verify.verdict import CheckFinding, judged
 
 ENCODING = ("hooked", "computed")  # ways that encode, as plain does
 GIVEN = ("decoupled", "features", "reused")  # ways that are given features
 LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # models/pixels.py says why
 
 
-def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
+def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
     """How far the pixels lie from the image processor's own, and whether it is they that ran."""
     bound = LEVELS[setting]
     faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
@@ -34,7 +34,7 @@ def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
     return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
 
 
-def greedy(answers: Iterable[Answer]) -> Finding:
+def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
     """Each token is the best of its step."""
     found = list(answers)
     wrong = {a.way: places for a in found if (places := equality.not_the_best(a))}
@@ -47,7 +47,9 @@ def greedy(answers: Iterable[Answer]) -> Finding:
     return judged(faults, good, "ways", {"positions": wrong})
 
 
-def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> Finding:
+def counted(
+    answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
+) -> CheckFinding:
     """As many ids as the head computed; `text` is what the tokenizer makes of ids."""
     found = list(answers)
     counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in found}
@@ -64,7 +66,7 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
     return judged(faults, good, "ways", {"counts": counts})
 
 
-def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
+def misreported(answer: RecordedAnswer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
     """What a result says beside its ids."""
     if answer.result is None:
         return
@@ -78,7 +80,7 @@ def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterabl
         )
 
 
-def prefix(found: Finding, reused: Answer) -> Finding:
+def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
     """An answer that says nothing of a reused prefix proves nothing about one."""
     use = reused.result.prefix if reused.result else None
     if found.outcome == "failed" or (use is not None and use.state == "reused"):
@@ -88,7 +90,7 @@ def prefix(found: Finding, reused: Answer) -> Finding:
     return replace(found, outcome="failed", sentence=sentence)
 
 
-def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
+def encoded_once(answers: Mapping[str, RecordedAnswer], pictures: int) -> CheckFinding:
     """Every picture once, and none where features were given."""
     faults = [*_plain_encodings(answers["plain"], pictures), *_other_encodings(answers)]
     calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
@@ -100,7 +102,7 @@ def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
     return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
 
 
-def _plain_encodings(plain: Answer, pictures: int) -> Iterable[str]:
+def _plain_encodings(plain: RecordedAnswer, pictures: int) -> Iterable[str]:
     tower, *after = plain.seen
     if tower.pictures != pictures:
         yield f"plain: the vision tower saw {tower.pictures} pictures, and {pictures} are shown."
@@ -109,7 +111,7 @@ def _plain_encodings(plain: Answer, pictures: int) -> Iterable[str]:
             yield f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
 
 
-def _other_encodings(answers: Mapping[str, Answer]) -> Iterable[str]:
+def _other_encodings(answers: Mapping[str, RecordedAnswer]) -> Iterable[str]:
     for way in ENCODING:
         if answers[way].seen != answers["plain"].seen:
             yield f"{way}: its calls of the vision modules are not those of plain."
@@ -118,7 +120,7 @@ def _other_encodings(answers: Mapping[str, Answer]) -> Iterable[str]:
             yield f"{way}: {calls} calls of vision modules, though features were given."
 
 
-def keys(changes: Sequence[Change]) -> Finding:
+def keys(changes: Sequence[KeyChange]) -> CheckFinding:
     faults = []
     for change in changes:
         if not change.right:
@@ -129,7 +131,7 @@ def keys(changes: Sequence[Change]) -> Finding:
     return judged(faults, good, "wrong keys", {"changes": shown})
 
 
-def damage(found: Damage, plain: Answer) -> Finding:
+def damage(found: CacheDamage, plain: RecordedAnswer) -> CheckFinding:
     steps = {
         "noticed": found.noticed,
         "computed again": found.computed_again,
@@ -143,7 +145,9 @@ def damage(found: Damage, plain: Answer) -> Finding:
     return judged(faults, good, "steps missed", {"steps": steps, "note": found.note})
 
 
-def left_as_found(before: State, after: State, again: equality.Comparison) -> Finding:
+def left_as_found(
+    before: ModelState, after: ModelState, again: equality.AnswerComparison
+) -> CheckFinding:
     faults = [f"{name} changed and stayed so." for name in before.changed(after)]
     if again.result in ("DRIFT", "MISMATCH"):
         faults.append(f"plain answers differently afterwards. {again.sentence}")
@@ -151,7 +155,7 @@ def left_as_found(before: State, after: State, again: equality.Comparison) -> Fi
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
 
 
-def sight(blinks: Sequence[Blink], own: tuple[int, ...], rounding: float) -> Finding:
+def sight(blinks: Sequence[Ablation], own: tuple[int, ...], rounding: float) -> CheckFinding:
     """Logits that do not move are a failure; an answer that never changes leaves the check open."""
     still = [blink.shown for blink in blinks if not blink.moved > rounding]  # NaN too
     same = [blink.shown for blink in blinks if blink.ids == own]
@@ -168,4 +172,4 @@ def sight(blinks: Sequence[Blink], own: tuple[int, ...], rounding: float) -> Fin
             f"Its logits move by {least:.3g} or more, but it gives the same answer with "
             f"{' and with '.join(same)}: what it says does not depend on what it is shown."
         )
-    return Finding(outcome, sentence, least, rounding, "logits moved, at least")
+    return CheckFinding(outcome, sentence, least, rounding, "logits moved, at least")

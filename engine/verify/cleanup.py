@@ -14,7 +14,7 @@ from engine.models.adapter import Adapter
 
 
 @dataclass(frozen=True)
-class State:
+class ModelState:
     """What inference must not change.
 
     `weights` adds up torch's count of in-place changes of every parameter, `generator` is the state
@@ -28,14 +28,14 @@ class State:
     generator: bytes
     threads: int
 
-    def changed(self, later: State) -> list[str]:
+    def changed(self, later: ModelState) -> list[str]:
         """Names of what differs."""
         return [name for name in vars(self) if getattr(self, name) != getattr(later, name)]
 
 
-def state(adapter: Adapter) -> State:
+def state(adapter: Adapter) -> ModelState:
     model = adapter.model
-    return State(
+    return ModelState(
         hooks=sum(_hooks(model)),
         training=any(module.training for module in model.modules()),
         weights=sum(weight._version for weight in model.parameters()),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.types import RunResult
-from engine.verify.answer_paths import Answer
+from engine.verify.answer_paths import RecordedAnswer
 
 DRIFT = 0.001  # of a run: clocks may be steered a little
 ROUNDING_MS = 0.05
@@ -47,7 +47,7 @@ def clocks_differ(result: RunResult) -> Iterator[Fault]:
         )
 
 
-def token_faults(answer: Answer) -> Iterator[Fault]:
+def token_faults(answer: RecordedAnswer) -> Iterator[Fault]:
     """A token is reported after the head has computed it, soon, and before the next is computed.
 
     Each token is compared with its own computation.  That one token is reported late may be a

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.verify import checks, equality
-from engine.verify.answer_paths import Answer
-from engine.verify.verdict import Finding, judged
+from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.verdict import CheckFinding, judged
 
 
-def planted(plain: Answer) -> Iterator[tuple[str, Answer]]:
+def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
     """Copies of an answer with one difference each, at its start, middle and end."""
     last, vocabulary = len(plain.ids) - 1, plain.logits.shape[-1]
     for place in sorted({0, last // 2, last}):
@@ -27,7 +27,7 @@ def planted(plain: Answer) -> Iterator[tuple[str, Answer]]:
     yield "the last token twice", replace(plain, ids=(*plain.ids, plain.ids[-1]))
 
 
-def comparison(plain: Answer, rounding: float) -> Finding:
+def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
     """Whether each planted difference is found, and none in an unchanged copy."""
     found = {
         what: equality.OUTCOMES[equality.compare(plain, copy, rounding).result] == "failed"

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import torch
 
 from engine.storage.schemas import Outcome
-from engine.verify.answer_paths import Answer
-from engine.verify.verdict import Finding
+from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.verdict import CheckFinding
 
 Result = Literal["EXACT", "NUMERIC TIE", "DRIFT", "MISMATCH"]
 OUTCOMES: dict[Result, Outcome] = {
@@ -26,7 +26,7 @@ Pieces = Callable[[Sequence[int]], list[str]]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AnswerComparison:
     """plain against another way.  position: the first difference, counted from 0, or None."""
 
     way: str
@@ -56,7 +56,7 @@ class Comparison:
         return f"MISMATCH: {where} (logits {figures})."
 
 
-def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
+def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> AnswerComparison:
     """A tie needs both margins and the logits' difference within rounding.
 
     Equal tokens are not enough: logits further apart than twice the rounding are another
@@ -68,7 +68,7 @@ def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
     result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
     if at is not None:
         result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
-    return Comparison(other.way, result, len(plain.ids), at, apart, rounding)
+    return AnswerComparison(other.way, result, len(plain.ids), at, apart, rounding)
 
 
 def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
@@ -79,7 +79,7 @@ def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
     return None if len(one) == len(two) else min(len(one), len(two))
 
 
-def _apart(plain: Answer, other: Answer, rows: slice) -> float:
+def _apart(plain: RecordedAnswer, other: RecordedAnswer, rows: slice) -> float:
     """The largest difference of logits; infinite where one side has none."""
     one, two = plain.logits[rows], other.logits[rows]
     if one.shape != two.shape or not len(one):
@@ -87,7 +87,9 @@ def _apart(plain: Answer, other: Answer, rows: slice) -> float:
     return float((one - two).abs().max())
 
 
-def _tied(plain: Answer, other: Answer, at: int, apart: float, rounding: float) -> bool:
+def _tied(
+    plain: RecordedAnswer, other: RecordedAnswer, at: int, apart: float, rounding: float
+) -> bool:
     if at >= min(len(plain.ids), len(other.ids)) or apart > rounding:
         return False
     a, b = plain.ids[at], other.ids[at]
@@ -98,8 +100,8 @@ def _tied(plain: Answer, other: Answer, at: int, apart: float, rounding: float) 
 
 
 def finding(
-    plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces
-) -> tuple[Finding, Comparison]:
+    plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
+) -> tuple[CheckFinding, AnswerComparison]:
     """The worst of some ways against plain, in words and with its evidence."""
     found = [(compare(plain, other, rounding), other) for other in others]
     order = list(OUTCOMES)
@@ -107,11 +109,11 @@ def finding(
     equal = worst.length if worst.position is None else worst.position
     shown = evidence(worst, plain, other, pieces)
     outcome = OUTCOMES[worst.result]
-    return Finding(outcome, worst.sentence, equal, worst.length, "equal tokens", shown), worst
+    return CheckFinding(outcome, worst.sentence, equal, worst.length, "equal tokens", shown), worst
 
 
 def evidence(
-    comparison: Comparison, plain: Answer, other: Answer, pieces: Pieces
+    comparison: AnswerComparison, plain: RecordedAnswer, other: RecordedAnswer, pieces: Pieces
 ) -> dict[str, Any]:
     """Both answers in tokens and, at the first difference, the two best logits of each side."""
     found: dict[str, Any] = {
@@ -130,7 +132,7 @@ def evidence(
     return found
 
 
-def _best(answer: Answer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
+def _best(answer: RecordedAnswer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
     if at >= len(answer.logits):
         return []
     values, ids = torch.topk(answer.logits[at], 2)
@@ -140,7 +142,7 @@ def _best(answer: Answer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
     ]
 
 
-def _embeddings(plain: Answer, other: Answer) -> float | None:
+def _embeddings(plain: RecordedAnswer, other: RecordedAnswer) -> float | None:
     """The largest difference of what entered the language model; None if shapes differ."""
     if plain.embeds.shape != other.embeds.shape or not plain.embeds.numel():
         return None
@@ -151,7 +153,7 @@ def _finite(value: float) -> float | None:
     return value if value != float("inf") else None
 
 
-def not_the_best(answer: Answer) -> list[int]:
+def not_the_best(answer: RecordedAnswer) -> list[int]:
     """Positions whose token has not the highest logit of its step."""
     logits = answer.logits if answer.scores is None else answer.scores
     steps = min(len(answer.ids), len(logits))

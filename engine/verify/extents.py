@@ -15,9 +15,9 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
 from engine.verify import equality
-from engine.verify.answer_paths import Answer, Subject
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.equality import Pieces
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
 PAST = 256  # tokens; the default limit of an ordinary run
 LONG = 272  # tokens of the forced answer
@@ -30,7 +30,9 @@ def forced(subject: Subject, length: int = 0) -> DecodeConfig:
     return replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
 
 
-def long(plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces) -> Finding:
+def long(
+    plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
+) -> CheckFinding:
     """A forced answer; open where the context ends before position 256 of the answer."""
     found, worst = equality.finding(plain, others, rounding, pieces)
     length = len(plain.ids)
@@ -43,7 +45,7 @@ def long(plain: Answer, others: Sequence[Answer], rounding: float, pieces: Piece
     return found
 
 
-def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
+def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> CheckFinding:
     """Every way ends where plain does, with one end token; open where plain reaches its limit."""
     faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
     plain = answers["plain"]
@@ -65,7 +67,7 @@ def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
     return replace(found, outcome="unresolved", sentence=sentence)
 
 
-def ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
+def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
     """An end token before the last one, or a reason for the stop that the ids contradict."""
     if any(one in eos_ids for one in answer.ids[:-1]):
         yield f"{answer.way}: an end token stands before the last token."
@@ -81,16 +83,16 @@ def ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
 class Batched:
     """A batch as it was answered: each row beside plain's answer to the same question."""
 
-    rows: tuple[tuple[Answer, Answer], ...]  # (plain, the batch's row)
+    rows: tuple[tuple[RecordedAnswer, RecordedAnswer], ...]  # (plain, the batch's row)
     results: tuple[RunResult, ...]
 
 
-def batch(subjects: Sequence[Subject], plains: Sequence[Answer], size: int) -> Batched:
+def batch(subjects: Sequence[Subject], plains: Sequence[RecordedAnswer], size: int) -> Batched:
     """Answers `size` requests together: the subjects in turn, whose plain answers are known."""
     order = [place % len(subjects) for place in range(size)]
     requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
     adapter = subjects[0].adapter
-    with _Scores(adapter) as seen:
+    with _BatchScores(adapter) as seen:
         found = batch_run.run(adapter, requests, None)
     results = tuple(one for one in found if isinstance(one, RunResult))
     rows = []
@@ -101,14 +103,14 @@ def batch(subjects: Sequence[Subject], plains: Sequence[Answer], size: int) -> B
     return Batched(tuple(rows), results)
 
 
-class _Scores:
+class _BatchScores:
     """The head's scores [B, vocabulary] of every step, for the time of a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._head = adapter.decoder.head
         self.steps: list[torch.Tensor] = []
 
-    def __enter__(self) -> _Scores:
+    def __enter__(self) -> _BatchScores:
         self._handle = self._head.register_forward_hook(self._see)
         return self
 
@@ -121,10 +123,12 @@ class _Scores:
 
 def equal_batch(
     found: Batched, size: int, adapter: Adapter, rounding: float, pieces: Pieces
-) -> Finding:
+) -> CheckFinding:
     """Rows against plain.  Another dtype than float32 may round a batch differently: then open."""
     if len(found.results) < size:
-        return Finding("failed", f"{len(found.results):,} of {size:,} rows of a batch answered.")
+        return CheckFinding(
+            "failed", f"{len(found.results):,} of {size:,} rows of a batch answered."
+        )
     compared = [
         (equality.compare(plain, row, 4 * rounding), plain, row) for plain, row in found.rows
     ]
@@ -138,7 +142,7 @@ def equal_batch(
     if faults := list(_batch_misreported(found)):
         outcome, sentence = "failed", faults[0]
     equal = worst.length if worst.position is None else worst.position
-    return Finding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
+    return CheckFinding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
 
 
 def _batch_misreported(found: Batched) -> Iterator[str]:

@@ -18,7 +18,7 @@ from engine import media
 from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
 from engine.types import FRAME_RULES, Image, Media, Sample
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 FRAMES = 8
 MANY_BYTES = 2**29  # of a clip's frames, above which they are not compared
@@ -39,7 +39,7 @@ def named(count: int, rule: str) -> list[int]:
     return [k * (count - 1) // (FRAMES - 1) for k in range(FRAMES)]
 
 
-def frames(adapter: Adapter, sample: Sample) -> Finding:
+def frames(adapter: Adapter, sample: Sample) -> CheckFinding:
     """The pictures of every rule against the files; only videos have more than one rule."""
     video = adapter.kind == "video"
     rules = {"events": ("all",), "image": ("middle",), "video": FRAME_RULES}[adapter.kind]
@@ -59,7 +59,7 @@ def frames(adapter: Adapter, sample: Sample) -> Finding:
     evidence = {"rules": list(rules) if video else [], "faults": faults, "open": open_}
     outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
     good = f"The pictures are those that the rule names ({', '.join(rules)}), read a second time."
-    return Finding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
+    return CheckFinding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
 
 
 def _pictures(sample: Sample, shown: Media) -> Sequence[Image] | None:

@@ -15,7 +15,7 @@ from engine.types import DecodeConfig, Prepared
 
 
 @dataclass(frozen=True)
-class Blink:
+class Ablation:
     """The model with other features: how far its first logits moved, and what it then says."""
 
     shown: str
@@ -24,9 +24,9 @@ class Blink:
 
 
 @torch.inference_mode()
-def blinks(
+def ablations(
     adapter: Adapter, prepared: Prepared, other: Prepared | None, config: DecodeConfig
-) -> tuple[list[Blink], tuple[int, ...]]:
+) -> tuple[list[Ablation], tuple[int, ...]]:
     """What other features change, and the ids with the model's own features."""
     rows = adapter.encode(prepared)
     scores, own = _decode(adapter, prepared, rows, config)
@@ -36,7 +36,7 @@ def blinks(
         ("zeros", torch.zeros_like(rows)),
     ):
         moved, ids = _decode(adapter, prepared, others, config)
-        found.append(Blink(shown, float((moved - scores).abs().max()), ids))
+        found.append(Ablation(shown, float((moved - scores).abs().max()), ids))
     return found, own
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from engine.errors import BadInput
 from engine.types import Sample
 from engine.verify import controls, extents, projection, sampling, stage_work
-from engine.verify.answer_paths import ANOTHER_QUESTION, Answer, Subject, rounding
+from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.equality import Pieces
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 
 @dataclass(frozen=True)
-class Reading:
+class CheckContext:
     """How answers are compared and told: rounding of logits, ids as pieces and as text.
 
     `doing` is told what is done next, and raises Cancelled where somebody has cancelled.
@@ -31,8 +31,8 @@ class Reading:
 
 
 def findings(
-    subject: Subject, other: Sample, plain: Answer, reading: Reading, folder: Path
-) -> Iterator[tuple[str, Finding]]:
+    subject: Subject, other: Sample, plain: RecordedAnswer, reading: CheckContext, folder: Path
+) -> Iterator[tuple[str, CheckFinding]]:
     """check, finding; `other` is a sample for the batch, `plain` the answer to the subject."""
     adapter = subject.adapter
     yield "settings", _settings(subject, plain, reading)
@@ -52,9 +52,9 @@ def findings(
     yield "synchronised", stage_work.synchronised(logs[-1])
 
 
-def _settings(subject: Subject, plain: Answer, reading: Reading) -> Finding:
+def _settings(subject: Subject, plain: RecordedAnswer, reading: CheckContext) -> CheckFinding:
     tried = []
-    for one in sampling.tried(subject, plain):
+    for one in sampling.try_settings(subject, plain):
         reading.doing(f"sampling on flattened logits: {one.name}")
         tried.append(one)
     eos_ids = subject.adapter.eos_ids
@@ -62,12 +62,12 @@ def _settings(subject: Subject, plain: Answer, reading: Reading) -> Finding:
 
 
 def _batch(
-    subject: Subject, sample: Sample, plain: Answer, reading: Reading, folder: Path
-) -> Finding:
+    subject: Subject, sample: Sample, plain: RecordedAnswer, reading: CheckContext, folder: Path
+) -> CheckFinding:
     """The subject's question, and another question about another sample, in turn."""
     adapter, size = subject.adapter, subject.request.batch
     if size < 2:
-        return Finding("unresolved", "No batch was asked for: batches are not covered.")
+        return CheckFinding("unresolved", "No batch was asked for: batches are not covered.")
     reading.doing(f"answering a batch of {size}")
     request = replace(subject.request, prompt=ANOTHER_QUESTION)
     try:

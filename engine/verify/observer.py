@@ -20,7 +20,7 @@ from engine.timing import VisionProbe, synchronizer
 from engine.verify.answer_paths import Subject
 from engine.verify.busy_checks import BEYOND
 from engine.verify.stage_times import ENOUGH
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 OBSERVER = 0.01  # of generate()
 SLOW_PROBE = 0.25  # of it, waits taken off: a fault whatever the load
@@ -93,7 +93,7 @@ def _generate_ms(subject: Subject, wait: ThreadWait, probed: bool) -> _Took:
 
 def observer(
     found: Sequence[tuple[float, float]], net: Sequence[tuple[float, float]] = ()
-) -> Finding:
+) -> CheckFinding:
     """What the probe adds to generate(), by the interval of the paired ratios.
 
     `net`: the same pairs without the thread's waits for a core, where those are known.
@@ -116,4 +116,4 @@ def observer(
         sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
     else:
         outcome, sentence = "passed", f"The probe adds {added} to generate()."
-    return Finding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)
+    return CheckFinding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)

@@ -18,7 +18,7 @@ from scipy.special import erf, expit
 
 from engine.models.adapter import Adapter
 from engine.types import Prepared
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
 Array = npt.NDArray[np.float64]
 # Largest difference of rows, as a share of their largest value, that a dtype's rounding explains.
@@ -46,7 +46,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ProjectionParts:
     """Where a model's rows come from.
 
     tower: the module whose output is projected; layers: linear layers with the activation after
@@ -60,7 +60,7 @@ class Parts:
     pools: bool
 
 
-def parts(adapter: Adapter) -> Parts | None:
+def parts(adapter: Adapter) -> ProjectionParts | None:
     """None for a model whose projector has another form."""
     model = adapter.model.model
     if adapter.kind == "events":
@@ -69,7 +69,7 @@ def parts(adapter: Adapter) -> Parts | None:
         if type(model.feature_adaptor) is not torch.nn.Identity:
             layers.append((model.feature_adaptor, ""))
         modules = (model.visual_projector, model.feature_adaptor)
-        found = Parts(model.visual_tower, tuple(layers), modules, True, True)
+        found = ProjectionParts(model.visual_tower, tuple(layers), modules, True, True)
     elif hasattr(getattr(model, "multi_modal_projector", None), "linear_2"):
         found = _placeholder_parts(adapter)
     else:
@@ -78,7 +78,7 @@ def parts(adapter: Adapter) -> Parts | None:
     return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
 
 
-def _placeholder_parts(adapter: Adapter) -> Parts:
+def _placeholder_parts(adapter: Adapter) -> ProjectionParts:
     """LLaVA and Video-LLaVA: one layer of the tower is read, with its CLS or without."""
     model, config = adapter.model.model, adapter.model.config
     tower = model.video_tower if adapter.kind == "video" else model.vision_tower
@@ -87,15 +87,15 @@ def _placeholder_parts(adapter: Adapter) -> Parts:
     projector = model.multi_modal_projector
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
     full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
-    return Parts(blocks[place - 1], layers, (projector,), full, False)
+    return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)
 
 
 @torch.inference_mode()
-def rows(adapter: Adapter, prepared: Prepared) -> Finding:
+def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     """encode() against NumPy, and the model's modules in float64 against NumPy."""
     found = parts(adapter)
     if found is None:
-        return Finding("unresolved", NOT_PLAIN)
+        return CheckFinding("unresolved", NOT_PLAIN)
     seen: list[torch.Tensor] = []
 
     def see(module: Any, arguments: Any, out: Any) -> None:
@@ -124,7 +124,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> Finding:
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
 
 
-def _expected(found: Parts, hidden: Array) -> Array:
+def _expected(found: ProjectionParts, hidden: Array) -> Array:
     """hidden [T, P, width] -> [T, P, hidden], before any pooling."""
     for layer, activation in found.layers:
         bias: Any = layer.bias
@@ -142,7 +142,7 @@ def _flat(rows_: Array) -> Array:
     return rows_.reshape(-1, rows_.shape[-1])
 
 
-def _again(found: Parts, hidden: torch.Tensor) -> torch.Tensor:
+def _again(found: ProjectionParts, hidden: torch.Tensor) -> torch.Tensor:
     """The model's own modules, copied to float64 on the CPU."""
     hidden = hidden.double().cpu()
     for module in found.modules:
@@ -162,7 +162,7 @@ def _apart(one: Array, other: Array) -> float:
 
 
 @torch.inference_mode()
-def probe(adapter: Adapter, prepared: Prepared) -> Finding:
+def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     """Every layer that runs while rows are made must lie in a module that the probe times."""
     timed = adapter.vision_modules()
     inside = {id(part) for module in timed for part in module.modules()}

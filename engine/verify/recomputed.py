@@ -12,14 +12,14 @@ from typing import Any
 
 from engine.storage import result_rows
 from engine.types import STAGES, RunResult
-from engine.verify.stage_times import Timed
-from engine.verify.verdict import Finding, judged
+from engine.verify.stage_times import TimedRun
+from engine.verify.verdict import CheckFinding, judged
 
 NEAR_MS = 1e-6
 EDGE_MS = 0.001
 
 
-def figures(rounds: Sequence[Sequence[Timed]]) -> Finding:
+def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     """Token times of all runs, and the figures of the last round: of results and of their rows."""
     results = [timed.result for round_ in rounds for timed in round_]
     faults = [fault for result in results for fault in _tokens(result)]

@@ -33,8 +33,8 @@ from engine.verify import (
     stage_times,
 )
 from engine.verify import frame_choice as shown
-from engine.verify.answer_paths import Answer, Subject, rounding
-from engine.verify.verdict import ONCE, Finding, Verdict, VerifyRequest
+from engine.verify.answer_paths import RecordedAnswer, Subject, rounding
+from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest
 
 EQUAL = {  # check -> the ways that must be equal to plain
     "equal_hooked": ("hooked",),
@@ -56,7 +56,7 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True)
-class Examined:
+class ModelVerdicts:
     """One model's part: who it was (None if it did not load) and all its verdicts."""
 
     name: str
@@ -67,31 +67,31 @@ class Examined:
     backend: Ran = "eager"  # what decoded the decoupled way
 
 
-def verify(request: VerifyRequest, watcher: Watcher) -> list[Examined]:
+def verify(request: VerifyRequest, watcher: Watcher) -> list[ModelVerdicts]:
     """Every model of the request on every sample; Cancelled when the watcher says so."""
     return [_model(name, request, watcher) for name in request.models]
 
 
-def _model(name: str, request: VerifyRequest, watcher: Watcher) -> Examined:
+def _model(name: str, request: VerifyRequest, watcher: Watcher) -> ModelVerdicts:
     from engine.machine import device
 
     watcher.doing(name, "", "loading the model")
     try:
         adapter = registry.load(registry.entry(name))
     except StageScopeError as error:
-        verdict = Verdict("answer", name, "", Finding("failed", str(error)))
+        verdict = Verdict("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
-        return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
+        return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    model = _Model(adapter, request, watcher)
+    model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return Examined(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
+    return ModelVerdicts(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
 
 
-class _Model:
+class _ModelChecks:
     """One loaded model and all samples."""
 
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
@@ -107,7 +107,7 @@ class _Model:
             yield from self._sample(sample, other)
             self.watcher.give_way()
         if self.pairs.ms:
-            found = busy_checks.settled([_observed(self.pairs)])
+            found = busy_checks.final_finding([_observed(self.pairs)])
             yield Verdict("observer", self.adapter.info.name, "", found)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
@@ -115,9 +115,9 @@ class _Model:
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
-                    examination = _Examination(self, sample, other, Path(folder))
+                    examination = _SampleChecks(self, sample, other, Path(folder))
                 except BadInput as error:  # later it would be a fault
-                    finding = Finding("skipped", str(error))
+                    finding = CheckFinding("skipped", str(error))
                     yield Verdict("answer", self.adapter.info.name, sample.id, finding)
                     return
                 yield from examination.verdicts()
@@ -134,23 +134,23 @@ class _Model:
         sentence = str(error)
         if not isinstance(error, StageScopeError):
             sentence = f"{type(error).__name__} while {now}: {error}"
-        finding = Finding("failed", sentence)
+        finding = CheckFinding("failed", sentence)
         return Verdict("answer", self.adapter.info.name, sample.id, finding)
 
 
-def _observed(found: observer.Pairs) -> busy_checks.Try:
-    return busy_checks.Try(observer.observer(found.ms, found.net_ms), found.load)
+def _observed(found: observer.Pairs) -> busy_checks.Attempt:
+    return busy_checks.Attempt(observer.observer(found.ms, found.net_ms), found.load)
 
 
-class _Examination:
+class _SampleChecks:
     """One model and one sample, from the first answer to the last look."""
 
-    def __init__(self, model: _Model, sample: Sample, other: Sample, folder: Path) -> None:
+    def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request
         self.once = model.once
         self.now = ""
-        self.before: cleanup.State
+        self.before: cleanup.ModelState
         self.rounding = 0.0
         self.pairs = observer.Pairs()
         self._doing("loading and preprocessing the sample")
@@ -162,7 +162,7 @@ class _Examination:
             sample = "" if check in ONCE else self.sample.id
             yield Verdict(check, self.adapter.info.name, sample, finding)
 
-    def _findings(self) -> Iterator[tuple[str, Finding]]:
+    def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
         """check, finding: each sample's own, and once what is about the model as a whole."""
         subject, pictures = self.subject, len(self.subject.media.images)
         answers = self._answers()
@@ -194,10 +194,10 @@ class _Examination:
         self.pairs = self._pairs()
         yield "left_as_found", self._left_as_found(plain)
 
-    def _once(self, plain: Answer) -> Iterator[tuple[str, Finding]]:
+    def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
         """What is about the model as a whole, whatever the number of samples."""
         sample = self.sample if self.adapter.kind in self.other.missing else self.other
-        reading = model_checks.Reading(self.rounding, self._pieces, self._text, self._doing)
+        reading = model_checks.CheckContext(self.rounding, self._pieces, self._text, self._doing)
         yield from model_checks.findings(self.subject, sample, plain, reading, self.folder)
 
     def _doing(self, what: str) -> None:
@@ -206,7 +206,7 @@ class _Examination:
         self.now = what
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
-    def _answers(self) -> dict[str, Answer]:
+    def _answers(self) -> dict[str, RecordedAnswer]:
         """All ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
         for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
@@ -216,7 +216,7 @@ class _Examination:
                 self.before = cleanup.state(self.adapter)
         return found
 
-    def _answer(self, plain: Answer) -> Finding:
+    def _answer(self, plain: RecordedAnswer) -> CheckFinding:
         shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.shown}
         shown["backend"] = self.subject.backend
         reached = {"new_tokens": len(plain.ids), "positions": plain.context + len(plain.ids)}
@@ -225,7 +225,7 @@ class _Examination:
         if self.request.backend == "compiled" and self.subject.backend == "eager":
             sentence += " The decode step could not be compiled: the eager one is verified."
         evidence = shown | reached | pictures
-        return Finding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
+        return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 
     def _text(self, ids: Sequence[int]) -> str:
         """Ids as text: special tokens are left out first, then the tokenizer decodes the rest."""
@@ -235,14 +235,14 @@ class _Examination:
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
-    def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
+    def _equal(self, plain: RecordedAnswer, others: Sequence[RecordedAnswer]) -> CheckFinding:
         return equality.finding(plain, others, self.rounding, self._pieces)[0]
 
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
-    def _sampled(self) -> Finding:
+    def _sampled(self) -> CheckFinding:
         """Where logits differ by rounding, one random number may draw two tokens: left open."""
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
@@ -255,10 +255,10 @@ class _Examination:
         sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
         return replace(found, outcome="unresolved", sentence=sentence)
 
-    def _timings(self, answers: Mapping[str, Answer]) -> Iterator[tuple[str, Finding]]:
+    def _timings(self, answers: Mapping[str, RecordedAnswer]) -> Iterator[tuple[str, CheckFinding]]:
         """The checks of repeated runs; on a busy machine those that fail are looked at again."""
-        tries: dict[str, list[busy_checks.Try]] = {check: [] for check in TIMINGS}
-        while any(map(busy_checks.again, tries.values())):
+        tries: dict[str, list[busy_checks.Attempt]] = {check: [] for check in TIMINGS}
+        while any(map(busy_checks.needs_retry, tries.values())):
             late, rounds = self._late(answers), self._rounds()
             load = stage_times.load_of(rounds)
             looks = (
@@ -267,19 +267,19 @@ class _Examination:
                 stage_times.stage3(rounds),
             )
             for check, found in zip(TIMINGS, looks, strict=True):
-                if busy_checks.again(tries[check]):
-                    tries[check].append(busy_checks.Try(found, load))
+                if busy_checks.needs_retry(tries[check]):
+                    tries[check].append(busy_checks.Attempt(found, load))
         for check, some in tries.items():
-            yield check, busy_checks.settled(some)
+            yield check, busy_checks.final_finding(some)
         yield "figures", recomputed.figures(rounds)
 
-    def _late(self, answers: Mapping[str, Answer]) -> list[clock_agreement.Fault]:
+    def _late(self, answers: Mapping[str, RecordedAnswer]) -> list[clock_agreement.Fault]:
         """Faults of token times; a way whose fault may be a pause answers once more."""
         faults: list[clock_agreement.Fault] = []
         for way, answer in answers.items():
             found = list(clock_agreement.token_faults(answer))
             if any(not fault.sure for fault in found):
-                again: Answer = getattr(self.subject, way)(self.subject.greedy)
+                again: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
                 found = list(clock_agreement.token_faults(again))
             faults += found
         return faults
@@ -288,21 +288,21 @@ class _Examination:
         """Timed again while they say that the probe is slow and the machine is busy; the pairs of
         the quietest time."""
         found: list[observer.Pairs] = []
-        while busy_checks.again([_observed(one) for one in found]):
+        while busy_checks.needs_retry([_observed(one) for one in found]):
             found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
         return min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
 
-    def _rounds(self) -> list[list[stage_times.Timed]]:
-        rounds: list[list[stage_times.Timed]] = []
+    def _rounds(self) -> list[list[stage_times.TimedRun]]:
+        rounds: list[list[stage_times.TimedRun]] = []
         for round_ in stage_times.repeat(self.subject, self.request.runs):
             self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
         return rounds
 
-    def _sight(self) -> Finding:
+    def _sight(self) -> CheckFinding:
         self._doing("showing it something else")
         other = self._shown_otherwise()
-        blinks, own = input_effect.blinks(
+        blinks, own = input_effect.ablations(
             self.adapter, self.subject.prepared, other, self.subject.greedy
         )
         texts = [vars(blink) | {"text": self.adapter.text(blink.ids)} for blink in blinks]
@@ -317,7 +317,7 @@ class _Examination:
             return self.subject.prepare(media.load(self.other, kind, "arange", extent))
         return None
 
-    def _left_as_found(self, plain: Answer) -> Finding:
+    def _left_as_found(self, plain: RecordedAnswer) -> CheckFinding:
         self._doing("looking whether anything was left behind")
         again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, cleanup.state(self.adapter), again)

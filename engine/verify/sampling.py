@@ -22,8 +22,8 @@ from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
 from engine.types import DecodeConfig
 from engine.verify import checks, equality, extents
-from engine.verify.answer_paths import Answer, Subject, Watch
-from engine.verify.verdict import Finding
+from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
+from engine.verify.verdict import CheckFinding
 
 TOKENS = 16
 RANGE = 3.0  # of the flattened logits, from their mean to their largest
@@ -38,20 +38,20 @@ ENDING: dict[str, dict[str, Any]] = {  # the end token is made the best one
     "end token": {},
     "minimum length": {"min_new_tokens": 5},
 }
-Change = Callable[[torch.Tensor], torch.Tensor]
+LogitsChange = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class TriedSetting:
     """One setting: plain's answer and those of the other ways."""
 
     name: str
-    plain: Answer
-    others: tuple[Answer, ...]
+    plain: RecordedAnswer
+    others: tuple[RecordedAnswer, ...]
 
 
 @contextmanager
-def changed(adapter: Adapter, change: Change) -> Iterator[None]:
+def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
     """The head's logits are changed, of the compiled step as of the eager one."""
 
     def head(module: Any, arguments: Any, out: torch.Tensor) -> torch.Tensor:
@@ -71,14 +71,14 @@ def changed(adapter: Adapter, change: Change) -> Iterator[None]:
             handle.remove()
 
 
-def flat(plain: Answer) -> Change:
+def flat(plain: RecordedAnswer) -> LogitsChange:
     """Logits whose largest lies RANGE above their mean, whatever the model's own is."""
     height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
     scale = RANGE / max(height, 1e-6)
     return lambda logits: logits * scale
 
 
-def ending(plain: Answer, eos_ids: tuple[int, ...]) -> Change:
+def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
     """The end token is better than every other."""
     lift = 2 * float(plain.logits.abs().max()) + 1
 
@@ -90,7 +90,7 @@ def ending(plain: Answer, eos_ids: tuple[int, ...]) -> Change:
     return change
 
 
-def tried(subject: Subject, plain: Answer) -> Iterator[Tried]:
+def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetting]:
     """Every setting the plain, the hooked and the decoupled way."""
     adapter = subject.adapter
     eager = subject.backend == "eager"
@@ -102,16 +102,18 @@ def tried(subject: Subject, plain: Answer) -> Iterator[Tried]:
             config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
             with changed(adapter, change):
                 answer = own(subject, config)
-                yield Tried(name, answer, (subject.hooked(config), subject.decoupled(config)))
+                yield TriedSetting(
+                    name, answer, (subject.hooked(config), subject.decoupled(config))
+                )
 
 
 @torch.inference_mode()
-def own(subject: Subject, config: DecodeConfig) -> Answer:
+def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
     """The model's own generate() with settings of our own making, from the same seed."""
     adapter = subject.adapter
     options = subject.options(config) | {"generation_config": generation(config, adapter.eos_ids)}
     devices = [] if adapter.device.type == "cpu" else [adapter.device]
-    with Watch(adapter) as watch, torch.random.fork_rng(devices):
+    with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
         out = adapter.generate(subject.prepared, **options)
     return watch.answer("plain", subject.new_ids(out, watch.steps))
@@ -130,11 +132,11 @@ def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConf
 
 
 def settings(
-    found: Sequence[Tried],
+    found: Sequence[TriedSetting],
     rounding: float,
     eos_ids: tuple[int, ...],
     text: Callable[[Sequence[int]], str],
-) -> Finding:
+) -> CheckFinding:
     """Equal tokens under every setting, and settings that do change the tokens.
 
     Results must also say why they stopped, and give the text that `text` makes of their ids.
@@ -166,4 +168,4 @@ def settings(
     good = f"All ways give plain's tokens under {len(found)} settings, on flattened logits."
     sentence = (*faults, *open_, good)[0]
     evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
-    return Finding(outcome, sentence, len(faults), 0, "settings", evidence)
+    return CheckFinding(outcome, sentence, len(faults), 0, "settings", evidence)

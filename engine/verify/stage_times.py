@@ -20,7 +20,7 @@ from engine.types import STAGES, RunResult, Span
 from engine.verify.answer_paths import Subject
 from engine.verify.busy_checks import BEYOND
 from engine.verify.clock_agreement import Fault, clocks_differ
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
@@ -31,7 +31,7 @@ FEW = 3  # pairs, below which not even a factor of two does
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedRun:
     """One run of the pipeline, and how long a second clock saw it last."""
 
     kind: str
@@ -40,7 +40,7 @@ class Timed:
     waited_ms: float | None = None  # the thread's wait for a core in that time
 
 
-def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
+def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
     """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
     config = subject.brief
     requests = {
@@ -55,19 +55,19 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
             waited, start = wait.ms(), second_s()
             result = subject.run(request)
             outer = (second_s() - start) * 1000
-            found.append(Timed(kind, result, outer, since(waited, wait.ms())))
+            found.append(TimedRun(kind, result, outer, since(waited, wait.ms())))
         yield found
     wait.close()
 
 
-def load_of(rounds: Sequence[Sequence[Timed]]) -> MachineLoad | None:
+def load_of(rounds: Sequence[Sequence[TimedRun]]) -> MachineLoad | None:
     """How busy the machine was during all these runs; None where one does not say."""
     loads = [timed.result.machine_load for round_ in rounds for timed in round_]
     known = [load for load in loads if load is not None]
     return together(known) if len(known) == len(loads) else None
 
 
-def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Finding:
+def clock(rounds: Sequence[Sequence[TimedRun]], more: Sequence[Fault] = ()) -> CheckFinding:
     """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
     runs = [timed for round_ in rounds for timed in round_]
     faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
@@ -81,9 +81,9 @@ def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Find
     if faults:
         evidence |= {BEYOND: any(fault.sure for fault in faults)}
         sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
-        return Finding("failed", sentence, len(faults), 0, "faults", evidence)
+        return CheckFinding("failed", sentence, len(faults), 0, "faults", evidence)
     sentence = f"In {len(runs)} runs time only went forward, and a second clock agrees."
-    return Finding("passed", sentence, 0, 0, "faults", evidence)
+    return CheckFinding("passed", sentence, 0, 0, "faults", evidence)
 
 
 def _backwards(result: RunResult) -> Iterator[str]:
@@ -106,7 +106,7 @@ def _backwards(result: RunResult) -> Iterator[str]:
             yield "a token is not within stage 4"
 
 
-def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
+def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
     """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
 
     Only the closest one counts, because a busy machine may stop any run between two looks at the
@@ -127,7 +127,7 @@ def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
         yield Fault(text, min(gaps) < 0 or (outside is not None and net > CLEARLY * bound))
 
 
-def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
+def accounted(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     """The median share of a run that its stages do not cover, in the worst kind of run."""
     warm = rounds[1:]
     shares: dict[str, float] = {}
@@ -150,7 +150,7 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
     if wrong := _misquoted(rounds):
         outcome, sentence = "failed", wrong
         evidence |= {BEYOND: True}
-    return Finding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
+    return CheckFinding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
 
 
 def _clearly_open(results: Sequence[RunResult]) -> bool:
@@ -172,7 +172,7 @@ def _share(result: RunResult, ms: float) -> float:
     return ms / result.total_ms if result.total_ms > 0 else 1.0
 
 
-def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
+def _misquoted(rounds: Sequence[Sequence[TimedRun]]) -> str:
     """What a cached stage says that it took must be what it took when it was computed."""
     for round_ in rounds:
         took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
@@ -196,7 +196,7 @@ def _spreads(results: Sequence[RunResult]) -> dict[str, Any]:
     }
 
 
-def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
+def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     """The probe's time over that of the encoder alone, paired by round."""
     warm = rounds[1:]
     alone = [_vision(round_, "computed").ms for round_ in warm]
@@ -216,10 +216,10 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
     cpu = [[_vision(round_, kind).cpu_ms for round_ in warm] for kind in ("computed", "hooked")]
     evidence |= {"alone_cpu_ms": cpu[0], "probe_cpu_ms": cpu[1]}
-    return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
+    return CheckFinding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
 
 
-def _net_ratio(round_: Sequence[Timed]) -> float | None:
+def _net_ratio(round_: Sequence[TimedRun]) -> float | None:
     """The probe's time over that of the encoder alone, without the thread's waits for a core."""
     probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
     return None if probed is None or not alone else probed / alone
@@ -251,7 +251,7 @@ def _within(interval: statistics.Interval) -> Outcome:
     return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
 
 
-def _vision(round_: Sequence[Timed], kind: str) -> Span:
+def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
     result = next(timed.result for timed in round_ if timed.kind == kind)
     span = result.span("vision")
     assert span is not None  # both kinds of run encode

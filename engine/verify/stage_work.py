@@ -23,7 +23,7 @@ from engine.pipeline.single_run import Nobody
 from engine.types import Doing, Image, RunRequest, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
 # what is done -> the stage that it belongs to
 BELONGS: dict[str, str] = {
@@ -37,7 +37,7 @@ FAKE = torch.device("xpu", 0)  # an accelerator by its name alone: nothing runs 
 
 
 @dataclass
-class Log(Nobody):
+class WorkLog(Nobody):
     """What happened in a run, in order: ("stage", name), ("work", what) and ("sync", "")."""
 
     events: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Log(Nobody):
 
 
 @contextmanager
-def watched(adapter: Adapter, log: Log) -> Iterator[None]:
+def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
     """Notes in the log what is done meanwhile, and when the clock waits for the device."""
     with ExitStack() as stack:
         load = media.load
@@ -90,7 +90,7 @@ def watched(adapter: Adapter, log: Log) -> Iterator[None]:
         yield
 
 
-def _noting(log: Log, what: str) -> Callable[..., None]:
+def _noting(log: WorkLog, what: str) -> Callable[..., None]:
     return lambda *_: log.work(what)
 
 
@@ -106,7 +106,7 @@ def _instead(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before) if own else delattr(owner, name)
 
 
-def runs(subject: Subject, folder: Path) -> tuple[list[Log], list[tuple[Image, ...]]]:
+def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], list[tuple[Image, ...]]]:
     """Two runs of one sample whose files change in between, and what the files held.
 
     Names, sizes and times of the files stay: only their content tells the two apart.
@@ -118,7 +118,7 @@ def runs(subject: Subject, folder: Path) -> tuple[list[Log], list[tuple[Image, .
         paths = write_pictures(folder, "work", pictures)
         for path in paths:
             os.utime(path, (1, 1))
-        log = Log()
+        log = WorkLog()
         request = _request(subject, copy_of(subject.adapter.kind, "work", paths))
         with watched(subject.adapter, log):
             single_run.run(subject.adapter, request, subject.cache, log, None)
@@ -131,7 +131,7 @@ def _request(subject: Subject, sample: Sample) -> RunRequest:
     return replace(subject.run_request(brief, "refresh"), sample=sample)
 
 
-def work(logs: Sequence[Log], contents: Sequence[tuple[Image, ...]]) -> Finding:
+def work(logs: Sequence[WorkLog], contents: Sequence[tuple[Image, ...]]) -> CheckFinding:
     """Each kind of work in its stage, in both runs; and the second run shows the changed files."""
     faults = [fault for log in logs for fault in _misplaced(log)]
     for log, held in zip(logs, contents, strict=True):
@@ -142,7 +142,7 @@ def work(logs: Sequence[Log], contents: Sequence[tuple[Image, ...]]) -> Finding:
     return judged(faults, good, "faults", {"work": [list(one) for one in seen], "faults": faults})
 
 
-def _misplaced(log: Log) -> Iterator[str]:
+def _misplaced(log: WorkLog) -> Iterator[str]:
     done = list(log.by_stage())
     for what, stage in BELONGS.items():
         where = {place for place, one in done if one == what}
@@ -156,7 +156,7 @@ def _same(one: Sequence[Image], other: Sequence[Image]) -> bool:
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
-def synchronised(log: Log) -> Finding:
+def synchronised(log: WorkLog) -> CheckFinding:
     """The clock waits at both edges of a span, on a device that is not the CPU."""
     faults = [*_edges(log), *_drill()]
     syncs = sum(kind == "sync" for kind, _ in log.events)
@@ -164,7 +164,7 @@ def synchronised(log: Log) -> Finding:
     return judged(faults, good, "faults", {"events": log.events[:200], "faults": faults})
 
 
-def _edges(log: Log) -> Iterator[str]:
+def _edges(log: WorkLog) -> Iterator[str]:
     """Between two stages' work there is a wait after the one and before the other."""
     events = log.events
     starts = [place for place, (kind, _) in enumerate(events) if kind == "stage"]

@@ -106,7 +106,7 @@ MAX_BATCH = 64
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """What a check found, whoever was looked at."""
 
     outcome: Outcome
@@ -117,10 +117,12 @@ class Finding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def judged(faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]) -> Finding:
+def judged(
+    faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]
+) -> CheckFinding:
     """Passed with the `good` sentence if there is no fault, else failed with the first one."""
     outcome: Outcome = "failed" if faults else "passed"
-    return Finding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
+    return CheckFinding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Verdict:
     check: str
     model: str
     sample: str
-    finding: Finding
+    finding: CheckFinding
 
     @property
     def outcome(self) -> Outcome:

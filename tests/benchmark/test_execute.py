@@ -56,7 +56,7 @@ def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
     return [row for _, row in run.results() if row["phase"] == phase]
 
 
-class StopAfter(execute.Alone):
+class StopAfter(execute.SilentWatcher):
     """Cancels after so many looks between two samples; it lends the device on the second."""
 
     def __init__(self, looks: int) -> None:
@@ -123,7 +123,9 @@ def test_models_take_turns_unless_they_do_not_fit_into_memory(
     assert run.header.plan.order == "interleaved"
     assert "all 2 models fit into memory at once" in run.header.plan.order_why
     assert "Order: interleaved" in run.journal[0]["text"]
-    monkeypatch.setattr(registry, "room_together", lambda *_: registry.Room(900, 100, 1000))
+    monkeypatch.setattr(
+        registry, "room_together", lambda *_: registry.CombinedMemory(900, 100, 1000)
+    )
     run = go(root, tmp_path / "tight", models=ALL[1:], warmup=0)
     assert [row["model"] for row in rows(run)[:4]] == [first] * 4
     assert "do not fit into memory at once" in run.header.plan.order_why
@@ -169,7 +171,7 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
 def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
-    class AfterTokens(execute.Alone):
+    class AfterTokens(execute.SilentWatcher):
         tokens = 0
 
         def token(self, token: int, ms: float) -> None:
@@ -316,7 +318,7 @@ def test_a_model_that_has_had_its_turn_is_not_held(
 
 
 def test_lending_the_device_marks_the_next_row(root: Path, tmp_path: Path) -> None:
-    class Lender(execute.Alone):
+    class Lender(execute.SilentWatcher):
         looks = 0
 
         def give_way(self) -> float:

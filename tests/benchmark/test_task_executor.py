@@ -222,7 +222,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
 
 
 def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
-    class AfterTokens(execute.Alone):
+    class AfterTokens(execute.SilentWatcher):
         left = 4 * 20 + 30
 
         def token(self, token: int, ms: float) -> None:
@@ -238,7 +238,7 @@ def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_device_is_lent_between_batches(root: Path, tmp_path: Path) -> None:
-    class Lender(execute.Alone):
+    class Lender(execute.SilentWatcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -256,8 +256,10 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
         plan(root, batch=4, decode=config, warmup=0), dataset.read(root), tmp_path / "run"
     )
     with ready.writer:
-        wanted, nobody = ready.writer.header.plan, execute.Alone()
-        asker = task_executor.Asker(wanted, ready.samples, ready.entries, nobody, lambda *_: None)
+        wanted, nobody = ready.writer.header.plan, execute.SilentWatcher()
+        asker = task_executor.TaskExecutor(
+            wanted, ready.samples, ready.entries, nobody, lambda *_: None
+        )
         tasks = list(wanted.tasks((MODEL,)))[:4]
         found, _ = asker.ask(tasks, registry.load(registry.entry(MODEL)))
     assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
@@ -267,7 +269,7 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
 def test_a_row_of_a_batch_has_its_standing_too(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_executor.certificates, "standing_of", _by_batch)
+    monkeypatch.setattr(task_executor.certificates, "certificate_status", _by_batch)
     found = rows_of(go(root, tmp_path / "run", batch=6, warmup=0))
     assert [row["verified"] for row in found] == [None] * 6 + ["abc"]
     assert found[0]["standing"]["missing"] == ["batch of 6"]

@@ -144,7 +144,7 @@ def test_on_the_cpu_one_graph_serves_every_bucket(
             go(adapter, sample, replace(config, backend="eager")).generation.token_ids
         )
     assert compilations.number == 1
-    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.ROOMS
+    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.BUCKETS
 
 
 def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
@@ -291,8 +291,8 @@ def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own
         assert found[check].passed, found[check].sentence
     fast, eager = go(adapter, sample, COMPILED), go(adapter, sample, EAGER)
     certify(fast, "compiled")
-    assert certificates.of(fast) and certificates.of(eager) is None
-    assert certificates.of(go(adapter, sample, EAGER, mode="hooked"))
+    assert certificates.covering_hash(fast) and certificates.covering_hash(eager) is None
+    assert certificates.covering_hash(go(adapter, sample, EAGER, mode="hooked"))
 
 
 def certify(result: RunResult, backend: Any) -> None:
@@ -308,8 +308,8 @@ def certify(result: RunResult, backend: Any) -> None:
         model.name, model.digest, model.precision, result.environment, found, backend
     )
     request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
-    certificates.keep(certificates.make(request, [entry], found, "/data"))
-    assert certificates.kept()
+    certificates.store(certificates.make(request, [entry], found, "/data"))
+    assert certificates.stored_certificates()
 
 
 def _pictures(result: RunResult) -> int:

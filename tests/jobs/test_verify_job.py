@@ -47,7 +47,7 @@ def test_verdicts_fill_in_and_the_certificate_is_kept(sample: Sample) -> None:
     view = work.view()
     assert view.state == "done" and view.ended and not view.error
     assert {verdict.check for verdict in view.verdicts} == set(CHECKS)
-    assert view.certificate is not None and certificates.kept() == [view.certificate]
+    assert view.certificate is not None and certificates.stored_certificates() == [view.certificate]
     json.dumps(view.certificate, allow_nan=False)
 
 
@@ -59,7 +59,7 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     work.cancel()
     wait(work)
     assert work.state == "cancelled" and work.certificate is None
-    assert certificates.kept() == []
+    assert certificates.stored_certificates() == []
 
 
 @pytest.mark.slow

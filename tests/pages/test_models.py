@@ -99,7 +99,7 @@ def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     here = PLACE | {"hardware": platform.machine()}
     digest = registry.full_digest(entry)
     kept = certificate(name=entry.name, digest=digest, environment=here)
-    certificates.keep(kept)
+    certificates.store(kept)
     at.run()
     assert marks(at).count(f"verified {kept['hash'][:12]}") == 1
     assert marks(at).count("unverified") == 2

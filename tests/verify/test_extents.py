@@ -10,21 +10,23 @@ import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
 from engine.verify import controls, equality, extents
-from engine.verify.answer_paths import Answer, Seen
+from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 EOS = (2,)
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
 
 
-def answer(way: str, ids: tuple[int, ...], stop: Stop = "eos") -> Answer:
+def answer(way: str, ids: tuple[int, ...], stop: Stop = "eos") -> RecordedAnswer:
     """An answer whose ids are the best of random logits over 8 tokens."""
     logits = torch.rand(len(ids), 8, generator=torch.Generator().manual_seed(1))
     for place, one in enumerate(ids):
         logits[place, one] = 2.0
     generation = Generation(ids, "", stop, 9, ())
     result = None if way == "plain" else RunResult(REQUEST, INFO, (), generation, 1.0, False)
-    return Answer(way, ids, logits, torch.zeros(1, 9, 3), (Seen("Tower", 1, 1),), result)
+    return RecordedAnswer(
+        way, ids, logits, torch.zeros(1, 9, 3), (ModuleCalls("Tower", 1, 1),), result
+    )
 
 
 PLAIN = answer("plain", (5, 6, 2))

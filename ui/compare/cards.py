@@ -268,7 +268,7 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of what a reader must know before trusting the times."""
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
-    found = [standing(certificates.standing_of(result), command)]
+    found = [standing(certificates.certificate_status(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:

@@ -16,7 +16,7 @@ from engine import settings
 from engine.errors import StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
-from engine.storage.annotations import Mark
+from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
@@ -63,8 +63,8 @@ class Source(Listed, Protocol):
         ...
 
     def read(self) -> Rows: ...
-    def marks(self) -> dict[Task, Mark]: ...
-    def mark(self, task: Task, mark: Mark) -> None: ...
+    def marks(self) -> dict[Task, Feedback]: ...
+    def mark(self, task: Task, mark: Feedback) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,14 +134,14 @@ class RunSource:
         notes = marks.problem(self.info.folder)
         return Rows(table, run, (*run.problems, *([notes] if notes else [])))
 
-    def marks(self) -> dict[Task, Mark]:
+    def marks(self) -> dict[Task, Feedback]:
         """None where they cannot be read: `problems` says so."""
         try:
             return marks.read(self.info.folder)
         except StoreError:
             return {}
 
-    def mark(self, task: Task, mark: Mark) -> None:
+    def mark(self, task: Task, mark: Feedback) -> None:
         marks.put(self.info.folder, task, mark)
 
 

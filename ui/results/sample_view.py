@@ -18,7 +18,7 @@ from engine.analysis import word_overlap
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
-from engine.storage.annotations import MAX_NOTE_CHARS, Mark, Thumb
+from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.types import Extent, Sample
 from ui.results import answer_figures, result_charts, sample_list
@@ -118,7 +118,7 @@ def _asked(results: Sequence[Result]) -> None:
         notices.small(f"What was drawn: {told}", "results_truth")
 
 
-def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
+def _card(one: Result, marks: Mapping[Task, Feedback]) -> None:
     family = str(one.line["family"])
     known = family if family in FAMILY_COLOURS else "other"
     with st.container(border=True, key=f"card_{known}_result_{one.label}"):
@@ -132,7 +132,7 @@ def _card(one: Result, marks: Mapping[Task, Mark]) -> None:
             if one.line["off_script"]:
                 notices.notice(OFF_SCRIPT, f"off_script_result_{one.label}")
             answer_figures.draw(one.label, one.line, one.whole)
-        _mark(one, marks.get(one.task, Mark()))
+        _mark(one, marks.get(one.task, Feedback()))
 
 
 def _pictures(one: Result) -> None:
@@ -162,7 +162,7 @@ def _sample(one: Result) -> Sample:
     raise DatasetError(f"{one.root} holds no sample {wanted!r} any more.")
 
 
-def _mark(one: Result, mark: Mark) -> None:
+def _mark(one: Result, mark: Feedback) -> None:
     """A thumb and a note, kept with the run as soon as they are given."""
     key = f"{one.source.key}_{one.task.model}_{one.task.sample}_{one.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
@@ -187,7 +187,7 @@ def _keep(one: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
     try:
-        one.source.mark(one.task, Mark(word, st.session_state[note].strip()))
+        one.source.mark(one.task, Feedback(word, st.session_state[note].strip()))
     except StageScopeError as error:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
 

@@ -35,7 +35,9 @@ def opened() -> Mapping[str, Any] | None:
     wanted = asked()
     if len(wanted) < certificates.SHOWN:
         return None
-    return next((one for one in certificates.kept() if one["hash"].startswith(wanted)), None)
+    return next(
+        (one for one in certificates.stored_certificates() if one["hash"].startswith(wanted)), None
+    )
 
 
 def close() -> None:
@@ -97,9 +99,9 @@ def _unproved(model: Mapping[str, Any]) -> list[str]:
 
 def listed(entries: Sequence[ModelEntry]) -> None:
     """All certificates, the newest first."""
-    found = certificates.kept()
+    found = certificates.stored_certificates()
     st.subheader("Certificates", anchor=False, help="One JSON file per verification that ended.")
-    for number, one in enumerate(certificates.unused()[:FEW]):
+    for number, one in enumerate(certificates.unusable_files()[:FEW]):
         text = f"{cut(one.name)} is not used: {one.reason}. Remove it, or verify again."
         notices.notice(text, f"unused_{number}")
     if not found:

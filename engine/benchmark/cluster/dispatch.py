@@ -31,7 +31,7 @@ class Order(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Hand:
+class _WorkerTasks:
     """A worker as far as handing out goes."""
 
     id: str
@@ -45,7 +45,7 @@ class _Hand:
 
 
 @dataclass(frozen=True)
-class Stuck:
+class StuckModel:
     """A model that no worker can go on with, and why; `loaded`: some worker once could."""
 
     model: str
@@ -68,7 +68,7 @@ class Dispatcher:
         self._models, self._left = frozenset(models), list(models)  # `left`: not begun
         self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
         self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> passage -> tasks
-        self._hands: dict[str, _Hand] = {}
+        self._hands: dict[str, _WorkerTasks] = {}
         self._lacks: dict[str, set[str]] = {}  # node -> samples that are not there
         self._why: dict[str, str] = {}  # model or sample -> the last reason against it
         self._deaths: Counter[Task] = Counter()
@@ -77,7 +77,7 @@ class Dispatcher:
 
     # Workers come and go.
     def join(self, worker: str, node: str, lacks: Iterable[str] = ()) -> None:
-        self._hands[worker] = _Hand(worker, node)
+        self._hands[worker] = _WorkerTasks(worker, node)
         self._lacks.setdefault(node, set()).update(lacks)
 
     def leave(self, worker: str) -> tuple[list[Task], list[Task]]:
@@ -160,20 +160,20 @@ class Dispatcher:
         hand = self._hands.get(worker)
         return tuple(hand.given) if hand else ()
 
-    def stuck(self) -> list[Stuck]:
+    def stuck(self) -> list[StuckModel]:
         """Models with tasks that none of the workers can take, when nothing else is left."""
         if self.busy:
             return []
         return [self._stuck(model) for model in self._models_waiting()]
 
-    def _stuck(self, model: str) -> Stuck:
+    def _stuck(self, model: str) -> StuckModel:
         refused = all(model in hand.refused for hand in self._hands.values())
         waiting = [task for queue in self._queues[model].values() for task in queue]
         why = self._why.get(model, "") if refused else self._why.get(waiting[0].sample, "")
-        return Stuck(model, why, model in self._loaded or not refused, len(waiting))
+        return StuckModel(model, why, model in self._loaded or not refused, len(waiting))
 
     # One worker's next order.
-    def _next(self, hand: _Hand) -> Order | None:
+    def _next(self, hand: _WorkerTasks) -> Order | None:
         if hand.loading or len(hand.given) >= DEPTH:
             return None
         task = self._take(hand) if hand.model else None
@@ -188,7 +188,7 @@ class Dispatcher:
         hand.loading = wanted
         return Order(hand.id, wanted)
 
-    def _take(self, hand: _Hand) -> Task | None:
+    def _take(self, hand: _WorkerTasks) -> Task | None:
         """A warm-up, the next of the worker's sequence, of a sequence nobody has, of another's."""
         if not self._waiting(hand.model, hand):
             return None
@@ -207,10 +207,10 @@ class Dispatcher:
                 return task
         return None
 
-    def _may(self, hand: _Hand, model: str) -> bool:
+    def _may(self, hand: _WorkerTasks, model: str) -> bool:
         return model not in hand.refused and self._waiting(model, hand)
 
-    def _waiting(self, model: str, hand: _Hand) -> bool:
+    def _waiting(self, model: str, hand: _WorkerTasks) -> bool:
         """Whether some task of the model can be done where this worker is."""
         lacks = self._lacks[hand.node]
         queues = self._queue(model).values()

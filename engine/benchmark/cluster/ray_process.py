@@ -40,7 +40,7 @@ END_OWN_S, END_S = 15.0, 5.0
 HERE, BEGIN = -1, 0  # the numbers of a worker's first calls; the driver's begin at 1
 
 
-class Slot(NamedTuple):
+class DeviceSlot(NamedTuple):
     """A device: a node and a number on it."""
 
     node: str
@@ -50,7 +50,7 @@ class Slot(NamedTuple):
 @dataclass(eq=False)
 class Actor:
     id: str
-    slot: Slot
+    slot: DeviceSlot
     handle: Any
     calls: set[int] = field(default_factory=set)
 
@@ -74,7 +74,7 @@ def main() -> None:
         if start["address"] not in (LOCAL, AUTO):
             ray_connection.probe(start["address"])
             say("reached")
-        Hub(start, ray_connection.connect(start), say).run()
+        RayHub(start, ray_connection.connect(start), say).run()
     except Refused as error:
         say("refused", reason=str(error))
     finally:
@@ -84,7 +84,7 @@ def main() -> None:
         shutil.rmtree(start["temp"], ignore_errors=True)
 
 
-class Hub:
+class RayHub:
     """Actors on devices, as many as were asked for and fit."""
 
     def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
@@ -95,7 +95,7 @@ class Hub:
         self._actors: dict[str, Actor] = {}
         self._accepted: set[str] = set()
         self._refused: set[str] = set()
-        self._failures: Counter[Slot] = Counter()
+        self._failures: Counter[DeviceSlot] = Counter()
         self._parcel: Any = None
         devices = sum(self._fit(node) for node in _nodes())
         self._wanted = start["workers"]
@@ -172,11 +172,11 @@ class Hub:
             if slot.node in self._accepted or not there:
                 self._start(slot, nodes[slot.node])
 
-    def _free(self, nodes: dict[str, dict[str, Any]]) -> Iterable[Slot]:
+    def _free(self, nodes: dict[str, dict[str, Any]]) -> Iterable[DeviceSlot]:
         """Devices without an actor, one of each node before a second of any."""
         held = {actor.slot for actor in self._actors.values()}
         found = [
-            Slot(name, number)
+            DeviceSlot(name, number)
             for name, node in nodes.items()
             for number in range(self._fit(node))
             if name not in self._refused
@@ -184,7 +184,7 @@ class Hub:
         usable = [s for s in found if s not in held and self._failures[s] < RESTARTS]
         return sorted(usable, key=lambda slot: slot.number)
 
-    def _start(self, slot: Slot, node: dict[str, Any]) -> None:
+    def _start(self, slot: DeviceSlot, node: dict[str, Any]) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 

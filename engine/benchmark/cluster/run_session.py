@@ -13,13 +13,13 @@ from typing import Any
 
 from engine.benchmark.cluster import serialization
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, Stuck
-from engine.benchmark.cluster.node_check import Finding, Inspector
+from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher, Order, StuckModel
+from engine.benchmark.cluster.node_check import NodeFinding, NodeInspector
 from engine.benchmark.cluster.ray_link import Event, Link, Pool
-from engine.benchmark.cluster.task_list import Agenda
+from engine.benchmark.cluster.task_list import TaskList
 from engine.benchmark.cluster.worker import machine, versions
-from engine.benchmark.cluster.workers import WAITING, Crew
-from engine.benchmark.execute import Sitting
+from engine.benchmark.cluster.workers import WAITING, Workers
+from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage.plan import Task
 
@@ -48,21 +48,21 @@ class ClusterExecutor:
     def __exit__(self, *exc: object) -> None:
         self._pool.close()
 
-    def work(self, sitting: Sitting) -> None:
+    def work(self, sitting: RunSession) -> None:
         """Every task that has no row yet; ClusterError when nobody is left to answer."""
         self.options.check(sitting.plan)
-        _Work(sitting, self._pool).run()
+        _ClusterRun(sitting, self._pool).run()
 
 
 @dataclass
-class _Work:
-    sitting: Sitting
+class _ClusterRun:
+    sitting: RunSession
     pool: Pool
-    crew: Crew = field(default_factory=Crew)
+    crew: Workers = field(default_factory=Workers)
     calls: dict[int, Order] = field(default_factory=dict)
     number: int = 0
     lent: dict[Task, float] = field(default_factory=dict)
-    judged: dict[str, Finding] = field(default_factory=dict)
+    judged: dict[str, NodeFinding] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
     head: str = ""  # what is wrong with the cluster's head node
@@ -71,8 +71,8 @@ class _Work:
     last_reason: str = ""
 
     def __post_init__(self) -> None:
-        self.root, self.agenda = self.sitting.ready.root, Agenda(self.sitting)
-        self.inspector = Inspector(self.sitting.ready, self.root)
+        self.root, self.agenda = self.sitting.ready.root, TaskList(self.sitting)
+        self.inspector = NodeInspector(self.sitting.ready, self.root)
         self.tasks = Dispatcher(
             self.sitting.plan.models,
             self.agenda.tasks_of,
@@ -162,7 +162,7 @@ class _Work:
         for model, reason in finding.unloadable.items():
             self._refused(worker, model, f"{name}: {reason}")
 
-    def _say_what_lacks(self, name: str, finding: Finding) -> None:
+    def _say_what_lacks(self, name: str, finding: NodeFinding) -> None:
         if finding.lacks:
             lacking = len(finding.lacks)
             many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
@@ -276,10 +276,10 @@ class _Work:
 
     def _may_come(self) -> bool:
         """Whether some node is known that could have a worker again."""
-        found = (self.judged.get(member.node, Finding()) for member in self.crew)
+        found = (self.judged.get(member.node, NodeFinding()) for member in self.crew)
         return any(not (one.refused or one.useless) for one in found)
 
-    def _give_up(self, stuck: Stuck) -> None:
+    def _give_up(self, stuck: StuckModel) -> None:
         if stuck.loaded:
             raise ClusterError(
                 f"{stuck.tasks:,} results of {stuck.model} cannot be had from any worker that is "

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.benchmark.execute import Sitting
+from engine.benchmark.execute import RunSession
 from engine.storage.plan import Task
 
 
-class Agenda:
+class TaskList:
     """Of one sitting, for the dispatcher."""
 
-    def __init__(self, sitting: Sitting) -> None:
+    def __init__(self, sitting: RunSession) -> None:
         self._sitting = sitting
         self._warmed = {
             name: sum(task.model == name and task.phase == "warmup" for task in sitting.done)

@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.analysis import result_device
 from engine.benchmark.cluster import serialization
-from engine.benchmark.task_executor import Asker
+from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.storage import provenance
@@ -60,7 +60,9 @@ class Worker:
                 if other != entry:
                     self.adapter = None
                     registry.unload(other)
-            self.asker = Asker(self.plan, self.samples, {model: entry}, None, lambda *_: None)
+            self.asker = TaskExecutor(
+                self.plan, self.samples, {model: entry}, None, lambda *_: None
+            )
             self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
         except StageScopeError as error:
             return {"error": str(error)}

@@ -13,13 +13,13 @@ from typing import Any
 
 from engine.benchmark.run_progress import RATED, WorkerView
 
-WAITING, ASIDE = "waiting", "can load no model"
-IDLE = (WAITING, ASIDE)
+WAITING, NO_MODEL = "waiting", "can load no model"
+IDLE = (WAITING, NO_MODEL)
 KEPT = 100  # workers that have ended and are still listed
 
 
 @dataclass(eq=False)
-class Member:
+class WorkerState:
     """One worker.  `machine` is empty until its process is there, which it is not before its device
     is free; `device` is what worker.device_here() told, empty until it has.  Monotonic seconds."""
 
@@ -50,20 +50,20 @@ class Member:
         return bool(self.machine) and (over is None or over >= since)
 
 
-class Crew:
+class Workers:
     """All workers of a sitting."""
 
     def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, WorkerState] = {}
 
-    def __getitem__(self, worker: str) -> Member:
+    def __getitem__(self, worker: str) -> WorkerState:
         return self._members[worker]
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[WorkerState]:
         return iter(self._members.values())
 
-    def add(self, worker: str, node: str, address: str) -> Member:
-        member = self._members[worker] = Member(worker, node, address)
+    def add(self, worker: str, node: str, address: str) -> WorkerState:
+        member = self._members[worker] = WorkerState(worker, node, address)
         ended = [one.id for one in self if one.ended]
         for name in ended[:-KEPT]:
             del self._members[name]
@@ -78,7 +78,7 @@ class Crew:
         """Workers that have not told yet what they are."""
         return sum(not one.device and not one.ended for one in self)
 
-    def waiting(self, longer_s: float = 0.0) -> list[Member]:
+    def waiting(self, longer_s: float = 0.0) -> list[WorkerState]:
         """Those whose process has not come up for so long: something else has their device."""
         latest = time.monotonic() - longer_s
         return [one for one in self if not (one.machine or one.ended) and one.since <= latest]
@@ -90,7 +90,7 @@ class Crew:
     def set_aside(self, worker: str) -> None:
         """It can load no model: it is there, and has no use for its device."""
         member = self._members[worker]
-        member.aside_at, member.state = time.monotonic(), ASIDE
+        member.aside_at, member.state = time.monotonic(), NO_MODEL
 
     def release(self) -> None:
         """The sitting has ended, and with it those that were still there."""
@@ -118,7 +118,7 @@ class Crew:
             "shares": self.shares(member, since),
         }
 
-    def shares(self, member: Member, since: float) -> list[str]:
+    def shares(self, member: WorkerState, since: float) -> list[str]:
         """What others of this run had at some moment since then, at work or not: "device" (the
         same GPU, or a machine's one processor), "cores" (more threads than there are), or nothing.
 
@@ -133,7 +133,7 @@ class Crew:
             found.append("cores")
         return found
 
-    def on(self, machine: str) -> list[Member]:
+    def on(self, machine: str) -> list[WorkerState]:
         """The workers of one machine."""
         return [one for one in self if one.at_work and one.machine == machine]
 
@@ -152,7 +152,7 @@ class Crew:
     def views(self) -> tuple[WorkerView, ...]:
         return tuple(map(self._view, self))
 
-    def _view(self, member: Member) -> WorkerView:
+    def _view(self, member: WorkerState) -> WorkerView:
         ends = member.ends
         rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else None
         return WorkerView(

@@ -126,7 +126,7 @@ def on_ray(
 
 
 @dataclass
-class Trouble(execute.Alone):
+class Trouble(execute.SilentWatcher):
     """Does something when so many measured results are there, each once."""
 
     folder: Path
@@ -166,7 +166,7 @@ def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
 
 
 @dataclass
-class Both(execute.Alone):
+class Both(execute.SilentWatcher):
     """Holds the driver back until a second node has given a result; it may `join` after two."""
 
     folder: Path
@@ -285,7 +285,7 @@ def test_a_driver_killed_with_9_goes_on_there_and_here(
     driver(command, folder, 4)
     kept = list(run_store.read(folder).results())
 
-    class Stop(execute.Alone):
+    class Stop(execute.SilentWatcher):
         def cancelled(self) -> bool:
             return len(list(run_store.read(folder).results())) >= len(kept) + 4
 
@@ -326,7 +326,7 @@ def test_a_ray_of_its_own_is_started_and_stopped(
     seen: set[str] = set()
     folders: list[Path] = []
 
-    class Look(execute.Alone):
+    class Look(execute.SilentWatcher):
         def give_way(self) -> float:
             seen.update(listening(folders[0]))
             return 0.0

@@ -189,7 +189,7 @@ def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_
 
 @pytest.mark.slow
 def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
-    class Stop(execute.Alone):
+    class Stop(execute.SilentWatcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -383,7 +383,7 @@ def test_a_full_disk_at_the_driver_keeps_what_there_is(
 def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
     root: Path, tmp_path: Path
 ) -> None:
-    class Lender(execute.Alone):
+    class Lender(execute.SilentWatcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -446,7 +446,7 @@ def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
             else:
                 super().start(name)
 
-    class Look(execute.Alone):
+    class Look(execute.SilentWatcher):
         def give_way(self) -> float:
             said.append(ready.tracker.view().current)
             return 0.0
@@ -471,7 +471,7 @@ def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path)
             pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
         return value
 
-    class Look(execute.Alone):
+    class Look(execute.SilentWatcher):
         def give_way(self) -> float:
             said.append(ready.tracker.view().current)
             return 0.0

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from engine.benchmark.cluster.worker import device_here
-from engine.benchmark.cluster.workers import Crew
+from engine.benchmark.cluster.workers import Workers
 from tests.benchmark.cluster.pools import one_thread
 
 __all__ = ["one_thread"]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def crew(*devices: dict[str, Any]) -> Crew:
+def crew(*devices: dict[str, Any]) -> Workers:
     """Workers that have told what they are, but for those without a unit, which are starting."""
-    found = Crew()
+    found = Workers()
     for number, device in enumerate(devices):
         name = str(number)
         found.add(name, "n", "::1")
@@ -27,7 +27,7 @@ def crew(*devices: dict[str, Any]) -> Crew:
     return found
 
 
-def shares(found: Crew, worker: str = "0", ago_s: float = 0.0) -> list[str]:
+def shares(found: Workers, worker: str = "0", ago_s: float = 0.0) -> list[str]:
     return list(found.where(worker, time.monotonic() - ago_s)["shares"])
 
 
@@ -84,4 +84,4 @@ def test_after_a_sitting_nobody_is_at_work() -> None:
     found.release()
     assert [one.state for one in found.views()] == ["ended: killed", "released"]
     assert all(one.ended and one.per_s is None for one in found.views())
-    assert found.words() == "no worker left" and Crew().words() == "looking for devices"
+    assert found.words() == "no worker left" and Workers().words() == "looking for devices"

@@ -9,7 +9,7 @@ from typing import Any
 from engine.jobs.verify_job import VerifyView
 from engine.types import Pixels, Ran, Sample
 from engine.verify import certificates
-from engine.verify.verdict import CHECKS, ONCE, Finding, Outcome, Verdict, VerifyRequest
+from engine.verify.verdict import CHECKS, ONCE, CheckFinding, Outcome, Verdict, VerifyRequest
 
 A, B = "357e6028-3d08-583e-9bdf-a85836735b46", "b0252a84-3d08-583e-9bdf-a85836735b46"
 SAMPLES = (Sample(A, "drive"), Sample(B, "drive"))
@@ -97,7 +97,7 @@ def verdicts(
         for sample in ("",) if check in ONCE else (A, B):
             outcome = (changed or {}).get((check, sample), "passed")
             sentence = f"{check} says so."
-            finding = Finding(outcome, sentence, 0.004, 0.01, "of generate()", seen[check])
+            finding = CheckFinding(outcome, sentence, 0.004, 0.01, "of generate()", seen[check])
             found.append(Verdict(check, model, sample, finding))
     return found
 
