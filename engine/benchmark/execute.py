@@ -1,9 +1,8 @@
-"""A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
+"""Executes a dataset run: sends every task through the pipeline and saves each result at once.
 
-Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
-pipeline's; where rows are kept, the store's; who looks, the watcher's.  Tasks are answered in this
-process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here grows with
-the number of results.
+Boundary: the order of tasks, loading and dropping models, failures, pauses.  The pipeline runs a
+task, the store keeps rows, the watcher follows.  Tasks are answered in this process, or elsewhere
+by an executor (engine/benchmark/cluster).  Memory does not grow with the number of results.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ Outcome = Literal["finished", "cancelled"]
 
 
 class Watcher(Protocol):
-    """Who looks at a dataset run: the pipeline's watcher, and what happens between two samples."""
+    """Receives the progress of a dataset run; `give_way` is called between two samples."""
 
     def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
     def cancelled(self) -> bool: ...
     def give_way(self) -> float:
-        """Lets others have the device; how many milliseconds that took."""
+        """Lends the device to other work; returns the milliseconds this took."""
         ...
 
 
 class SilentWatcher:
-    """A watcher that looks at nothing and yields to nobody."""
+    """A watcher that does nothing."""
 
     def stage(self, name: Doing) -> None: ...
     def token(self, token: int, ms: float) -> None: ...
@@ -63,32 +62,32 @@ class SilentWatcher:
 
 
 class Executor(Protocol):
-    """Who answers the tasks, if it is not this process."""
+    """Answers the tasks in place of this process."""
 
     def work(self, sitting: RunSession) -> None:
-        """Has every task answered that has no row yet and keeps each row; Cancelled as told."""
+        """Gets an answer for every task without a row and saves it; Cancelled if requested."""
         ...
 
 
 def run(
     ready: PreparedRun, watcher: Watcher | None = None, executor: Executor | None = None
 ) -> Outcome:
-    """All tasks that have no row yet.  The run stays open and resumable whatever happens.
+    """Runs all tasks that have no row yet.  The run stays resumable whatever happens.
 
-    StoreError when results can no longer be kept.  The summary is written when nothing is left.
+    StoreError if results can no longer be saved.  The summary is written when all tasks are done.
     """
     return RunSession(ready, watcher or SilentWatcher(), executor).run()
 
 
 def _reason(error: BaseException) -> str:
-    """What the journal says of an end: our own sentences whole, others by their kind."""
+    """The journal's text for an error: our own messages in full, others by type only."""
     name = type(error).__name__
     return f"{name} ({str(error).rstrip('.')})" if isinstance(error, StageScopeError) else name
 
 
 @dataclass
 class _Streak:
-    """Failures of one model in a row, and the last reason."""
+    """Consecutive failures of one model, and the last reason."""
 
     length: int = 0
     reason: str = ""
@@ -96,7 +95,8 @@ class _Streak:
 
 @dataclass
 class RunSession:
-    """The state of one sitting; an executor takes from it what is to do, and keeps rows by it."""
+    """One session of a run, from start or resume to its end; executors read tasks and save rows
+    through it."""
 
     ready: PreparedRun
     watcher: Watcher
@@ -119,11 +119,11 @@ class RunSession:
         try:
             self._work()
         except Cancelled:
-            self.note("stopped", "Cancelled; it can be resumed.")
+            self.note("stopped", "Cancelled; the run can be resumed.")
             return "cancelled"
         except BaseException as error:
-            with suppress(StoreError):  # a full disk has its own sentence
-                self.note("stopped", f"Stopped by {_reason(error)}; it can be resumed.")
+            with suppress(StoreError):  # a full disk is reported elsewhere
+                self.note("stopped", f"Stopped by {_reason(error)}; the run can be resumed.")
             raise
         finally:
             self.tracker.end()
@@ -138,7 +138,7 @@ class RunSession:
         for crew in self.plan.crews():
             self._crew(crew)
 
-    # One crew of models: loaded, warmed up, then asked.
+    # One group of models: load, warm up, then run.
     def _crew(self, crew: tuple[str, ...]) -> None:
         waiting = {task.model for task in self.plan.tasks(crew) if task not in self.done}
         adapters = self._load([name for name in crew if name in waiting])
@@ -149,7 +149,7 @@ class RunSession:
                 self._ask(tasks, adapters)
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
-        """The adapters of a crew; a model that does not load is given up, the others go on."""
+        """The adapters of a group; a model that does not load is given up, the others continue."""
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
@@ -162,7 +162,7 @@ class RunSession:
         return adapters
 
     def _warm_up(self, name: str, adapter: Adapter) -> None:
-        """Rows of a phase of their own, numbered on from those of earlier sittings."""
+        """Warm-up rows; their numbers continue those of earlier sessions."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
         tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
         able = [task for task in tasks if not self.asker.missing(task)]
@@ -173,7 +173,7 @@ class RunSession:
             self._ask(some, {name: adapter})
 
     def between(self) -> None:
-        """Between two pieces of work others may have the device; the next row says so."""
+        """Lends the device between two tasks; the next row records the pause."""
         if self.watcher.cancelled():
             raise Cancelled("The run was cancelled.")
         paused = self.watcher.give_way()
@@ -183,7 +183,7 @@ class RunSession:
             self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
-        """Tasks of one model together, or in the smaller groups that turn out to be possible."""
+        """Runs tasks of one model together, or in smaller groups if they do not fit."""
         model, todo = tasks[0].model, deque([tasks])
         while todo and model not in self.given_up:
             self.between()
@@ -202,10 +202,10 @@ class RunSession:
         paused_ms: float = 0.0,
         where: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes a row per task, or nothing where there are smaller groups.
+        """Saves a row per task; nothing if the tasks are to be run in smaller groups.
 
-        `paused_ms`: how long the device was lent just before; `where`: the node, device and actor
-        that answered, where it was not this process.
+        `paused_ms`: how long the device was lent just before; `where`: the node, device and worker
+        that answered, if it was not this process.
         """
         for task, row in zip(tasks, found, strict=False):
             sample = self.ready.samples[task.sample]
@@ -247,7 +247,7 @@ class RunSession:
             self.tracker.note(text)
 
     def _summary(self) -> dict[str, Any]:
-        """Counts, and each figure of each model; neither texts nor token times are read for it."""
+        """Counts and figures of each model; reads no texts and no token times."""
         from engine.analysis import model_summary, results_table, throughput
 
         view = self.tracker.view()
@@ -268,6 +268,6 @@ class RunSession:
 
 
 def _words(tasks: Tasks) -> str:
-    """What goes on, for people."""
+    """A description of the tasks for the user."""
     first, more = tasks[0], f" and {len(tasks) - 1:,} more" if len(tasks) > 1 else ""
     return f"{first.model}, {first.phase}, sample {first.sample}{more}"

@@ -1,7 +1,7 @@
-"""Before a dataset run: everything that can be refused is refused here, before anything runs.
+"""Prepares a dataset run and makes all checks that are possible before anything runs.
 
-Boundary: from a plan, or the folder of a run that goes on, to what the run needs: an open writer,
-its samples, its models' entries.  It loads no model and asks nothing.
+Boundary: takes a plan, or the folder of a run to resume; returns an open writer, the samples and
+the models' entries.  It loads no model and runs nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from engine.types import Sample
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that is open for writing and has all it needs: close the writer when it is over.
+    """A run that is ready to execute; close its writer at the end.
 
-    `root` is where its dataset is now.
+    `root` is the current place of its dataset.
     """
 
     writer: Writer
@@ -42,9 +42,9 @@ class PreparedRun:
 def prepare(
     plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
 ) -> PreparedRun:
-    """A new run of this plan, in `folder` or a new one of the settings' runs folder.
+    """A new run of this plan, in `folder` or in a new folder below the runs folder.
 
-    `elsewhere`: other processes will load the models, so that their memory is not asked for here.
+    `elsewhere`: other processes load the models, so this machine's memory is not checked.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
     samples = _chosen(plan, found)
@@ -61,9 +61,9 @@ def prepare(
 
 
 def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
-    """The rest of a run.  Another dataset, code or checkpoint is refused unless forced.
+    """Continues a run.  A changed dataset, code or checkpoint is refused unless `force` is set.
 
-    `root` is where its dataset is now, if it has been moved.
+    `root` is the current place of its dataset, if it has been moved.
     """
     writer = run_store.reopen(folder)
     try:
@@ -83,8 +83,8 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
     changed = provenance.differences(header, here)
     if changed and not force:
         raise StoreError(
-            f"{writer.folder} cannot go on, because {' and '.join(changed)}: put back what it "
-            "began with, start a new run, or mix the two knowingly with --force."
+            f"{writer.folder} cannot be resumed, because {' and '.join(changed)}: restore the "
+            "original, start a new run, or mix both with --force."
         )
     if settled(writer):
         return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
@@ -94,7 +94,7 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
 
 
 def settled(writer: Writer) -> bool:
-    """Whether a run has its summary and every result: then going on is nothing to write down."""
+    """Whether a run has its summary and all results, so that there is nothing to resume."""
     plan = writer.header.plan
     tasks = (task for crew in plan.crews() for task in plan.tasks(crew))
     return (writer.folder / run_store.SUMMARY).exists() and all(
@@ -108,7 +108,7 @@ def _tracked(writer: Writer) -> Tracker:
     seen = set()
     for _, row in run_store.read(writer.folder).results():
         task = run_store.task_of(row)
-        if task not in seen:  # a line may be there twice
+        if task not in seen:  # a line may occur twice
             seen.add(task)
             tracker.earlier(row)
     if writer.problem:
@@ -117,13 +117,13 @@ def _tracked(writer: Writer) -> Tracker:
 
 
 def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
-    """The plan's samples by id, or BadInput for ids that the dataset does not hold."""
+    """The plan's samples by id, or BadInput for ids that are not in the dataset."""
     known = {sample.id: sample for sample in found.samples}
     absent = [sample for sample in plan.samples if sample not in known]
     if absent:
         raise BadInput(
             f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
-            f"is {quoted(absent[0])}: give the dataset that holds them."
+            f"is {quoted(absent[0])}: choose the dataset that contains them."
         )
     return {sample: known[sample] for sample in plan.samples}
 
@@ -131,7 +131,7 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
 def _refuse_hopeless(
     plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
 ) -> None:
-    """Before anything runs: a model that is not here, or records of which none can be used."""
+    """Raises if a model is not available, or if no sample can be used."""
     for entry in () if elsewhere else entries.values():
         if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
             raise ModelUnavailable(reason)

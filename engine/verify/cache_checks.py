@@ -1,9 +1,9 @@
-"""The feature cache on trial: what its keys depend on, and what it does about a changed byte.
+"""Tests the feature cache: what its keys depend on, and whether it detects a changed byte.
 
-The keys of prefixes in memory hold the features' keys and are tried with them.
+The keys of prefixes in memory contain the features' keys and are tested with them.
 
-Boundary: works on copies of a sample's pictures and on a cache folder of the verification's own;
-the user's files and cache are only read.
+Boundary: works on copies of a sample's pictures and on a separate cache folder; the user's files
+and cache are only read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from engine.verify.answer_paths import ANOTHER_QUESTION, Subject
 
 @dataclass(frozen=True)
 class KeyChange:
-    """One thing changed, and what the key did."""
+    """One changed ingredient, and whether the key changed."""
 
     what: str
     must_change: bool
@@ -50,7 +50,7 @@ class KeyChange:
 
 
 def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
-    """Every ingredient changed by itself."""
+    """Changes every ingredient, one at a time."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = _key(adapter, subject.media, prompt, used)
     other_question = _key(adapter, subject.media, ANOTHER_QUESTION, used)
@@ -67,7 +67,7 @@ def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
     )
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
     shown = media.load(subject.sample, adapter.kind, "arange", extent)
-    drawn = subject.media.extent is not None  # prepared event pictures stay as they are
+    drawn = subject.media.extent is not None  # prepared event pictures do not change
     resized = own != _key(adapter, shown, prompt, used)
     yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
     for name, copies in _copies(subject, folder).items():
@@ -80,7 +80,7 @@ def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
 
 
 def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[KeyChange]:
-    """`setting` is the one of pixels that is not verified."""
+    """The same for prefix keys; `setting` is the other setting of pixels."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = prefix_cache.key(adapter, subject.prepared)
     other = adapter.words(subject.media, ANOTHER_QUESTION, used)
@@ -107,7 +107,7 @@ def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
 
 
 def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
-    """The same model as if its checkpoint, precision or image processor were another."""
+    """The same model with another checkpoint, precision or image processor in its key."""
     info = adapter.info
     dtype = "float64" if info.dtype != "float64" else "float32"
     yield "checkpoint digest", _made(adapter, replace(info, digest=(info.digest or "") + "0"))
@@ -132,7 +132,7 @@ def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
 
 
 def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
-    """Per form of the media: a copy, the same renamed, then copies with one thing changed each."""
+    """Per form of the media: a copy, a renamed copy, and copies with one change each."""
     found = {"pictures": _picture_copies(subject, folder / "pictures")}
     if subject.adapter.kind == "events" and subject.sample.events is not None:
         found["events"] = _event_copies(subject.sample, folder / "events")
@@ -173,8 +173,8 @@ def write_pictures(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
 
 
 def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
-    """Each column of the first or the last event is changed once."""
-    assert sample.events is not None  # the caller looked
+    """Copies with one column of the first or last event changed."""
+    assert sample.events is not None  # checked by the caller
     stream = events.read(sample.events)
     versions = {"copy": stream, "renamed": stream}
     for column, place in (("x", 0), ("y", -1), ("t", -1), ("p", 0)):
@@ -189,7 +189,7 @@ def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
 
 
 def _write_events(folder: Path, name: str, stream: Events) -> Path:
-    """A 1-d structured array, the form of .npy that needs no pickle."""
+    """Writes a 1-d structured array, a .npy without a pickle."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = {key: getattr(stream, key) for key in "xytp"}
     table = np.empty(len(stream), dtype=[(key, value.dtype) for key, value in columns.items()])
@@ -202,7 +202,7 @@ def _write_events(folder: Path, name: str, stream: Events) -> Path:
 
 @dataclass(frozen=True)
 class CacheDamage:
-    """What happened after one byte of a cached value was changed on disk."""
+    """The results after one byte of a cached value was changed on disk."""
 
     noticed: bool
     computed_again: bool
@@ -212,13 +212,13 @@ class CacheDamage:
 
 
 def damage(subject: Subject) -> CacheDamage:
-    """Writes features, changes a byte in the middle of the file, and asks twice."""
+    """Writes features, changes a byte in the middle of the file, and runs twice."""
     config = subject.greedy
     folder = subject.cache.folder
     subject.cache.close()
     shutil.rmtree(folder, ignore_errors=True)
     subject.cache = feature_cache.FeatureCache(folder, subject.cache.limit_mb)
-    brief = replace(config, max_new_tokens=1)  # what is kept and read does not depend on it
+    brief = replace(config, max_new_tokens=1)  # does not affect the cached features
     subject.run(subject.run_request(brief, "refresh"))
     _flip(next(folder.rglob("*.val")))
     struck = subject.run(subject.run_request(config, "use"))

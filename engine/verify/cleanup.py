@@ -1,6 +1,6 @@
-"""Is the model left as it was found?
+"""Checks that verification leaves the model unchanged.
 
-Boundary: looks at modules, settings and generators; runs nothing.
+Boundary: inspects modules, settings and generators; runs nothing.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from engine.models.adapter import Adapter
 
 @dataclass(frozen=True)
 class ModelState:
-    """What inference must not change.
+    """The state that inference must not change.
 
-    `weights` adds up torch's count of in-place changes of every parameter, `generator` is the state
-    of torch's global random generator.
+    `weights`: the sum of torch's in-place change counters of all parameters.  `generator`: the
+    state of torch's global random generator.
     """
 
     hooks: int
@@ -29,7 +29,7 @@ class ModelState:
     threads: int
 
     def changed(self, later: ModelState) -> list[str]:
-        """Names of what differs."""
+        """The names of the fields that differ."""
         return [name for name in vars(self) if getattr(self, name) != getattr(later, name)]
 
 

@@ -1,4 +1,4 @@
-"""Can the comparison fail?  Differences are planted in a recorded answer, and each must be found.
+"""Tests the comparison itself: it must find differences planted in a recorded answer.
 
 Boundary: changes copies of a recorded answer; runs no model.
 """
@@ -28,15 +28,15 @@ def planted(plain: RecordedAnswer) -> Iterator[tuple[str, RecordedAnswer]]:
 
 
 def comparison(plain: RecordedAnswer, rounding: float) -> CheckFinding:
-    """Whether each planted difference is found, and none in an unchanged copy."""
+    """The comparison must find each planted difference, and none in an unchanged copy."""
     found = {
         what: equality.OUTCOMES[equality.compare(plain, copy, rounding).result] == "failed"
         for what, copy in planted(plain)
     }
     worse = replace(plain, ids=(*plain.ids[:-1], int(plain.logits[-1].argmin())))
     found["a last token that is not the best"] = checks.greedy([worse]).outcome == "failed"
-    faults = [f"The comparison does not notice {what}." for what, seen in found.items() if not seen]
+    faults = [f"The comparison does not find {what}." for what, seen in found.items() if not seen]
     if equality.compare(plain, replace(plain, way="copy"), rounding).result != "EXACT":
         faults.append("The comparison finds a difference between equal answers.")
-    good = f"{len(found)} planted differences in {len(plain.ids):,} tokens were all found."
+    good = f"All {len(found)} planted differences in {len(plain.ids):,} tokens were found."
     return judged(faults, good, "differences missed", {"planted": found})

@@ -1,7 +1,7 @@
-"""Visual rows computed a second time, in float64 and by NumPy alone; and what the probe times.
+"""Recomputes visual rows in float64 with NumPy, and checks what the probe times.
 
-Boundary: takes the vision tower's output from the running model and the weights of projector and
-adaptor; nothing else of the model's own code takes part in the second computation.
+Boundary: takes the vision tower's output and the weights of projector and adaptor from the model;
+the second computation uses no other code of the model.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from engine.types import Prepared
 from engine.verify.verdict import CheckFinding, judged
 
 Array = npt.NDArray[np.float64]
-# Largest difference of rows, as a share of their largest value, that a dtype's rounding explains.
+# The largest difference of rows, relative to their largest value, that rounding explains.
 ROUNDS = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-EXACT = 1e-9  # of the same modules when they run in float64
-NOT_PLAIN = "Its projector is not made of plain linear layers, so its rows were not recomputed."
+EXACT = 1e-9  # for the same modules run in float64
+NOT_PLAIN = "Its projector has other layers than linear ones, so its rows were not recomputed."
 
 
 def gelu(x: Array) -> Array:
@@ -47,10 +47,10 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True, eq=False)
 class ProjectionParts:
-    """Where a model's rows come from.
+    """The modules that make a model's rows.
 
-    tower: the module whose output is projected; layers: linear layers with the activation after
-    each ("" for none); modules: what computes the same in the model.
+    tower: the module whose output is projected; layers: linear layers, each with the activation
+    after it ("" for none); modules: the model's modules for the same computation.
     """
 
     tower: torch.nn.Module
@@ -61,7 +61,7 @@ class ProjectionParts:
 
 
 def parts(adapter: Adapter) -> ProjectionParts | None:
-    """None for a model whose projector has another form."""
+    """The model's parts; None if its projector has another form."""
     model = adapter.model.model
     if adapter.kind == "events":
         first, _, second = model.visual_projector
@@ -79,7 +79,7 @@ def parts(adapter: Adapter) -> ProjectionParts | None:
 
 
 def _placeholder_parts(adapter: Adapter) -> ProjectionParts:
-    """LLaVA and Video-LLaVA: one layer of the tower is read, with its CLS or without."""
+    """LLaVA and Video-LLaVA: one layer of the tower is used, with or without its CLS."""
     model, config = adapter.model.model, adapter.model.config
     tower = model.video_tower if adapter.kind == "video" else model.vision_tower
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
@@ -92,7 +92,7 @@ def _placeholder_parts(adapter: Adapter) -> ProjectionParts:
 
 @torch.inference_mode()
 def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
-    """encode() against NumPy, and the model's modules in float64 against NumPy."""
+    """Compares encode(), and the model's modules in float64, with NumPy."""
     found = parts(adapter)
     if found is None:
         return CheckFinding("unresolved", NOT_PLAIN)
@@ -120,7 +120,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
         for name in apart
         if not apart[name] <= bounds[name]
     ]
-    good = f"Rows lie within {apart['rows']:.2g} of the float64 computation from the weights."
+    good = f"Rows are within {apart['rows']:.2g} of the float64 computation from the weights."
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
 
 
@@ -155,7 +155,7 @@ def _array(tensor: Any) -> Array:
 
 
 def _apart(one: Array, other: Array) -> float:
-    """The largest difference as a share of the largest value; infinite for other shapes."""
+    """The largest difference relative to the largest value; infinite if shapes differ."""
     if one.shape != other.shape:
         return float("inf")
     return float(np.abs(one - other).max() / max(float(np.abs(other).max()), 1e-30))
@@ -163,7 +163,7 @@ def _apart(one: Array, other: Array) -> float:
 
 @torch.inference_mode()
 def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
-    """Every layer that runs while rows are made must lie in a module that the probe times."""
+    """Every layer that runs in stage 3 must be inside a module that the probe times."""
     timed = adapter.vision_modules()
     inside = {id(part) for module in timed for part in module.modules()}
     ran: dict[str, int] = {}
@@ -178,11 +178,11 @@ def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
         for handle in handles:
             handle.remove()
     faults = [
-        f"{name} runs in stage 3, and the probe does not time it." for name in _outside(ran, inside)
+        f"{name} runs in stage 3, but the probe does not time it." for name in _outside(ran, inside)
     ]
     faults += _nested(timed)
     names = [type(module).__name__ for module in timed]
-    good = f"All {len(ran)} layers of stage 3 lie in what the probe times: {', '.join(names)}."
+    good = f"All {len(ran)} layers of stage 3 are timed by the probe: {', '.join(names)}."
     return judged(faults, good, "faults", {"modules": names, "layers": len(ran), "faults": faults})
 
 
@@ -198,9 +198,9 @@ def _outside(ran: dict[str, int], inside: set[int]) -> Iterator[str]:
 
 
 def _nested(timed: list[torch.nn.Module]) -> list[str]:
-    """A module inside another one would be timed twice."""
+    """Faults: modules inside each other, which would be timed twice."""
     return [
-        f"{type(inner).__name__} lies in {type(outer).__name__} and is timed twice."
+        f"{type(inner).__name__} is inside {type(outer).__name__} and is timed twice."
         for outer in timed
         for inner in timed
         if inner is not outer and any(part is inner for part in outer.modules())

@@ -1,7 +1,7 @@
-"""All checks of all models and samples, one after another.
+"""Runs all checks of all models and samples.
 
-Boundary: orders the checks; how each looks is its module's.  A model that
-fails costs only itself: whatever it raises becomes its row.
+Boundary: runs the checks in order; each check is in its own module.  If a model raises, the error
+becomes its row, and the other models continue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from engine.verify import frame_choice as shown
 from engine.verify.answer_paths import RecordedAnswer, Subject, rounding
 from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest
 
-EQUAL = {  # check -> the ways that must be equal to plain
+EQUAL = {  # check -> ways that must equal plain
     "equal_hooked": ("hooked",),
     "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
@@ -47,7 +47,7 @@ TIMINGS = ("clock", "accounted", "stage3")
 
 
 class Watcher(Protocol):
-    """Who looks at a verification while it goes on."""
+    """Receives the progress of a verification."""
 
     def doing(self, model: str, sample: str, what: str) -> None: ...
     def found(self, verdict: Verdict) -> None: ...
@@ -57,18 +57,18 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class ModelVerdicts:
-    """One model's part: who it was (None if it did not load) and all its verdicts."""
+    """One model (None if it did not load) and all its verdicts."""
 
     name: str
     info: ModelInfo | None
     environment: dict[str, str]
     verdicts: tuple[Verdict, ...]
     known: bool = True
-    backend: Ran = "eager"  # what decoded the decoupled way
+    backend: Ran = "eager"  # of the decoupled way
 
 
 def verify(request: VerifyRequest, watcher: Watcher) -> list[ModelVerdicts]:
-    """Every model of the request on every sample; Cancelled when the watcher says so."""
+    """Verifies every model of the request on every sample; Cancelled if the watcher asks for it."""
     return [_model(name, request, watcher) for name in request.models]
 
 
@@ -98,7 +98,7 @@ class _ModelChecks:
         self.adapter, self.request, self.watcher = adapter, request, watcher
         self.pairs = observer.Pairs()
         self.backend: Ran = "eager"
-        self.once = True  # what is checked once has yet to be
+        self.once = True  # the checks per model are still to be done
 
     def verdicts(self) -> Iterator[Verdict]:
         samples = self.request.samples
@@ -116,7 +116,7 @@ class _ModelChecks:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
                     examination = _SampleChecks(self, sample, other, Path(folder))
-                except BadInput as error:  # later it would be a fault
+                except BadInput as error:  # after this point it is a fault
                     finding = CheckFinding("skipped", str(error))
                     yield Verdict("answer", self.adapter.info.name, sample.id, finding)
                     return
@@ -127,7 +127,7 @@ class _ModelChecks:
                 examination.subject.cache.close()
         except Cancelled:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
+        except Exception as error:  # noqa: BLE001 - any error becomes the model's row
             yield self._raised(sample, examination.now if examination else "", error)
 
     def _raised(self, sample: Sample, now: str, error: Exception) -> Verdict:
@@ -143,7 +143,7 @@ def _observed(found: observer.Pairs) -> busy_checks.Attempt:
 
 
 class _SampleChecks:
-    """One model and one sample, from the first answer to the last look."""
+    """All checks of one model on one sample."""
 
     def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
@@ -163,11 +163,11 @@ class _SampleChecks:
             yield Verdict(check, self.adapter.info.name, sample, finding)
 
     def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
-        """check, finding: each sample's own, and once what is about the model as a whole."""
+        """(check, finding) pairs of the sample; once per model also those of the model."""
         subject, pictures = self.subject, len(self.subject.media.images)
         answers = self._answers()
         plain = answers["plain"]
-        self._doing("measuring the noise of rounding")
+        self._doing("measuring rounding noise")
         self.rounding = rounding(self.adapter, plain)
         yield "answer", self._answer(plain)
         yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
@@ -185,9 +185,9 @@ class _SampleChecks:
         yield "frames", shown.frames(self.adapter, self.sample)
         if self.once:
             yield from self._once(plain)
-        self._doing("changing what cache keys depend on")
+        self._doing("changing the ingredients of cache keys")
         yield "keys", checks.keys(list(cache_checks.changes(subject, self.folder)))
-        self._doing("changing a byte of the cache")
+        self._doing("changing a byte in the cache")
         yield "damage", checks.damage(cache_checks.damage(subject), plain)
         yield "sight", self._sight()
         self._doing("timing generate() with and without the probe")
@@ -195,7 +195,7 @@ class _SampleChecks:
         yield "left_as_found", self._left_as_found(plain)
 
     def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
-        """What is about the model as a whole, whatever the number of samples."""
+        """The checks that are done once per model."""
         sample = self.sample if self.adapter.kind in self.other.missing else self.other
         reading = model_checks.CheckContext(self.rounding, self._pieces, self._text, self._doing)
         yield from model_checks.findings(self.subject, sample, plain, reading, self.folder)
@@ -207,12 +207,12 @@ class _SampleChecks:
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
     def _answers(self) -> dict[str, RecordedAnswer]:
-        """All ways; "computed" is the decoupled way while it fills the cache."""
+        """The answers of all ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
         for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
-            if way == "plain":  # transformers puts hooks of its own on a model at its first call
+            if way == "plain":  # transformers adds hooks of its own in a model's first call
                 self.before = cleanup.state(self.adapter)
         return found
 
@@ -223,12 +223,12 @@ class _SampleChecks:
         pictures = {"pictures": len(self.subject.media.images)}
         sentence = f"It answers in {len(plain.ids)} new tokens."
         if self.request.backend == "compiled" and self.subject.backend == "eager":
-            sentence += " The decode step could not be compiled: the eager one is verified."
+            sentence += " The decode step could not be compiled, so the eager one is verified."
         evidence = shown | reached | pictures
         return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 
     def _text(self, ids: Sequence[int]) -> str:
-        """Ids as text: special tokens are left out first, then the tokenizer decodes the rest."""
+        """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
         tokenizer = self.adapter.tokenizer
         added = tokenizer.added_tokens_decoder.items()
         special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
@@ -243,7 +243,7 @@ class _SampleChecks:
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
     def _sampled(self) -> CheckFinding:
-        """Where logits differ by rounding, one random number may draw two tokens: left open."""
+        """Open if logits differ by rounding: one random number may then draw different tokens."""
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
@@ -256,7 +256,7 @@ class _SampleChecks:
         return replace(found, outcome="unresolved", sentence=sentence)
 
     def _timings(self, answers: Mapping[str, RecordedAnswer]) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks of repeated runs; on a busy machine those that fail are looked at again."""
+        """The checks of repeated runs; on a busy machine failed ones are repeated."""
         tries: dict[str, list[busy_checks.Attempt]] = {check: [] for check in TIMINGS}
         while any(map(busy_checks.needs_retry, tries.values())):
             late, rounds = self._late(answers), self._rounds()
@@ -274,7 +274,7 @@ class _SampleChecks:
         yield "figures", recomputed.figures(rounds)
 
     def _late(self, answers: Mapping[str, RecordedAnswer]) -> list[clock_agreement.Fault]:
-        """Faults of token times; a way whose fault may be a pause answers once more."""
+        """Faults of token times; a way answers again if its fault may be due to a pause."""
         faults: list[clock_agreement.Fault] = []
         for way, answer in answers.items():
             found = list(clock_agreement.token_faults(answer))
@@ -285,8 +285,8 @@ class _SampleChecks:
         return faults
 
     def _pairs(self) -> observer.Pairs:
-        """Timed again while they say that the probe is slow and the machine is busy; the pairs of
-        the quietest time."""
+        """The pairs of the quietest attempt; repeated while the probe seems slow and the machine is
+        busy."""
         found: list[observer.Pairs] = []
         while busy_checks.needs_retry([_observed(one) for one in found]):
             found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
@@ -300,7 +300,7 @@ class _SampleChecks:
         return rounds
 
     def _sight(self) -> CheckFinding:
-        self._doing("showing it something else")
+        self._doing("answering with other features")
         other = self._shown_otherwise()
         blinks, own = input_effect.ablations(
             self.adapter, self.subject.prepared, other, self.subject.greedy
@@ -312,12 +312,12 @@ class _SampleChecks:
     def _shown_otherwise(self) -> Prepared | None:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
             return None
-        with contextlib.suppress(BadInput):  # its own row says so
+        with contextlib.suppress(BadInput):  # its own row reports it
             kind, extent = self.adapter.kind, self.request.extent
             return self.subject.prepare(media.load(self.other, kind, "arange", extent))
         return None
 
     def _left_as_found(self, plain: RecordedAnswer) -> CheckFinding:
-        self._doing("looking whether anything was left behind")
+        self._doing("checking that the model is unchanged")
         again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, cleanup.state(self.adapter), again)

@@ -1,11 +1,10 @@
-"""Do sampling settings act as in the model's own generate()?
+"""Checks that sampling settings act as in the model's own generate().
 
-A trained model's best token is often so likely that no setting changes the answer.  So logits are
-flattened by a hook on the language model's head, alike for every way; temperature, top_p, seed and
-minimum length then change the tokens.
+A trained model's best token is often so likely that no setting changes the answer.  Therefore a
+hook on the language model's head flattens the logits of every way, so that temperature, top_p, seed
+and minimum length change the tokens.
 
-Boundary: runs short answers under that hook; the settings of generate() are made here, from the
-request alone.
+Boundary: runs short answers under that hook; builds the settings of generate() from the request.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
     "seed": {"temperature": 1.0, "seed": 2**31 + 5},
 }
-ENDING: dict[str, dict[str, Any]] = {  # the end token is made the best one
+ENDING: dict[str, dict[str, Any]] = {  # used with logits that favour the end token
     "end token": {},
     "minimum length": {"min_new_tokens": 5},
 }
@@ -43,7 +42,7 @@ LogitsChange = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True, eq=False)
 class TriedSetting:
-    """One setting: plain's answer and those of the other ways."""
+    """One setting with plain's answer and those of the other ways."""
 
     name: str
     plain: RecordedAnswer
@@ -52,7 +51,7 @@ class TriedSetting:
 
 @contextmanager
 def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
-    """The head's logits are changed, of the compiled step as of the eager one."""
+    """Changes the head's logits in the eager and in the compiled step."""
 
     def head(module: Any, arguments: Any, out: torch.Tensor) -> torch.Tensor:
         return change(out)
@@ -72,14 +71,14 @@ def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
 
 
 def flat(plain: RecordedAnswer) -> LogitsChange:
-    """Logits whose largest lies RANGE above their mean, whatever the model's own is."""
+    """Scales logits so that the largest is RANGE above their mean."""
     height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
     scale = RANGE / max(height, 1e-6)
     return lambda logits: logits * scale
 
 
 def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
-    """The end token is better than every other."""
+    """Makes the end token the best one."""
     lift = 2 * float(plain.logits.abs().max()) + 1
 
     def change(logits: torch.Tensor) -> torch.Tensor:
@@ -91,7 +90,7 @@ def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
 
 
 def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetting]:
-    """Every setting the plain, the hooked and the decoupled way."""
+    """Answers with every setting in the plain, hooked and decoupled way."""
     adapter = subject.adapter
     eager = subject.backend == "eager"
     for change, settings in (
@@ -109,7 +108,7 @@ def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetti
 
 @torch.inference_mode()
 def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
-    """The model's own generate() with settings of our own making, from the same seed."""
+    """The model's own generate() with the settings built here and the same seed."""
     adapter = subject.adapter
     options = subject.options(config) | {"generation_config": generation(config, adapter.eos_ids)}
     devices = [] if adapter.device.type == "cpu" else [adapter.device]
@@ -120,7 +119,7 @@ def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
 
 
 def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
-    """transformers' settings for a request, made without engine.decoding.decode."""
+    """transformers' settings for a request, built without engine.decoding.decode."""
     drawn = config.temperature > 0
     values: dict[str, Any] = {"max_new_tokens": config.max_new_tokens, "do_sample": drawn}
     values |= {"eos_token_id": list(eos_ids), "pad_token_id": eos_ids[0]}
@@ -137,11 +136,10 @@ def settings(
     eos_ids: tuple[int, ...],
     text: Callable[[Sequence[int]], str],
 ) -> CheckFinding:
-    """Equal tokens under every setting, and settings that do change the tokens.
+    """All ways must give equal tokens under every setting, and settings must change the tokens.
 
-    Results must also say why they stopped, and give the text that `text` makes of their ids.
-
-    Where logits differ by rounding, one random number may draw two tokens: left open.
+    Results must also report why they stopped, and the text that `text` gives for their ids.  Open
+    if logits differ by rounding: one random number may then draw different tokens.
     """
     faults: list[str] = []
     open_: list[str] = []
@@ -162,10 +160,10 @@ def settings(
     answers = {one.name: one.plain.ids for one in found}
     idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
     open_ += [
-        f"Another {name} does not change the tokens, so nothing was compared." for name in idle
+        f"Another {name} does not change the tokens, so this was not compared." for name in idle
     ]
     outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
-    good = f"All ways give plain's tokens under {len(found)} settings, on flattened logits."
+    good = f"All ways give plain's tokens with {len(found)} settings, on flattened logits."
     sentence = (*faults, *open_, good)[0]
     evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
     return CheckFinding(outcome, sentence, len(faults), 0, "settings", evidence)

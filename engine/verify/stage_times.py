@@ -1,7 +1,7 @@
-"""Do the times hold: the clock, the stages' sum, stage 3 measured twice.
+"""Checks the times: the clock, the sum of the stages, stage 3 measured twice.
 
-Boundary: judges RunResults of repeated warm runs.  Milliseconds; what is compared is alternated, so
-that a machine that slows down slows both.
+Boundary: judges RunResults of repeated warm runs.  Milliseconds.  Compared runs alternate, so that
+a slower machine affects both.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from engine.verify.verdict import CheckFinding
 
 UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
-CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
-CLEARLY = 2.0  # times a bound: so much beyond it is a fault whatever the load, waits taken off
-ENOUGH = 5  # pairs: all five beyond one bound come by chance in 1 of 32 cases
-FEW = 3  # pairs, below which not even a factor of two does
+CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the difference is text and row
+CLEARLY = 2.0  # times a bound: without waits for a core, this is a fault under any load
+ENOUGH = 5  # pairs: all five exceed a bound by chance in 1 of 32 cases
+FEW = 3  # pairs needed to judge even a factor of two
 
 
 @dataclass(frozen=True)
 class TimedRun:
-    """One run of the pipeline, and how long a second clock saw it last."""
+    """One run of the pipeline, and its length on a second clock."""
 
     kind: str
     result: RunResult
@@ -41,7 +41,7 @@ class TimedRun:
 
 
 def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
-    """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
+    """runs + 1 rounds of the three kinds of run; the first round is the warm-up."""
     config = subject.brief
     requests = {
         "computed": subject.run_request(config, "refresh"),
@@ -61,14 +61,14 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
 
 
 def load_of(rounds: Sequence[Sequence[TimedRun]]) -> MachineLoad | None:
-    """How busy the machine was during all these runs; None where one does not say."""
+    """The machine's load during all these runs; None if it is unknown for one."""
     loads = [timed.result.machine_load for round_ in rounds for timed in round_]
     known = [load for load in loads if load is not None]
     return together(known) if len(known) == len(loads) else None
 
 
 def clock(rounds: Sequence[Sequence[TimedRun]], more: Sequence[Fault] = ()) -> CheckFinding:
-    """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
+    """Spans and tokens must never go back in time, and a second clock must agree."""
     runs = [timed for round_ in rounds for timed in round_]
     faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
     faults += [Fault(text) for timed in runs for text in _backwards(timed.result)]
@@ -82,7 +82,7 @@ def clock(rounds: Sequence[Sequence[TimedRun]], more: Sequence[Fault] = ()) -> C
         evidence |= {BEYOND: any(fault.sure for fault in faults)}
         sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
         return CheckFinding("failed", sentence, len(faults), 0, "faults", evidence)
-    sentence = f"In {len(runs)} runs time only went forward, and a second clock agrees."
+    sentence = f"In {len(runs)} runs time only goes forward, and a second clock agrees."
     return CheckFinding("passed", sentence, 0, 0, "faults", evidence)
 
 
@@ -98,7 +98,7 @@ def _backwards(result: RunResult) -> Iterator[str]:
             yield f"{after.name} starts before {before.name} ends"
     times = result.generation.token_ms
     if any(b < a for a, b in pairwise(times)):
-        yield "a token came before the one in front of it"
+        yield "a token comes before the previous one"
     decode = result.span("decode")
     if decode is not None and times:
         end = decode.start_ms + decode.ms
@@ -107,11 +107,11 @@ def _backwards(result: RunResult) -> Iterator[str]:
 
 
 def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
-    """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
+    """A run must not be longer than the second clock's time around it, nor much shorter.
 
-    Only the closest one counts, because a busy machine may stop any run between two looks at the
-    clocks.  It is a fault whatever the load where the thread's waits outside the run do not
-    explain it.
+    Only the run with the smallest difference counts, because a busy machine may pause any run
+    between two clock readings.  It is a fault under any load if the thread's waits outside the run
+    do not explain it.
     """
     gaps = {timed.outer_ms - timed.result.total_ms: timed for timed in runs}
     shortest = gaps[min(gaps)]
@@ -128,7 +128,7 @@ def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
 
 
 def accounted(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
-    """The median share of a run that its stages do not cover, in the worst kind of run."""
+    """Checks the median share of a run outside its stages, for the worst kind of run."""
     warm = rounds[1:]
     shares: dict[str, float] = {}
     spreads: dict[str, Any] = {}
@@ -154,7 +154,7 @@ def accounted(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
 
 
 def _clearly_open(results: Sequence[RunResult]) -> bool:
-    """Whether the stages leave a gap, or overlap, that no wait for a core between them explains."""
+    """Whether stages have a gap or an overlap that waits for a core do not explain."""
     shares = []
     for result in results:
         load, stages = result.machine_load, [s for s in result.spans if s.name in STAGES]
@@ -168,16 +168,16 @@ def _clearly_open(results: Sequence[RunResult]) -> bool:
 
 
 def _share(result: RunResult, ms: float) -> float:
-    """Of the run; all of it where a faulty clock says that the run took no time."""
+    """A share of the run; 1 if a faulty clock gives the run no time."""
     return ms / result.total_ms if result.total_ms > 0 else 1.0
 
 
 def _misquoted(rounds: Sequence[Sequence[TimedRun]]) -> str:
-    """What a cached stage says that it took must be what it took when it was computed."""
+    """A fault if a cached stage reports another original time than was measured."""
     for round_ in rounds:
         took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
         if said is None or abs(said - took) > 1e-6:
-            return f"A cached stage 3 says that it took {said} ms; it took {took} ms."
+            return f"A cached stage 3 reports an original time of {said} ms; it took {took} ms."
     return ""
 
 
@@ -197,7 +197,7 @@ def _spreads(results: Sequence[RunResult]) -> dict[str, Any]:
 
 
 def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
-    """The probe's time over that of the encoder alone, paired by round."""
+    """Compares the probe's time with that of the encoder alone, paired by round."""
     warm = rounds[1:]
     alone = [_vision(round_, "computed").ms for round_ in warm]
     probed = [_vision(round_, "hooked").ms for round_ in warm]
@@ -206,7 +206,7 @@ def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     outcome = _within(interval)
     said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
-        f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
+        f"The probe measures {interval.median:.3f} times the time that stage 3 takes alone "
         f"({_range(interval)}{said})."
     )
     net = [_net_ratio(round_) for round_ in warm]
@@ -220,7 +220,7 @@ def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
 
 
 def _net_ratio(round_: Sequence[TimedRun]) -> float | None:
-    """The probe's time over that of the encoder alone, without the thread's waits for a core."""
+    """The probe's time over that of the encoder alone, minus the thread's waits for a core."""
     probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
     return None if probed is None or not alone else probed / alone
 
@@ -232,7 +232,7 @@ def _net(span: Span) -> float | None:
 
 
 def _far(interval: statistics.Interval) -> bool:
-    """Whether a ratio is not even within a factor of two."""
+    """Whether a ratio is clearly outside a factor of two."""
     return interval.high < 0.5 or interval.low > 2
 
 
@@ -242,7 +242,7 @@ def _range(interval: statistics.Interval) -> str:
 
 
 def _within(interval: statistics.Interval) -> Outcome:
-    """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
+    """Whether a ratio is 1 within STAGE3; open with too few pairs."""
     low, high = interval.low - 1, interval.high - 1
     if interval.n < ENOUGH:
         return "failed" if _far(interval) and interval.n >= FEW else "unresolved"

@@ -124,7 +124,7 @@ def test_models_take_turns_unless_they_do_not_fit_into_memory(
     assert "all 2 models fit into memory at once" in run.header.plan.order_why
     assert "Order: interleaved" in run.journal[0]["text"]
     monkeypatch.setattr(
-        registry, "room_together", lambda *_: registry.CombinedMemory(900, 100, 1000)
+        registry, "combined_memory", lambda *_: registry.CombinedMemory(900, 100, 1000)
     )
     run = go(root, tmp_path / "tight", models=ALL[1:], warmup=0)
     assert [row["model"] for row in rows(run)[:4]] == [first] * 4

@@ -77,9 +77,9 @@ def mixed(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 SAID = {
     "whole": None,
     "pointer": "pointer/model.safetensors is a git-lfs pointer",
-    "truncated": "truncated/model.safetensors is not a whole safetensors file",
+    "truncated": "truncated/model.safetensors is not a complete safetensors file",
     "other": "other/config.json says its model_type is 'mistral'",
-    "code": "code/pytorch_model.bin is not a whole file of PyTorch weights",
+    "code": "code/pytorch_model.bin is not a complete file of PyTorch weights",
     "nothing": "has no config.json in ",
 }
 

@@ -261,7 +261,7 @@ def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sa
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     found = go(adapter, sample, COMPILED)
-    assert found.backend == "eager" and "others may write" in found.notes[0]
+    assert found.backend == "eager" and "other users may write" in found.notes[0]
     folder.chmod(0o700)
     adapter.compiled = None
     assert go(adapter, sample, COMPILED).backend == "compiled"

@@ -125,7 +125,7 @@ def test_misuse_is_exit_code_2_and_others_go_on(
     fixed = ("--dataset", root)
     for arguments, message in (
         (("--models", "tiny-llava", "--samples", 0), "samples is 0"),
-        (("--models", "tiny-llava", "--samples", 99), "from 1 to 2, which this dataset holds"),
+        (("--models", "tiny-llava", "--samples", 99), "the dataset has 2: choose a value from 1 to 2"),
         (("--models", "tiny-llava", "--runs", 0), "runs is 0"),
         (("--models", ","), "name at least one model"),
         (("--models", "tiny-llava", "--prompt", ""), "question is empty"),

@@ -32,7 +32,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
     reason = registry.unavailable(item)
     assert reason is not None and "asks for 4bit weights" in reason and "\n" not in reason
     assert "pip install -r requirements-cuda.txt" in reason
-    with pytest.raises(ModelUnavailable, match="cannot be had here"):
+    with pytest.raises(ModelUnavailable, match="do not work here"):
         registry.load(item)
     assert item not in registry.resident()
 
@@ -40,7 +40,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
 def test_the_extra_without_cuda_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantization, "find_spec", lambda name: object())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "works on CUDA alone" in (quantization.reason() or "")
+    assert "needs CUDA" in (quantization.reason() or "")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     assert quantization.offered() == ()

@@ -207,7 +207,7 @@ def test_memory_that_a_run_still_holds_is_not_counted_as_free(
     held = sum(registry.resident_bytes().values())
     room = registry.needed(entries["video_llava"]).total + 100
     monkeypatch.setattr(device, "free_bytes", lambda: room - held)  # whatever is unloaded
-    with pytest.raises(ModelUnavailable, match="while another model is still in use"):
+    with pytest.raises(ModelUnavailable, match="while another model is running"):
         registry.load(entries["video_llava"])
     assert registry.resident() == () and running.runs == 0
     monkeypatch.setattr(device, "free_bytes", lambda: room)

@@ -172,7 +172,7 @@ def test_what_is_missing_or_broken_says_what_to_do(
     at = opened(app)
     assert marks(at).count("not available") == 4 and not any("_load_" in key for key in keys(at))
     for words in (
-        "not a whole safetensors file",
+        "not a complete safetensors file",
         "gone is not on this machine",
         "hub has not been downloaded",
         "wrong is entered as video_llava",

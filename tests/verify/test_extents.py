@@ -37,8 +37,8 @@ PLAIN = answer("plain", (5, 6, 2))
     [
         ((5, 6, 2), "eos", "passed", "All ways end after 3 tokens"),
         ((5, 6), "length", "failed", "end token of plain's answer is missing"),
-        ((5, 6, 2, 2), "eos", "failed", "an end token stands before the last token"),
-        ((5, 6, 2), "length", "failed", "says that it stopped by 'length'"),
+        ((5, 6, 2, 2), "eos", "failed", "there is an end token before the last token"),
+        ((5, 6, 2), "length", "failed", "reports a stop by 'length'"),
     ],
 )
 def test_every_way_ends_where_generate_does(
@@ -77,4 +77,4 @@ def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.Monk
     whole = equality.first_difference
     monkeypatch.setattr(equality, "first_difference", lambda one, two: whole(one[:8], two[:8]))
     found = controls.comparison(long, 1e-5)
-    assert found.outcome == "failed" and "does not notice another token" in found.sentence
+    assert found.outcome == "failed" and "does not find another token" in found.sentence

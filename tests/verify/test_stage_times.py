@@ -126,7 +126,7 @@ def test_a_cached_stage_must_say_what_it_took() -> None:
     (round_,) = rounds((result(),) * 3)
     wrong = TimedRun("cached", result(), 100)
     found = stage_times.accounted([round_, [round_[0], wrong, round_[2]]])
-    assert found.outcome == "failed" and "says that it took None ms" in found.sentence
+    assert found.outcome == "failed" and "reports an original time of None ms" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""Whether a node holds what the driver holds: code and libraries, checkpoints, samples.
+"""Compares a node's code, libraries, checkpoints and samples with the driver's.
 
-Boundary: compares digests that others have made.
+Boundary: compares given digests.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from engine.types import Sample
 
 @dataclass(frozen=True)
 class NodeFinding:
-    """`refused`: what is different on the node, which makes its results others.  `useless`: why it
-    can do nothing although nothing is different.  `lacks`: samples, `unloadable`: models with the
-    reason, that are not there."""
+    """`refused`: a difference that would change results.  `useless`: why the node cannot do
+    anything.  `lacks`: samples it does not have.  `unloadable`: models it does not have, with the
+    reason."""
 
     refused: str = ""
     useless: str = ""
@@ -29,7 +29,7 @@ class NodeFinding:
 
 
 class NodeInspector:
-    """Compares nodes with the header of one run and the samples as they are here."""
+    """Compares nodes with the header of one run and with the samples on this machine."""
 
     def __init__(self, ready: PreparedRun, root: Path) -> None:
         self._header, self._root = ready.writer.header, root
@@ -37,7 +37,7 @@ class NodeInspector:
         self._digests = provenance.describe_samples(root, self._samples)
 
     def look(self, node: str, holds: Mapping[str, Any], versions: Mapping[str, str]) -> NodeFinding:
-        """`holds` is what worker.begin() tells of a node, `versions` are those of the driver."""
+        """`holds`: the report of worker.begin() about a node; `versions`: those of the driver."""
         if holds["code"] != self._header.code:
             there = holds["versions"]
             other = [
@@ -68,7 +68,7 @@ class NodeInspector:
     def _models(
         node: str, header: Header, found: Mapping[str, Any], unloadable: dict[str, str]
     ) -> str:
-        """Why the node is refused for its checkpoints; those that are not there go elsewhere."""
+        """Why the node's checkpoints are refused; models it lacks run on other nodes."""
         for model in header.models:
             there = found[model.name]
             if "error" in there:

@@ -1,7 +1,7 @@
-"""A sitting of a dataset run on a cluster: tasks go out to workers, rows come back and are kept.
+"""Runs a session of a dataset run on a cluster: sends tasks to workers and saves their rows.
 
-Boundary: between benchmark.py's sitting and a pool of workers.  The driver alone writes; a row that
-is not here when its worker ends is asked for again elsewhere, and one that is here never is.
+Boundary: connects execute.py's RunSession with a pool of workers.  Only the driver writes.  If a
+worker ends, its tasks without a row run on another worker; saved rows are never computed again.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage.plan import Task
 
-TICK_S = 0.2  # how soon a Cancel is seen
-PATIENCE_S = 30.0  # without a single worker
-INSPECT_S = 300.0  # for a node to say what it holds: it may hash its checkpoints for the first time
-SHOWN_S = 0.5  # between two views of the workers
-WAITED_S = 10.0  # for a device, until that is said
+TICK_S = 0.2  # delay until a Cancel is noticed
+PATIENCE_S = 30.0  # without any worker
+INSPECT_S = 300.0  # for a node's report; it may have to hash its checkpoints first
+SHOWN_S = 0.5  # between two updates of the workers' view
+WAITED_S = 10.0  # for a device, before this is reported
 
 
 class ClusterExecutor:
-    """Connected when it is made, so that what can be refused is refused before a run begins."""
+    """Connects on creation, so that connection errors appear before a run begins."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ClusterExecutor:
         self._pool.close()
 
     def work(self, sitting: RunSession) -> None:
-        """Every task that has no row yet; ClusterError when nobody is left to answer."""
+        """Runs every task without a row; ClusterError if no worker is left."""
         self.options.check(sitting.plan)
         _ClusterRun(sitting, self._pool).run()
 
@@ -65,7 +65,7 @@ class _ClusterRun:
     judged: dict[str, NodeFinding] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
-    head: str = ""  # what is wrong with the cluster's head node
+    head: str = ""  # the problem of the cluster's head node, if any
     told_waiting: set[str] = field(default_factory=set)
     shown: float = 0.0
     last_reason: str = ""
@@ -81,7 +81,7 @@ class _ClusterRun:
         )
 
     def run(self) -> None:
-        """The whole of it."""
+        """Runs all tasks."""
         self.agenda.answer_what_nobody_can()
         if self.tasks.finished():
             return
@@ -121,7 +121,7 @@ class _ClusterRun:
         where = {"worker": order.worker, "number": self.number}
         self.pool.send("call", **where, method=method, arguments=arguments)
 
-    # What comes back.
+    # Events from the workers.
     def _take(self, event: Event) -> None:
         kind = event["event"]
         if kind == "starting":
@@ -137,10 +137,10 @@ class _ClusterRun:
         elif kind == "gone":
             self._gone(event["worker"], event["reason"])
         elif kind == "closed":
-            raise ClusterError(f"{event['reason']} What is answered is kept; --resume goes on.")
+            raise ClusterError(f"{event['reason']} All answers are saved; continue with --resume.")
 
     def _begun(self, worker: str, about: dict[str, Any]) -> None:
-        """A worker has told what it is; the first one of a node also what the node holds."""
+        """A worker reports its device; the first one of a node also reports the node's files."""
         member = self.crew[worker]
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
@@ -173,7 +173,7 @@ class _ClusterRun:
 
     def _done(self, number: int, value: dict[str, Any]) -> None:
         order = self.calls.pop(number, None)
-        if order is None:  # of a worker that has ended: others have got its tasks
+        if order is None:  # its worker has ended, and others got its tasks
             return
         if order.task is None:
             self._loaded(order, value["error"])
@@ -196,7 +196,7 @@ class _ClusterRun:
         self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
 
     def _refused(self, worker: str, model: str, reason: str) -> None:
-        """One that can load none of the models has nothing to share a device for."""
+        """Records the refusal; a worker that can load no model is set aside."""
         self.tasks.refused(worker, model, reason)
         if self.tasks.useless(worker):
             self.crew.set_aside(worker)
@@ -216,7 +216,7 @@ class _ClusterRun:
             self.tasks.drop(model)
 
     def _gone(self, worker: str, reason: str) -> None:
-        """Its tasks run elsewhere, and the journal says why."""
+        """Gives a lost worker's tasks to others, and writes the reason to the journal."""
         self.crew.end(worker, reason)
         self.last_reason = reason
         again, fatal = self.tasks.leave(worker)
@@ -231,11 +231,11 @@ class _ClusterRun:
             )
         self._drop_given_up()
 
-    # Before, between and after.
+    # Checks before, during and after the run.
     def _inspect(self) -> None:
-        """Waits until every node has said what it holds; refuses the run where one differs.
+        """Waits for every node's report; refuses the run if a node differs.
 
-        One whose devices others hold is looked at when it has a worker.
+        A node whose devices are in use by others is checked when it gets a worker.
         """
         end = time.monotonic() + INSPECT_S
         while self._unheard() and time.monotonic() < end:
@@ -245,13 +245,13 @@ class _ClusterRun:
             raise ClusterError(f"{refused[0]}.")
 
     def _unheard(self) -> bool:
-        """Whether some node's first worker has not told what the node holds."""
+        """Whether a node's first worker has not sent its report yet."""
         unknown = [one for one in self.crew if one.node not in self.judged and not one.ended]
         waiting = self.crew.waiting(WAITED_S)
         return not list(self.crew) or any(one not in waiting for one in unknown)
 
     def _between(self) -> None:
-        """Cancel, and work for which this machine's devices are lent: what runs there says so."""
+        """Handles Cancel, and lends this machine's devices to other work; rows record that."""
         self.sitting.between()
         lent, self.sitting.paused_ms = self.sitting.paused_ms, 0.0
         if lent:
@@ -260,49 +260,49 @@ class _ClusterRun:
                     self.lent[task] = self.lent.get(task, 0.0) + lent
 
     def _stop_if_nobody_can(self) -> None:
-        """Called when nothing could be handed out."""
+        """Raises or gives models up if no task can be sent out."""
         if self.tasks.busy or self.crew.starting():
             self.lonely_since = None
         elif not self.tasks.workers:
             self.lonely_since = self.lonely_since or time.monotonic()
             if time.monotonic() - self.lonely_since > (PATIENCE_S if self._may_come() else 0):
                 raise ClusterError(
-                    f"No worker is left: {self.last_reason}. What is answered is kept; --resume "
-                    "goes on, here or on a cluster."
+                    f"No worker is left: {self.last_reason}. All answers are saved; continue with "
+                    "--resume, here or on a cluster."
                 )
         else:
             for stuck in self.tasks.stuck():
                 self._give_up(stuck)
 
     def _may_come(self) -> bool:
-        """Whether some node is known that could have a worker again."""
+        """Whether a known node could get a worker again."""
         found = (self.judged.get(member.node, NodeFinding()) for member in self.crew)
         return any(not (one.refused or one.useless) for one in found)
 
     def _give_up(self, stuck: StuckModel) -> None:
         if stuck.loaded:
             raise ClusterError(
-                f"{stuck.tasks:,} results of {stuck.model} cannot be had from any worker that is "
-                f"left ({stuck.reason or 'their files are not there'}): mend that and go on with "
+                f"No remaining worker can compute {stuck.tasks:,} results of {stuck.model} "
+                f"({stuck.reason or 'their files are missing'}): correct this and continue with "
                 "--resume, or resume the run on this machine."
             )
         self.sitting.give_up(stuck.model, stuck.reason)
         self._drop_given_up()
 
-    # What people see meanwhile.
+    # The view for users.
     def _show(self) -> None:
         self.shown = time.monotonic()
         self.sitting.tracker.doing("; ".join(filter(None, [self.crew.words(), self.head])))
         self.sitting.tracker.crew(self.crew.views())
 
     def _say_who_waits(self) -> None:
-        """Once per node: others may hold its devices for as long as they like."""
+        """Reports once per node that a worker waits for a device that others use."""
         for member in self.crew.waiting(WAITED_S):
             if member.node not in self.told_waiting:
                 self.told_waiting.add(member.node)
                 text = (
                     f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
-                    f"({member.address}): other work may hold it, or the node is lost. It goes on "
+                    f"({member.address}): other work may use it, or the node is lost. It keeps "
                     "waiting."
                 )
                 self.sitting.note("waiting", text, node=member.node)

@@ -1,6 +1,6 @@
-"""What there is to do in a sitting: the tasks for workers, and those that need none.
+"""The tasks of a session: those for workers, and those that no worker can answer.
 
-Boundary: reads the sitting's plan, samples and rows; keeps only the rows that no worker can give.
+Boundary: reads the session's plan, samples and rows; saves only rows that need no worker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from engine.storage.plan import Task
 
 
 class TaskList:
-    """Of one sitting, for the dispatcher."""
+    """The tasks of one session, for the dispatcher."""
 
     def __init__(self, sitting: RunSession) -> None:
         self._sitting = sitting
@@ -22,7 +22,7 @@ class TaskList:
         }
 
     def tasks_of(self, model: str) -> Iterable[Task]:
-        """Those of a model that have no row yet."""
+        """The tasks of a model that have no row yet."""
         sitting = self._sitting
         if model in sitting.given_up:
             return ()
@@ -33,7 +33,7 @@ class TaskList:
         return self._sitting.ready.samples[sample].sequence
 
     def warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
-        """For one worker, numbered on from those of others and of earlier sittings."""
+        """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
         plan = self._sitting.plan
         tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
         able = [task.sample for task in tasks if not self._sitting.asker.missing(task)]
@@ -44,7 +44,7 @@ class TaskList:
         return found
 
     def answer_what_nobody_can(self) -> None:
-        """Rows of records that lack what a model is shown: no worker is needed to say so."""
+        """Saves failed rows for samples that lack the model's media; this needs no worker."""
         for model in self._sitting.plan.models:
             for task in self._sitting.plan.tasks((model,)):
                 missing = self._sitting.asker.missing(task)
