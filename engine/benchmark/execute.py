@@ -64,7 +64,7 @@ class SilentWatcher:
 class Executor(Protocol):
     """Answers the tasks in place of this process."""
 
-    def work(self, sitting: RunSession) -> None:
+    def work(self, session: RunSession) -> None:
         """Gets an answer for every task without a row and saves it; Cancelled if requested."""
         ...
 
@@ -109,7 +109,7 @@ class RunSession:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
         samples, entries = self.ready.samples, self.ready.entries
-        self.asker = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
+        self.task_executor = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -135,16 +135,16 @@ class RunSession:
         if self.executor is not None:
             self.executor.work(self)
             return
-        for crew in self.plan.crews():
-            self._crew(crew)
+        for group in self.plan.model_groups():
+            self._run_group(group)
 
     # One group of models: load, warm up, then run.
-    def _crew(self, crew: tuple[str, ...]) -> None:
-        waiting = {task.model for task in self.plan.tasks(crew) if task not in self.done}
-        adapters = self._load([name for name in crew if name in waiting])
+    def _run_group(self, group: tuple[str, ...]) -> None:
+        waiting = {task.model for task in self.plan.tasks(group) if task not in self.done}
+        adapters = self._load([name for name in group if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        for batch in self.plan.batches(crew):
+        for batch in self.plan.batches(group):
             if tasks := [task for task in batch if task not in self.done]:
                 self._ask(tasks, adapters)
 
@@ -165,7 +165,7 @@ class RunSession:
         """Warm-up rows; their numbers continue those of earlier sessions."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
         tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
-        able = [task for task in tasks if not self.asker.missing(task)]
+        able = [task for task in tasks if not self.task_executor.missing(task)]
         size = min(self.plan.batch, len(able))
         for start in range(0, self.plan.warmup * size, max(1, size)):
             numbers = range(start, start + size)
@@ -189,7 +189,7 @@ class RunSession:
             self.between()
             some = todo.popleft()
             self.tracker.doing(_words(some))
-            found, parts = self.asker.ask(some, adapters[model])
+            found, parts = self.task_executor.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
             if found:
@@ -224,7 +224,7 @@ class RunSession:
         if found:
             self.tracker.rows(found)
         for task, row in zip(tasks, found, strict=False):
-            if not self.asker.missing(task):
+            if not self.task_executor.missing(task):
                 self._count_failures(task.model, row["error"])
 
     def _count_failures(self, model: str, error: str | None) -> None:

@@ -96,7 +96,7 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
 def settled(writer: Writer) -> bool:
     """Whether a run has its summary and all results, so that there is nothing to resume."""
     plan = writer.header.plan
-    tasks = (task for crew in plan.crews() for task in plan.tasks(crew))
+    tasks = (task for group in plan.model_groups() for task in plan.tasks(group))
     return (writer.folder / run_store.SUMMARY).exists() and all(
         task in writer.done for task in tasks
     )

@@ -174,7 +174,7 @@ class Tracker:
     def doing(self, words: str) -> None:
         self._current = words
 
-    def crew(self, workers: tuple[WorkerView, ...]) -> None:
+    def set_workers(self, workers: tuple[WorkerView, ...]) -> None:
         """Updates the workers of a cluster."""
         self._workers = workers
 

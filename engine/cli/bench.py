@@ -202,8 +202,8 @@ def _line(view: Progress) -> str:
     rate = f", {view.per_s:.2f} a second" if view.per_s else ""
     left = f", about {_duration(view.left_s)} left" if view.left_s else ""
     failed = f", {view.failed:,} failed" if view.failed else ""
-    crew = any(not worker.ended for worker in view.workers)
-    where = f"; {view.current}" if crew else ""  # whom a cluster waits for, and its troubles
+    workers = any(not worker.ended for worker in view.workers)
+    where = f"; {view.current}" if workers else ""  # whom a cluster waits for, and its troubles
     return f"{view.done:,} of {view.planned:,} results{failed}{rate}{left}{where}"
 
 

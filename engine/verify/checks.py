@@ -155,18 +155,18 @@ def left_as_found(
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
 
 
-def sight(blinks: Sequence[Ablation], own: tuple[int, ...], rounding: float) -> CheckFinding:
+def sight(ablations: Sequence[Ablation], own: tuple[int, ...], rounding: float) -> CheckFinding:
     """Fails if the logits do not change; stays open if the answer never changes."""
-    still = [blink.shown for blink in blinks if not blink.moved > rounding]  # NaN too
-    same = [blink.shown for blink in blinks if blink.ids == own]
-    least = min(blink.moved for blink in blinks)
+    still = [ablation.shown for ablation in ablations if not ablation.moved > rounding]  # NaN too
+    same = [ablation.shown for ablation in ablations if ablation.ids == own]
+    least = min(ablation.moved for ablation in ablations)
     outcome: Outcome = "passed"
     sentence = f"Other features change its logits by {least:.3g} or more"
     sentence += f" (the answer stays the same with {same[0]})." if same else "."
     if still:
         outcome = "failed"
         sentence = f"Its logits do not change with {' or '.join(still)} as input."
-    elif len(same) == len(blinks):
+    elif len(same) == len(ablations):
         outcome = "unresolved"
         sentence = (
             f"Its logits change by {least:.3g} or more, but it gives the same answer with "

@@ -302,11 +302,13 @@ class _SampleChecks:
     def _sight(self) -> CheckFinding:
         self._doing("answering with other features")
         other = self._shown_otherwise()
-        blinks, own = input_effect.ablations(
+        ablations, own = input_effect.ablations(
             self.adapter, self.subject.prepared, other, self.subject.greedy
         )
-        texts = [vars(blink) | {"text": self.adapter.text(blink.ids)} for blink in blinks]
-        found = checks.sight(blinks, own, self.rounding)
+        texts = [
+            vars(ablation) | {"text": self.adapter.text(ablation.ids)} for ablation in ablations
+        ]
+        found = checks.sight(ablations, own, self.rounding)
         return replace(found, evidence={"own": self.adapter.text(own), "changes": texts})
 
     def _shown_otherwise(self) -> Prepared | None:

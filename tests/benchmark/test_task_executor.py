@@ -216,7 +216,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     keys = [task_of(row) for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     assert answers(run) == answers(go(root, tmp_path / "single"))
-    # What the first sitting measured stands; the rest of its batch is a smaller one.
+    # Results of the first session stay; the rest of its batch is smaller.
     rest = 4 - kept if kept < 4 else 3 - (kept - 4)
     assert sizes(run)[kept : kept + rest] == [rest] * rest
 
@@ -257,11 +257,11 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
     )
     with ready.writer:
         wanted, nobody = ready.writer.header.plan, execute.SilentWatcher()
-        asker = task_executor.TaskExecutor(
+        executor = task_executor.TaskExecutor(
             wanted, ready.samples, ready.entries, nobody, lambda *_: None
         )
         tasks = list(wanted.tasks((MODEL,)))[:4]
-        found, _ = asker.ask(tasks, registry.load(registry.entry(MODEL)))
+        found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
     assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
     assert "Batches decode with the eager backend; compiled was asked for." in found[0]["notes"]
 

@@ -96,7 +96,7 @@ class RayHub:
         self._accepted: set[str] = set()
         self._refused: set[str] = set()
         self._failures: Counter[DeviceSlot] = Counter()
-        self._parcel: Any = None
+        self._run_data: Any = None
         devices = sum(self._fit(node) for node in _nodes())
         self._wanted = start["workers"]
         self._refuse(devices)
@@ -150,7 +150,7 @@ class RayHub:
                 self._call(actor, order["number"], order["method"], order["arguments"])
             return
         if kind == "begin":
-            self._parcel = ray.put(order["parcel"])
+            self._run_data = ray.put(order["run_data"])
         elif kind == "accept":
             self._accepted.add(order["node"])
         elif kind == "refuse":
@@ -162,7 +162,7 @@ class RayHub:
     # Actors on devices.
     def _fill(self) -> None:
         """Starts actors on free devices; only one on a node that is not accepted yet."""
-        if self._parcel is None:
+        if self._run_data is None:
             return
         nodes = {_short(node): node for node in _nodes()}
         for slot in self._free(nodes):
@@ -200,7 +200,7 @@ class RayHub:
         actor = self._actors[name] = Actor(name, slot, kind.remote(variables))
         self._say("starting", worker=name, node=slot.node, address=node["NodeManagerAddress"])
         self._call(actor, HERE, "here", [])
-        self._call(actor, BEGIN, "begin", [self._parcel, slot.node not in self._accepted])
+        self._call(actor, BEGIN, "begin", [self._run_data, slot.node not in self._accepted])
 
     def _call(self, actor: Actor, number: int, method: str, arguments: list[Any]) -> None:
         actor.calls.add(number)

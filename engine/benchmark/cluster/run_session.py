@@ -48,17 +48,17 @@ class ClusterExecutor:
     def __exit__(self, *exc: object) -> None:
         self._pool.close()
 
-    def work(self, sitting: RunSession) -> None:
+    def work(self, session: RunSession) -> None:
         """Runs every task without a row; ClusterError if no worker is left."""
-        self.options.check(sitting.plan)
-        _ClusterRun(sitting, self._pool).run()
+        self.options.check(session.plan)
+        _ClusterRun(session, self._pool).run()
 
 
 @dataclass
 class _ClusterRun:
-    sitting: RunSession
+    session: RunSession
     pool: Pool
-    crew: Workers = field(default_factory=Workers)
+    workers: Workers = field(default_factory=Workers)
     calls: dict[int, Order] = field(default_factory=dict)
     number: int = 0
     lent: dict[Task, float] = field(default_factory=dict)
@@ -71,28 +71,28 @@ class _ClusterRun:
     last_reason: str = ""
 
     def __post_init__(self) -> None:
-        self.root, self.agenda = self.sitting.ready.root, TaskList(self.sitting)
-        self.inspector = NodeInspector(self.sitting.ready, self.root)
+        self.root, self.task_list = self.session.ready.root, TaskList(self.session)
+        self.inspector = NodeInspector(self.session.ready, self.root)
         self.tasks = Dispatcher(
-            self.sitting.plan.models,
-            self.agenda.tasks_of,
-            self.agenda.sequence_of,
-            self.agenda.warm_ups,
+            self.session.plan.models,
+            self.task_list.tasks_of,
+            self.task_list.sequence_of,
+            self.task_list.warm_ups,
         )
 
     def run(self) -> None:
         """Runs all tasks."""
-        self.agenda.answer_what_nobody_can()
+        self.task_list.answer_what_nobody_can()
         if self.tasks.finished():
             return
-        samples = list(self.sitting.ready.samples.values())
-        self.pool.send("begin", parcel=serialization.pack(self.sitting.plan, self.root, samples))
+        samples = list(self.session.ready.samples.values())
+        self.pool.send("begin", run_data=serialization.pack(self.session.plan, self.root, samples))
         try:
             self._inspect()
             while not self.tasks.finished():
                 self._step()
         finally:
-            self.crew.release()
+            self.workers.release()
             self._show()
 
     def _step(self) -> None:
@@ -114,10 +114,10 @@ class _ClusterRun:
         self.calls[self.number] = order
         method: str = "load"
         arguments: list[Any] = [order.model]
-        self.crew[order.worker].state = f"loading {order.model}"
+        self.workers[order.worker].state = f"loading {order.model}"
         if order.task is not None:
             method, arguments = "ask", list(order.task)
-            self.crew[order.worker].state = f"{order.model}, sample {order.task.sample}"
+            self.workers[order.worker].state = f"{order.model}, sample {order.task.sample}"
         where = {"worker": order.worker, "number": self.number}
         self.pool.send("call", **where, method=method, arguments=arguments)
 
@@ -125,9 +125,9 @@ class _ClusterRun:
     def _take(self, event: Event) -> None:
         kind = event["event"]
         if kind == "starting":
-            self.crew.add(event["worker"], event["node"], event["address"])
+            self.workers.add(event["worker"], event["node"], event["address"])
         elif kind == "placed":
-            self.crew.place(event["worker"], event["machine"], event["host"])
+            self.workers.place(event["worker"], event["machine"], event["host"])
         elif kind == "head":
             self.head = event["trouble"]
         elif kind == "worker":
@@ -141,7 +141,7 @@ class _ClusterRun:
 
     def _begun(self, worker: str, about: dict[str, Any]) -> None:
         """A worker reports its device; the first one of a node also reports the node's files."""
-        member = self.crew[worker]
+        member = self.workers[worker]
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
         if "holds" in about:
@@ -150,13 +150,13 @@ class _ClusterRun:
         if reason := finding.refused or finding.useless:
             self.last_reason = reason
             if finding.useless:
-                self.sitting.note("elsewhere", f"{reason[:1].upper()}{reason[1:]}.")
+                self.session.note("elsewhere", f"{reason[:1].upper()}{reason[1:]}.")
             self.pool.send("refuse", node=member.node, reason=reason)
             return
         self.pool.send("accept", node=member.node)
         self.tasks.join(worker, member.node, finding.lacks)
         text = f"Worker {worker} on {name}: {member.device['type']}, {member.device['name']}."
-        self.sitting.note("worker", text, worker=worker, node=member.node)
+        self.session.note("worker", text, worker=worker, node=member.node)
         if "holds" in about:
             self._say_what_lacks(name, finding)
         for model, reason in finding.unloadable.items():
@@ -167,9 +167,9 @@ class _ClusterRun:
             lacking = len(finding.lacks)
             many = "1 sample, which runs" if lacking == 1 else f"{lacking:,} samples, which run"
             text = f"{name} lacks files of {many} elsewhere."
-            self.sitting.note("elsewhere", text)
+            self.session.note("elsewhere", text)
         for reason in finding.unloadable.values():
-            self.sitting.note("elsewhere", f"{name}: {reason}")
+            self.session.note("elsewhere", f"{name}: {reason}")
 
     def _done(self, number: int, value: dict[str, Any]) -> None:
         order = self.calls.pop(number, None)
@@ -178,14 +178,14 @@ class _ClusterRun:
         if order.task is None:
             self._loaded(order, value["error"])
         elif "absent" in value:
-            reason = f"Node {self.crew[order.worker].node}: {value['absent']}"
+            reason = f"Node {self.workers[order.worker].node}: {value['absent']}"
             self.tasks.absent(order.worker, order.task, reason)
-            self.sitting.note("elsewhere", f"{reason}; it runs elsewhere.")
+            self.session.note("elsewhere", f"{reason}; it runs elsewhere.")
         else:
             self._keep(order.worker, order.task, value)
 
     def _loaded(self, order: Order, error: str | None) -> None:
-        member = self.crew[order.worker]
+        member = self.workers[order.worker]
         if error is None:
             self.tasks.loaded(order.worker)
             member.state = f"{order.model} is loaded"
@@ -193,40 +193,40 @@ class _ClusterRun:
         reason = f"Node {member.node}: {error}"
         member.state = WAITING
         self._refused(order.worker, order.model, reason)
-        self.sitting.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
+        self.session.note("elsewhere", f"{order.model} runs elsewhere. {reason}")
 
     def _refused(self, worker: str, model: str, reason: str) -> None:
         """Records the refusal; a worker that can load no model is set aside."""
         self.tasks.refused(worker, model, reason)
         if self.tasks.useless(worker):
-            self.crew.set_aside(worker)
+            self.workers.set_aside(worker)
 
     def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
-        where = self.crew.where(worker, time.monotonic() - value["busy_s"])
-        self.sitting.keep([task], [value["row"]], self.lent.pop(task, 0.0), where)
+        where = self.workers.where(worker, time.monotonic() - value["busy_s"])
+        self.session.keep([task], [value["row"]], self.lent.pop(task, 0.0), where)
         if not self.tasks.in_flight(worker):
-            self.crew[worker].state = WAITING
+            self.workers[worker].state = WAITING
         if task.phase == "measured":
-            self.crew.count(worker)
+            self.workers.count(worker)
         self._drop_given_up()
 
     def _drop_given_up(self) -> None:
-        for model in self.sitting.given_up:
+        for model in self.session.given_up:
             self.tasks.drop(model)
 
     def _gone(self, worker: str, reason: str) -> None:
         """Gives a lost worker's tasks to others, and writes the reason to the journal."""
-        self.crew.end(worker, reason)
+        self.workers.end(worker, reason)
         self.last_reason = reason
         again, fatal = self.tasks.leave(worker)
         self.calls = {n: one for n, one in self.calls.items() if one.worker != worker}
         many = f"{len(again):,} of its tasks run elsewhere" if again else "it had no task"
         text = f"Worker {worker} has ended: {reason}; {many}."
         given = [task._asdict() for task in again]
-        self.sitting.note("worker ended", text, worker=worker, tasks=given)
+        self.session.note("worker ended", text, worker=worker, tasks=given)
         for task in fatal:
-            self.agenda.fail(
+            self.task_list.fail(
                 task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}"
             )
         self._drop_given_up()
@@ -246,22 +246,22 @@ class _ClusterRun:
 
     def _unheard(self) -> bool:
         """Whether a node's first worker has not sent its report yet."""
-        unknown = [one for one in self.crew if one.node not in self.judged and not one.ended]
-        waiting = self.crew.waiting(WAITED_S)
-        return not list(self.crew) or any(one not in waiting for one in unknown)
+        unknown = [one for one in self.workers if one.node not in self.judged and not one.ended]
+        waiting = self.workers.waiting(WAITED_S)
+        return not list(self.workers) or any(one not in waiting for one in unknown)
 
     def _between(self) -> None:
         """Handles Cancel, and lends this machine's devices to other work; rows record that."""
-        self.sitting.between()
-        lent, self.sitting.paused_ms = self.sitting.paused_ms, 0.0
+        self.session.between()
+        lent, self.session.paused_ms = self.session.paused_ms, 0.0
         if lent:
-            for member in self.crew.on(machine()):
+            for member in self.workers.on(machine()):
                 for task in self.tasks.in_flight(member.id):
                     self.lent[task] = self.lent.get(task, 0.0) + lent
 
     def _stop_if_nobody_can(self) -> None:
         """Raises or gives models up if no task can be sent out."""
-        if self.tasks.busy or self.crew.starting():
+        if self.tasks.busy or self.workers.starting():
             self.lonely_since = None
         elif not self.tasks.workers:
             self.lonely_since = self.lonely_since or time.monotonic()
@@ -276,7 +276,7 @@ class _ClusterRun:
 
     def _may_come(self) -> bool:
         """Whether a known node could get a worker again."""
-        found = (self.judged.get(member.node, NodeFinding()) for member in self.crew)
+        found = (self.judged.get(member.node, NodeFinding()) for member in self.workers)
         return any(not (one.refused or one.useless) for one in found)
 
     def _give_up(self, stuck: StuckModel) -> None:
@@ -286,18 +286,18 @@ class _ClusterRun:
                 f"({stuck.reason or 'their files are missing'}): correct this and continue with "
                 "--resume, or resume the run on this machine."
             )
-        self.sitting.give_up(stuck.model, stuck.reason)
+        self.session.give_up(stuck.model, stuck.reason)
         self._drop_given_up()
 
     # The view for users.
     def _show(self) -> None:
         self.shown = time.monotonic()
-        self.sitting.tracker.doing("; ".join(filter(None, [self.crew.words(), self.head])))
-        self.sitting.tracker.crew(self.crew.views())
+        self.session.tracker.doing("; ".join(filter(None, [self.workers.words(), self.head])))
+        self.session.tracker.set_workers(self.workers.views())
 
     def _say_who_waits(self) -> None:
         """Reports once per node that a worker waits for a device that others use."""
-        for member in self.crew.waiting(WAITED_S):
+        for member in self.workers.waiting(WAITED_S):
             if member.node not in self.told_waiting:
                 self.told_waiting.add(member.node)
                 text = (
@@ -305,4 +305,4 @@ class _ClusterRun:
                     f"({member.address}): other work may use it, or the node is lost. It keeps "
                     "waiting."
                 )
-                self.sitting.note("waiting", text, node=member.node)
+                self.session.note("waiting", text, node=member.node)

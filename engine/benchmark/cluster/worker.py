@@ -36,10 +36,10 @@ class Worker:
         """Reports that this process runs, and on which machine; returns quickly."""
         return {"machine": machine(), "host": platform.node()}
 
-    def begin(self, parcel: Mapping[str, Any], inspect: bool) -> Answer:
+    def begin(self, run_data: Mapping[str, Any], inspect: bool) -> Answer:
         """Accepts the run's plan and samples; reports this device and, for the first worker of a
         node, the node's code, checkpoints and samples."""
-        self.plan, self.root, samples = serialization.unpack(parcel)
+        self.plan, self.root, samples = serialization.unpack(run_data)
         self.samples = {sample.id: sample for sample in samples}
         found = {"device": device_here()}
         if inspect:
@@ -60,7 +60,7 @@ class Worker:
                 if other != entry:
                     self.adapter = None
                     registry.unload(other)
-            self.asker = TaskExecutor(
+            self.task_executor = TaskExecutor(
                 self.plan, self.samples, {model: entry}, None, lambda *_: None
             )
             self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
@@ -74,7 +74,7 @@ class Worker:
         chosen = self.samples[sample]
         assert self.adapter is not None
         start = time.monotonic()
-        row = self.asker.alone(task, self.adapter)
+        row = self.task_executor.alone(task, self.adapter)
         busy_s = time.monotonic() - start
         if row["error"] and not provenance.is_here(chosen):
             return {"absent": f"files of sample {sample} are not on this node"}

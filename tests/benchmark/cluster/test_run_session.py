@@ -306,7 +306,9 @@ def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
     root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    with pytest.raises(ClusterError, match="No remaining worker can compute 1 results of tiny-llava"):
+    with pytest.raises(
+        ClusterError, match="No remaining worker can compute 1 results of tiny-llava"
+    ):
         go(root, folder, HerePool({"x": "n1"}, lacking(3)))
     assert len(rows(run_store.read(folder))) == 3
     assert len(whole(finish(execute.resume(folder), folder, None), 4)) == 4

@@ -54,7 +54,7 @@ def evidence() -> dict[str, dict[str, Any]]:
     ratios = {"median": 1.0, "low": 0.9, "high": 1.05, "n": 2}
     steps = {"noticed": True, "computed again": True}
     key = {"what": "dtype", "must_change": True, "changed": True, "right": True}
-    blink = {"shown": "zeros", "moved": 2.5, "ids": [1], "text": "Nothing."}
+    ablation = {"shown": "zeros", "moved": 2.5, "ids": [1], "text": "Nothing."}
     return {
         "answer": {
             "text": "A **car**.",
@@ -84,7 +84,7 @@ def evidence() -> dict[str, dict[str, Any]]:
         "left_as_found": {"faults": [], "again": "EXACT: all 3 tokens are equal."},
         "keys": {"changes": [key]},
         "damage": {"steps": steps, "note": "It was damaged."},
-        "sight": {"own": "A car.", "changes": [blink]},
+        "sight": {"own": "A car.", "changes": [ablation]},
     }
 
 
