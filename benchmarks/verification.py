@@ -1,4 +1,4 @@
-"""What verification costs: itself, and ordinary runs once it exists.
+"""The cost of verification itself, and of ordinary runs with certificates.
 
 `python -m benchmarks.verification`: the command line on three models, 3 samples and 5 runs, from
 process start to end; then, in one process, ordinary runs before and after a verification, and what

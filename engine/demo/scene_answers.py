@@ -1,4 +1,4 @@
-"""What a model that sees a demo scene would answer.
+"""The correct answers about a demo scene.
 
 The boundary: truth (attribute -> value) in, sentences out; reading.py goes the other way. A voice
 is what a model can know: `event` has no colours and no hour, `image` sees no motion.

@@ -58,7 +58,7 @@ def _damaged_bin(folder: Path) -> str:
 def _pointer_bin(folder: Path) -> str:
     file = next(folder.glob("*.bin"))
     file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
-    return f"{file.name} is a git-lfs pointer .* `git lfs pull`"
+    return f"{file.name} is a git-lfs pointer, .* `git lfs pull`"
 
 
 def _pointer_tokenizer(folder: Path) -> str:

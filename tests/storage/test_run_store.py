@@ -35,7 +35,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [fabricate.row()])
-    with pytest.raises(StoreError, match=r"holds journal\.jsonl already"):
+    with pytest.raises(StoreError, match=r"already contains journal\.jsonl"):
         run_store.create(fabricate.header(), tmp_path / "run")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be made"):
@@ -48,7 +48,7 @@ def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> 
     with (folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b'{"model": "ev", "sample": "s1"')
     run = run_store.read(folder)
-    assert len(list(run.results())) == 2 and "torn" in run.problems[0]
+    assert len(list(run.results())) == 2 and "incomplete" in run.problems[0]
     with run_store.reopen(folder) as writer:
         assert writer.done == {Task("ev", "s0", 0, "measured"), Task("vl", "s0", 0, "measured")}
         writer.append(fabricate.row("ev", "s1"))

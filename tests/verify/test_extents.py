@@ -65,7 +65,7 @@ def test_a_long_answer_says_how_far_it_reached_and_is_open_where_the_context_end
     assert (found.evidence["new_tokens"], found.evidence["positions"]) == (272, 281)
     short = answer("plain", (5,) * 200)
     found = extents.long(short, [replace(short, way="decoupled")], 1e-5, pieces)
-    assert found.outcome == "unresolved" and "no room" in found.sentence
+    assert found.outcome == "unresolved" and "too short" in found.sentence
     wrong = replace(whole, way="decoupled", ids=(*whole.ids[:-1], 4))
     assert extents.long(whole, [wrong], 1e-5, pieces).outcome == "failed"
 

@@ -56,7 +56,7 @@ def test_samples_are_evenly_spread() -> None:
 
 @pytest.mark.parametrize("number", [0, -1, 11])
 def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
-    with pytest.raises(BadInput, match=f"samples is {number}: choose a value from 1 to 10"):
+    with pytest.raises(BadInput, match=f"samples is {number}, .*: choose a value from 1 to 10"):
         choose(SAMPLES, number)
 
 

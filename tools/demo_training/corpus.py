@@ -1,4 +1,4 @@
-"""What the demo checkpoints are trained on: scenes rendered, recorded and reduced to tower size.
+"""The training data of the demo checkpoints: scenes rendered, recorded and reduced to tower size.
 
 The boundary: seeds in, arrays out, kept in chunks on disk so that a broken run goes on. No torch.
 """

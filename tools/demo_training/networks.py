@@ -52,7 +52,7 @@ SQUARE = {"height": SIZE, "width": SIZE}
 
 @dataclass(frozen=True, eq=False)
 class Pupil:
-    """A whole network and the parts that are taught together."""
+    """A network and the parts that are trained together."""
 
     family: Family
     model: Any

@@ -1,4 +1,4 @@
-"""Trains the demo checkpoints from nothing: `python -m tools.demo_training.train [--out DIR]`.
+"""Trains the demo checkpoints from scratch: `python -m tools.demo_training.train [--out DIR]`.
 
 The boundary: the order of the stages and what is kept between them. Every stage leaves its result
 in the work folder, so that a run that was broken off, or asked for one model only, goes on there.
