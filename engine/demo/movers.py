@@ -1,6 +1,6 @@
 """The moving objects of a demo scene: the vehicle ahead and the pedestrian.
 
-Each knows its place in metres at time 0 and how it moves; the camera's place comes with each call.
+Each knows its place in metres at time 0 and how it moves; each call passes the camera's place.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One-second driving scenes whose content is known, drawn from a seed.
 
-The boundary: numbers in, frames and truth out. Nothing here knows of events, files or models.
+Boundary: numbers in, frames and truth out; knows no events, files or models.
 """
 
 from __future__ import annotations

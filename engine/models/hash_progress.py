@@ -16,10 +16,10 @@ Step = Literal["hash", "weights"]
 Listener = Callable[[Step, int, int], None]  # (step, amount done, total amount)
 
 
-def _nobody(step: Step, done: int, total: int) -> None: ...
+def _no_listener(step: Step, done: int, total: int) -> None: ...
 
 
-_listener: ContextVar[Listener] = ContextVar("listener", default=_nobody)
+_listener: ContextVar[Listener] = ContextVar("listener", default=_no_listener)
 
 
 @contextmanager

@@ -211,12 +211,6 @@ def unload(item: ModelEntry) -> bool:
         return _residents.drop(item)
 
 
-def unload_all() -> int:
-    """Drops all adapters; returns how many were loaded."""
-    with _lock:
-        return _residents.drop_all()
-
-
 def resident() -> tuple[ModelEntry, ...]:
     """The models in memory, the least recently used first."""
     return _residents.entries()

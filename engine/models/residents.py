@@ -60,13 +60,6 @@ class Residents:
         memory.release()
         return True
 
-    def drop_all(self) -> int:
-        """Drops all adapters and frees their memory; returns how many were loaded."""
-        count = len(self._held)
-        self._held.clear()
-        memory.release()
-        return count
-
     def sizes(self) -> dict[ModelEntry, int]:
         """Bytes of each adapter's weights on its device."""
         return {item: _bytes(found.adapter) for item, found in list(self._held.items())}

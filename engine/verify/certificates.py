@@ -289,12 +289,6 @@ def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
     return Coverage(**{**fields, **lists})
 
 
-def covering_hash(result: RunResult) -> str | None:
-    """The hash of the certificate that covers a result as it ran, or None."""
-    found = certificate_status(result)
-    return found.certificate if found.state == "verified" else None
-
-
 def command(model: str, ran: str, pixels: str) -> str:
     """The command that verifies a model as it ran (backend and pixels)."""
     words = ["python -m engine verify --models", shlex.quote(model)]

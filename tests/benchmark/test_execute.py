@@ -23,6 +23,7 @@ from engine.storage.plan import Plan
 from engine.storage.run_store import Run, task_of
 from engine.types import DecodeConfig
 from tests import recordings
+from tests.tiny import unload_all
 
 ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
 SHORT = DecodeConfig(max_new_tokens=4)
@@ -199,7 +200,7 @@ def test_the_header_says_the_threads_that_models_run_with(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_THREADS", "1")
-    registry.unload_all()
+    unload_all()
     torch.set_num_threads(2)  # before the first load
     run = go(root, tmp_path / "run")
     said = {row["environment"]["threads"] for row in rows(run)}

@@ -291,8 +291,8 @@ def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own
         assert found[check].passed, found[check].sentence
     fast, eager = go(adapter, sample, COMPILED), go(adapter, sample, EAGER)
     certify(fast, "compiled")
-    assert certificates.covering_hash(fast) and certificates.covering_hash(eager) is None
-    assert certificates.covering_hash(go(adapter, sample, EAGER, mode="hooked"))
+    assert made.covering_hash(fast) and made.covering_hash(eager) is None
+    assert made.covering_hash(go(adapter, sample, EAGER, mode="hooked"))
 
 
 def certify(result: RunResult, backend: Any) -> None:

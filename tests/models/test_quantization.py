@@ -134,7 +134,7 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     for model in proof["models"]:
         model["coverage"] |= {"pictures": [1], "natural_end": True}
     monkeypatch.setattr(certificates, "stored_certificates", lambda: [proof])
-    assert certificates.covering_hash(result) == proof["hash"]
+    assert made.covering_hash(result) == proof["hash"]
     small = replace(result.model, quantization="4bit")
     assert small.precision == "float32 4bit"
-    assert certificates.covering_hash(replace(result, model=small)) is None
+    assert made.covering_hash(replace(result, model=small)) is None

@@ -19,6 +19,7 @@ from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunRequest, Sample
 from engine.verify import certificates
 from tests.pages.conftest import Open
+from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
 from ui.models import model_actions
 from ui.widgets import preparation
@@ -28,7 +29,7 @@ NAME = "tiny-llava"
 
 @pytest.fixture(autouse=True)
 def nothing_loaded(tiny_models: Path) -> Iterator[None]:
-    registry.unload_all()
+    unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
     for job in model_actions.live():

@@ -212,4 +212,7 @@ def test_a_line_that_is_too_long_is_left_out(
     path.write_bytes(b'{"n": 1}\n{"n": "' + b"x" * 950 + b'"}\n{"n": 3}\n' + b"y" * 99)
     found = list(json_lines.read(path, damage))
     assert [value["n"] for _, value in found] == [1, 3] and damage.broken == [2] and damage.torn
-    assert json_lines.at(path, found[1][0]) == {"n": 3} and "at most 100 are allowed" in damage.reasons[0]
+    assert (
+        json_lines.at(path, found[1][0]) == {"n": 3}
+        and "at most 100 are allowed" in damage.reasons[0]
+    )

@@ -24,6 +24,7 @@ from engine.types import (
 )
 from engine.verify import certificates
 from engine.verify.verdict import CHECKS, CheckFinding, Outcome, Verdict, VerifyRequest
+from tests.ui.verify.made import covering_hash
 
 HERE = {"device": "cpu", "hardware": "x86_64", "threads": "1"}
 REQUEST = VerifyRequest(("m",), (Sample("s", "q"),))
@@ -95,7 +96,7 @@ def test_a_kept_certificate_is_found_and_holds_everything() -> None:
     made = certificate()
     path = certificates.store(made)
     assert certificates.read(path) == made and certificates.stored_certificates() == [made]
-    assert certificates.covering_hash(result()) == made["hash"]
+    assert covering_hash(result()) == made["hash"]
     rows = made["verdicts"]
     assert isinstance(rows, list) and [row["check"] for row in rows] == list(CHECKS)
     assert set(rows[0]) >= {"title", "model", "sample", "outcome", "sentence", "figure", "bound"}
@@ -124,7 +125,7 @@ def test_a_result_beyond_the_certificate_says_what_is_missing(
     assert standing() == Standing("verified", str(kept["hash"]))
     found = standing(**change)
     assert (found.state, found.certificate) == ("not covered", kept["hash"])
-    assert found.missing[0] == missing and certificates.covering_hash(result(**change)) is None  # type: ignore[arg-type]
+    assert found.missing[0] == missing and covering_hash(result(**change)) is None  # type: ignore[arg-type]
     assert found.words.startswith(f"not covered: {missing}")
 
 
@@ -199,8 +200,8 @@ def test_pixels_of_one_setting_prove_nothing_about_the_other(
     monkeypatch.setitem(globals(), "REQUEST", replace(REQUEST, pixels="fast"))
     fast = certificate()
     certificates.store(fast)
-    assert certificates.covering_hash(result(pixels="fast")) == fast["hash"]
-    assert certificates.covering_hash(result()) not in (None, fast["hash"])
+    assert covering_hash(result(pixels="fast")) == fast["hash"]
+    assert covering_hash(result()) not in (None, fast["hash"])
 
 
 def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
@@ -233,7 +234,7 @@ def test_a_failed_verification_verifies_nobody_and_takes_back_an_earlier_one() -
     early = certificate() | {"made": "2020-01-01T00:00:00+00:00"}
     early["hash"] = certificates.content_hash(early)
     certificates.store(early)
-    assert certificates.covering_hash(result()) == early["hash"]
+    assert covering_hash(result()) == early["hash"]
     certificates.store(certificate(good=False))
     assert standing() == Standing("unverified")
 
@@ -255,7 +256,7 @@ def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     certificates.store(made)
     assert not certificates.stale(made)
     monkeypatch.setattr(certificates, "engine_digest", lambda: "other code")
-    assert certificates.stale(made) and certificates.covering_hash(result()) is None
+    assert certificates.stale(made) and covering_hash(result()) is None
 
 
 def test_what_is_no_number_is_null() -> None:
@@ -273,7 +274,7 @@ def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
     for odd in ({k: v for k, v in made.items() if k != lost}, made | {lost: 7}):
         sealed = odd | {"hash": certificates.content_hash(odd)}
         assert certificates.read(certificates.store(sealed)) is None
-    assert certificates.stored_certificates() == [] and certificates.covering_hash(result()) is None
+    assert certificates.stored_certificates() == [] and covering_hash(result()) is None
 
 
 @pytest.mark.parametrize("damage", ["verdict", "garbage", "hash", "format", "list"])

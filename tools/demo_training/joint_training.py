@@ -1,7 +1,7 @@
 """The last two stages of training: the language model, then projector and language model.
 
-The boundary: towers that already see, and a corpus, in; networks that answer out. The towers stay
-as they are, so that their features are computed once.
+Boundary: trained towers and a corpus in, trained networks out. The towers do not change, so their
+features are computed once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Questions and answers as token batches; several questions share one visual input.
 
-The boundary: words and truth in, tensors and a loss out. Where the visual rows come from is the
-caller's affair: attribute embeddings while the language is learned, projected features later.
+Boundary: words and truth in, tensors and a loss out. The caller passes the visual rows: attribute
+embeddings while the language model is trained, projected features later.
 """
 
 from __future__ import annotations

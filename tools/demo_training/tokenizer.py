@@ -1,7 +1,7 @@
 """The tokenizer of the demo checkpoints: a byte-level BPE over all questions and answers.
 
-The boundary: text in, token ids out. It mirrors LLaMA's in what matters to the engine: <s> comes
-first with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
+Boundary: text in, token ids out. It is like LLaMA's where the engine depends on it: <s> comes first
+with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
 """
 
 from __future__ import annotations

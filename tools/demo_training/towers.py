@@ -1,7 +1,7 @@
 """The vision towers of the demo checkpoints, trained before the language model.
 
-The boundary: pictures and labels in, a CLIPVisionModel out. It never sees a sentence. What carries
-the training is the dense label of every patch; whole-scene labels alone stay near chance.
+Boundary: pictures and labels in, a CLIPVisionModel out; no text. Training needs the dense labels of
+every patch: with whole-scene labels alone, accuracy stays near chance.
 """
 
 from __future__ import annotations

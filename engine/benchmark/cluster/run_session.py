@@ -82,7 +82,7 @@ class _ClusterRun:
 
     def run(self) -> None:
         """Runs all tasks."""
-        self.task_list.answer_what_nobody_can()
+        self.task_list.fail_unanswerable()
         if self.tasks.finished():
             return
         samples = list(self.session.ready.samples.values())
@@ -99,7 +99,7 @@ class _ClusterRun:
         self._between()
         for order in self.tasks.orders():
             self._call(order)
-        self._stop_if_nobody_can()
+        self._stop_if_no_worker_can()
         self._listen()
 
     def _listen(self) -> None:
@@ -259,7 +259,7 @@ class _ClusterRun:
                 for task in self.tasks.in_flight(member.id):
                     self.lent[task] = self.lent.get(task, 0.0) + lent
 
-    def _stop_if_nobody_can(self) -> None:
+    def _stop_if_no_worker_can(self) -> None:
         """Raises or gives models up if no task can be sent out."""
         if self.tasks.busy or self.workers.starting():
             self.lonely_since = None

@@ -43,7 +43,7 @@ class TaskList:
             self._warmed[model] += 1
         return found
 
-    def answer_what_nobody_can(self) -> None:
+    def fail_unanswerable(self) -> None:
         """Saves failed rows for samples that lack the model's media; this needs no worker."""
         for model in self._session.plan.models:
             for task in self._session.plan.tasks((model,)):

@@ -19,13 +19,13 @@ from engine.benchmark.cluster.dispatch import MOST_DEATHS
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import BadInput, ClusterError, StoreError
 from engine.media import dataset
-from engine.models import registry
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, task_of
 from engine.types import DecodeConfig
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
+from tests.tiny import unload_all
 
 __all__ = ["one_thread"]
 MODELS = ("tiny-llava", "tiny-eventgpt")
@@ -39,7 +39,7 @@ def root(
     monkeypatch.setattr(executors, "TICK_S", 0.0)
     monkeypatch.setattr(executors, "PATIENCE_S", 0.05)
     yield recordings.root(tmp_path / "root")
-    registry.unload_all()
+    unload_all()
 
 
 def plan(root: Path, **more: Any) -> Plan:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.jobs.verify_job import VerifyView
-from engine.types import Pixels, Ran, Sample
+from engine.types import Pixels, Ran, RunResult, Sample
 from engine.verify import certificates
 from engine.verify.verdict import CHECKS, ONCE, CheckFinding, Outcome, Verdict, VerifyRequest
 
@@ -130,3 +130,9 @@ def certificate(
     rows = verdicts(name) if found is None else found
     model = certificates.model_entry(name, digest, dtype, environment, rows, backend)
     return certificates.make(replace(REQUEST, pixels=pixels), [model], rows, "/data")
+
+
+def covering_hash(result: RunResult) -> str | None:
+    """The hash of the certificate that covers a result as it ran, or None."""
+    found = certificates.certificate_status(result)
+    return found.certificate if found.state == "verified" else None
