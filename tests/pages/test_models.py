@@ -188,7 +188,7 @@ def test_a_model_too_large_shows_its_card_and_no_load(
 ) -> None:
     monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
     at = opened(app)
-    assert texts(at).count("and 10 bytes are free") == 3 and html(at).count("KV cache") == 3
+    assert texts(at).count("but 10 bytes are free") == 3 and html(at).count("KV cache") == 3
     assert {key for key in keys(at) if "_hash_" in key} and f"models_load_{NAME}" not in keys(at)
 
 
