@@ -35,7 +35,9 @@ def _chosen(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> t
     if elsewhere:
         return "sequential", "each worker of a cluster holds one model"
     try:
-        room = registry.combined_memory([entries[name] for name in plan.models], _tokens(plan))
+        room = registry.combined_memory(
+            [entries[name] for name in plan.models], plan.decode.max_new_tokens
+        )
     except ModelUnavailable as error:
         return "sequential", f"the memory that the models need is not known ({error})".rstrip(".")
     needed = room.weights + plan.batch * room.run
@@ -43,7 +45,3 @@ def _chosen(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> t
     if needed <= ROOM * room.free:
         return "interleaved", f"all {len(plan.models):,} models fit into memory at once ({of})"
     return "sequential", f"the {len(plan.models):,} models do not fit into memory at once ({of})"
-
-
-def _tokens(plan: Plan) -> int:
-    return plan.decode.max_new_tokens

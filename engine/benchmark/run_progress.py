@@ -219,7 +219,8 @@ class Tracker:
         with self._lock:
             done = sum(model.done for model in self._models.values())
             rate = self._rate()
-            todo = sum(self._share() - m.done for m in self._models.values() if not m.given_up)
+            share = self._planned // max(1, len(self._models))
+            todo = sum(share - m.done for m in self._models.values() if not m.given_up)
             return Progress(
                 planned=self._planned,
                 done=done,
@@ -234,9 +235,6 @@ class Tracker:
                 workers=self._workers,
                 batch=self._batch,
             )
-
-    def _share(self) -> int:
-        return self._planned // max(1, len(self._models))
 
     def _rate(self) -> float | None:
         if self._start is None or not self._here:

@@ -67,7 +67,7 @@ class Reader:
         """The one whole frame in a packet; Unsure for anything else."""
         units = list(_split(packet, self._length))
         self._check_sets(tuple(unit for unit in units if unit[0] & 31 in (SPS, PPS)), units)
-        headers = {self._header(unit) for unit in units if _slice(unit)}
+        headers = {self._header(unit) for unit in units if unit[0] & 31 in (SLICE, IDR)}
         if len(headers) != 1:
             raise Unsure("not one picture in a packet")
         header = headers.pop()
@@ -189,10 +189,6 @@ def _between_start_codes(data: bytes) -> Iterator[bytes]:
         raise Unsure("a packet does not begin with a start code")
     for unit in units:
         yield unit.rstrip(b"\0")
-
-
-def _slice(unit: bytes) -> bool:
-    return unit[0] & 31 in (SLICE, IDR)
 
 
 def _check_sei(unit: bytes) -> None:

@@ -92,7 +92,8 @@ def _load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any,
     refuse_incomplete(info.name, folder, report)
     model = model if info.quantization else model.to(info.device)
     count = info.parameters if info.quantization else _count(model)
-    return model, replace(info, parameters=count, missing=(), extra=_extra(report))
+    extra = tuple(sorted(map(str, report["unexpected_keys"])))
+    return model, replace(info, parameters=count, missing=(), extra=extra)
 
 
 @contextmanager
@@ -133,10 +134,6 @@ def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavai
 
 def _count(model: Any) -> int:
     return sum(weight.numel() for weight in model.parameters())
-
-
-def _extra(report: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(str(key) for key in report["unexpected_keys"]))
 
 
 def _refuse_code(info: ModelInfo, folder: Path) -> None:
@@ -180,17 +177,14 @@ def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: P
 def refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
     """ModelUnavailable if a parameter got no weight from the files."""
     absent = sorted(report["missing_keys"])
-    wrong = sorted(_misshapen(*one) for one in report["mismatched_keys"])
+    mismatched = report["mismatched_keys"]
+    wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
     if absent or wrong:
         what, keys = ("lacks", absent) if absent else ("has a wrong shape for", wrong)
         raise ModelUnavailable(
             f"{name}: the checkpoint in {folder} {what} {len(keys)} weights ({keys[0]}, ...): "
             "copy or download it again."
         )
-
-
-def _misshapen(key: str, found: Any, wanted: Any) -> str:
-    return f"{key} is {tuple(found)}, not {tuple(wanted)}"
 
 
 def load_tokenizer(info: ModelInfo, folder: Path) -> Any:

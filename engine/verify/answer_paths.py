@@ -304,15 +304,13 @@ class Subject:
         chosen.min_new_tokens = min(least, config.max_new_tokens) or None
         chosen.max_new_tokens, chosen.do_sample = config.max_new_tokens, not config.greedy
         if chosen.min_length:
-            chosen.min_length = min(chosen.min_length, self._most(config))
+            most = self.prepared.context_tokens + config.max_new_tokens
+            chosen.min_length = min(chosen.min_length, most)
         if not config.greedy:
             chosen.temperature, chosen.top_p, chosen.top_k = config.temperature, config.top_p, 0
         chosen.eos_token_id = list(self.adapter.eos_ids)
         chosen.pad_token_id = self.adapter.eos_ids[0]
         return chosen
-
-    def _most(self, config: DecodeConfig) -> int:
-        return self.prepared.context_tokens + config.max_new_tokens
 
     def _watched(self, way: str, request: RunRequest) -> RecordedAnswer:
         single_run.prepare(self.cache)

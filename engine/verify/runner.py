@@ -172,7 +172,8 @@ class _SampleChecks:
         yield "answer", self._answer(plain)
         yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
-            found = self._equal(plain, [answers[way] for way in ways])
+            others = [answers[way] for way in ways]
+            found, _ = equality.finding(plain, others, self.rounding, self._pieces)
             reused = check == "equal_prefix"
             yield check, checks.prefix(found, answers["reused"]) if reused else found
         yield "equal_sampled", self._sampled()
@@ -234,9 +235,6 @@ class _SampleChecks:
         special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
-
-    def _equal(self, plain: RecordedAnswer, others: Sequence[RecordedAnswer]) -> CheckFinding:
-        return equality.finding(plain, others, self.rounding, self._pieces)[0]
 
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))

@@ -181,7 +181,8 @@ class Dispatcher:
             return Order(hand.id, hand.model, task)
         if hand.given:
             return None
-        wanted = next((name for name in self._models_waiting() if self._may(hand, name)), None)
+        able = (m for m in self._models_waiting() if m not in hand.refused)
+        wanted = next((model for model in able if self._waiting(model, hand)), None)
         if wanted is None:
             return None
         hand.loading = wanted
@@ -205,9 +206,6 @@ class Dispatcher:
             if (task := _pop(queues, passage, lacks, last=True)) is not None:
                 return task
         return None
-
-    def _may(self, hand: _WorkerTasks, model: str) -> bool:
-        return model not in hand.refused and self._waiting(model, hand)
 
     def _waiting(self, model: str, hand: _WorkerTasks) -> bool:
         """Whether this worker's node can run some task of the model."""

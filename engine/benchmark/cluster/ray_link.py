@@ -110,15 +110,12 @@ class Link:
             if process.stdin is not None:
                 process.stdin.close()
         try:
-            process.wait(STOP_S if self._was_ready() else 1.0)
+            process.wait(STOP_S if hasattr(self, "ready") else 1.0)
         except subprocess.TimeoutExpired:
             _kill(process)
         self._listener.join(1.0)
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _was_ready(self) -> bool:
-        return hasattr(self, "ready")
 
     def _listen(self) -> None:
         stream = self._process.stdout
