@@ -48,18 +48,19 @@ checkpoints: .venv/run.stamp
 	$(BIN)/python -m tools.demo_training.train
 
 clean:
-	rm -rf .venv
+	rm -rf .venv *.egg-info
 
-# The stamps hold the moment of the last install: nothing is installed again until a list changes.
+# The stamps hold the time of the last install: it is repeated only after a list has changed.
+# `-e` installs this folder as it is, with the command .venv/bin/stagescope.
 .venv/made.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "StageScope needs Python 3.10 or newer: make PYTHON=python3.x")'
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv/run.stamp: .venv/made.stamp requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+.venv/run.stamp: .venv/made.stamp pyproject.toml requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
 .venv/dev.stamp: .venv/run.stamp requirements-dev.txt requirements-ray.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@

@@ -59,7 +59,7 @@ def _model(adapter: Any, samples: Any) -> dict[str, Any]:
     store, short = Prefixes(1024), DecodeConfig(max_new_tokens=8)
 
     def ask(sample: Any, question: str, **options: Any) -> Any:
-        request = RunRequest(sample, adapter.info.name, question, short, **options)
+        request = RunRequest(sample, adapter.info.name, question, decode=short, **options)
         return single_run.run(adapter, request, feature_cache.shared(), None, store)
 
     for sample in samples:  # warms up, fills both caches

@@ -129,7 +129,7 @@ def _family(
     adapter = build(family, options.dtype, on, options.layers, options.hidden)
     built = time.perf_counter() - start
     tokens = DecodeConfig(options.tokens, min_new_tokens=options.tokens, backend="eager")
-    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, tokens)
+    request = RunRequest(sample, adapter.info.name, DEFAULT_QUESTION, decode=tokens)
     cold = single_run.run(adapter, request, None)
     runs = [single_run.run(adapter, request, None) for _ in range(options.repeat)]
     found = {

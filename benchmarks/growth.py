@@ -138,7 +138,9 @@ def tokens(folder: Path, amounts: Sequence[int]) -> dict[str, Any]:
 
     def answer(amount: int) -> None:
         config = DecodeConfig(amount, amount)
-        request = RunRequest(sample, adapter.info.name, "What is there?", config, cache="off")
+        request = RunRequest(
+            sample, adapter.info.name, "What is there?", decode=config, cache="off"
+        )
         found = single_run.run(adapter, request, None).new_tokens
         assert found == amount, f"{found} tokens instead of {amount}"
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import keep, spread
+from engine.pipeline.watcher import Watcher
 
 MODELS = "eventgpt-demo,video-llava-demo,llava-demo"
 TIMED = ("clock", "accounted", "stage3", "observer")
@@ -168,7 +169,7 @@ def _bench(
     decode = DecodeConfig(max_new_tokens=16)
     plan = Plan(models, ids, repeat=REPEAT, order=order, decode=decode)
 
-    class Watcher(execute.SilentWatcher):
+    class Timed(Watcher):
         def cancelled(self) -> bool:
             done = ready.tracker.view().done
             return stop_after is not None and done >= stop_after
@@ -176,7 +177,7 @@ def _bench(
     with _busy(busy):
         ready = execute.prepare(plan, found, folder)
         with ready.writer:
-            execute.run(ready, Watcher())
+            execute.run(ready, Timed())
     return folder
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from benchmarks.machine import keep, spread
+from engine.pipeline.watcher import Watcher
 
 REPEAT = 5
 SAMPLES, ROUNDS = 14, 12  # of the demo dataset, per model
@@ -77,7 +78,7 @@ def _harness(folder: Path) -> dict[str, Any]:
     }
 
 
-class _Memory:
+class _Memory(Watcher):
     """A watcher that records time and memory at a few points, without its own work."""
 
     def __init__(self) -> None:
@@ -85,11 +86,6 @@ class _Memory:
         self._rows = 0
         self._start = self._last = self._own = 0.0
         self._process = psutil.Process()
-
-    def stage(self, name: str) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
 
     def give_way(self) -> float:
         now = time.perf_counter()

@@ -25,6 +25,7 @@ import psutil
 
 from benchmarks import many_workers
 from benchmarks.machine import RESULTS, keep, spread
+from engine.pipeline.watcher import Watcher
 
 ROUNDS, REPEAT = 5, 12
 PARTS = 20  # of the service times, whose quantiles are kept
@@ -127,15 +128,10 @@ def _process(folder: Path) -> None:
     print(json.dumps(watcher.ends))
 
 
-class _Ends:
+class _Ends(Watcher):
     def __init__(self, ready: Any) -> None:
         self._tracker = ready.tracker
         self.ends: list[float] = []
-
-    def stage(self, name: str) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
 
     def give_way(self) -> float:
         if self._tracker.view().done > len(self.ends):
@@ -194,7 +190,7 @@ def _hub() -> psutil.Process:
     )
 
 
-class _Watch:
+class _Watch(Watcher):
     """Records when results arrived while all workers were busy, and the cost."""
 
     def __init__(self, hub: psutil.Process, ready: Any, workers: int) -> None:
@@ -202,11 +198,6 @@ class _Watch:
         self._begin = time.monotonic()
         self._points: list[tuple[float, int, float, float]] = []
         self.starts: list[float] = []
-
-    def stage(self, name: str) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
 
     def give_way(self) -> float:
         view = self._tracker.view()

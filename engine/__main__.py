@@ -1,4 +1,4 @@
-"""The command line: `python -m engine COMMAND`.
+"""The command line: `stagescope COMMAND`, or `python -m engine COMMAND`.
 
 Boundary: finds the command and chooses the exit code for what it raises: 2 for what the user can
 mend, 1 for anything else.  What a command does is its module's, in engine/cli/.
@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from engine.cli.common import say
@@ -77,7 +78,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     """Knows the command that is given, or all of them where none is."""
-    parser = _Parser(prog="python -m engine", description=str(__doc__).split("\n")[0])
+    installed = Path(sys.argv[0]).stem == "stagescope"
+    prog = "stagescope" if installed else "python -m engine"
+    parser = _Parser(prog=prog, description=str(__doc__).split("\n")[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     called = COMMANDS.get(given[0]) if given else None
     for name in [called] if called else dict.fromkeys(COMMANDS.values()):
@@ -85,7 +88,11 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-if __name__ == "__main__":
-    # Whoever ends it politely gets what Ctrl-C gets: a sentence, and everything stopped.
+def command() -> int:
+    """The process's own command line: SIGTERM stops it as Ctrl-C does, with a sentence."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(main())
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(command())

@@ -7,9 +7,9 @@ this module costs nothing.  All durations are milliseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
 from engine.prompts import check_question, plain_question
@@ -37,11 +37,21 @@ Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
 STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
-BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
-FRAME_RULES = ("arange", "spread", "linspace")
-PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+FRAME_RULES: tuple[str, ...] = ("arange", "spread", "linspace")
+CACHES: tuple[CachePolicy, ...] = get_args(CachePolicy)
+MODES: tuple[Mode, ...] = get_args(Mode)
+PIXELS: tuple[Pixels, ...] = get_args(Pixels)  # how stage 2 resizes pictures
 # How large pictures of raw events are: each as its own slice, or all as the whole stream.
-EXTENTS: tuple[Extent, ...] = ("slice", "stream")
+EXTENTS: tuple[Extent, ...] = get_args(Extent)
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "backend": BACKENDS,
+    "frames": FRAME_RULES,
+    "cache": CACHES,
+    "mode": MODES,
+    "pixels": PIXELS,
+    "extent": EXTENTS,
+}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # below it scores overflow
@@ -143,7 +153,7 @@ class DecodeConfig:
             )
         _check("top_p", self.top_p, 0.01, 1.0)
         _check("seed", self.seed, 0, 2**32 - 1)
-        _among("backend", self.backend, BACKENDS)
+        check_choices(self)
 
     @property
     def greedy(self) -> bool:
@@ -155,39 +165,52 @@ def _check(name: str, value: float, low: float, high: float) -> None:
         raise BadInput(f"{name} is {number(value)}: choose a value from {low:,} to {high:,}.")
 
 
-def _among(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")
+def check_choices(options: object) -> None:
+    """BadInput for a field that CHOICES names and whose value is none of them."""
+    for name, allowed in CHOICES.items():
+        value = getattr(options, name, None)
+        if value is not None and value not in allowed:
+            raise BadInput(f"{name} is {quoted(value)}: choose one of {', '.join(allowed)}.")
 
 
-@dataclass(frozen=True)
-class RunRequest:
-    """One model, one sample, one question."""
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run is done, whichever model answers about whichever sample."""
 
-    sample: Sample
-    model: str
-    prompt: str
     decode: DecodeConfig = DecodeConfig()
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
     pixels: Pixels = "exact"
-    prefix: bool = False  # go on from a prompt's beginning that was read before; never measured
     extent: Extent = "slice"  # how large pictures are drawn from raw events
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "prompt", check_question(self.prompt))
-        for name, value, allowed in (
-            ("frames", self.frames, FRAME_RULES),
-            ("cache", self.cache, ("use", "refresh", "off")),
-            ("mode", self.mode, ("decoupled", "hooked")),
-            ("pixels", self.pixels, PIXELS),
-            ("extent", self.extent, EXTENTS),
-        ):
-            _among(name, value, allowed)
-        self._check_prefix()
+        check_choices(self)
 
-    def _check_prefix(self) -> None:
+    def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
+        """The request for one answer with these options."""
+        values: dict[str, Any] = {
+            each.name: getattr(self, each.name) for each in fields(RunOptions)
+        }
+        return RunRequest(sample, model, prompt, prefix, **values)
+
+
+@dataclass(frozen=True)
+class RunRequest(RunOptions):
+    """One model, one sample, one question.
+
+    With `prefix` the run continues from the start of a prompt that was read before; such a run is
+    never measured.
+    """
+
+    sample: Sample
+    model: str
+    prompt: str
+    prefix: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "prompt", check_question(self.prompt))
         for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
             if self.prefix and value != needed:
                 raise BadInput(

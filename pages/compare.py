@@ -16,10 +16,10 @@ from engine.errors import StageScopeError
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.types import RunRequest, Sample
+from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel
 from ui.widgets import first_visit, followed_runs, links, notices
-from ui.widgets.run_settings import Knobs, knobs, run_and_cancel
+from ui.widgets.run_settings import compare_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
@@ -34,17 +34,16 @@ class Choice:
     sample: Sample | None
     models: tuple[ModelEntry, ...]
     question: str
-    knobs: Knobs
+    options: RunOptions
+    prefix: bool
     cut: bool
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value cannot be used."""
         if self.sample is None:
             return []
-        k = self.knobs
-        how = (k.decode, k.frames, k.cache, k.mode, k.pixels, k.prefix)
-        names = [model.name for model in self.models]
-        return [RunRequest(self.sample, name, self.question, *how, k.extent) for name in names]
+        asked = (self.question, self.prefix)
+        return [self.options.ask(self.sample, model.name, *asked) for model in self.models]
 
 
 def choose(entries: Sequence[ModelEntry]) -> Choice:
@@ -52,9 +51,9 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
     with st.sidebar:
         sample = pick_sample()
         models = pick_models(entries, sample)
-        settings = knobs()
+        options, prefix = compare_options()
     question, cut = ask(models, sample)
-    return Choice(sample, models, question, settings, cut)
+    return Choice(sample, models, question, options, prefix, cut)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
@@ -144,10 +143,10 @@ def main() -> None:
     links.remember()
     choice = choose(entries)
     buttons(choice)
-    k = choice.knobs
-    card_board.show(entries, choice.sample, choice.models, k.frames, k.extent)
+    how = choice.options
+    card_board.show(entries, choice.sample, choice.models, how.frames, how.extent)
     asked = (choice.sample, choice.models, choice.question)
-    draft_panel.section(*asked, k.decode, k.frames, k.pixels, k.extent)
+    draft_panel.section(*asked, how)
 
 
 first_visit.through_app()

@@ -102,14 +102,14 @@ def test_each_room_is_listed_and_few_modules_are_loose() -> None:
     assert {path.parent.name for path in files("ui")} - {"ui"} == set(UI_ROOMS)
 
 
-def test_control_an_import_of_a_later_room_is_found() -> None:
-    path = ROOT / "engine" / "media" / "planted.py"
-    assert not path.exists()
+def test_control_an_import_of_a_later_room_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    path = tmp_path / "engine" / "media" / "planted.py"
+    path.parent.mkdir(parents=True)
     path.write_text("from engine.pipeline import single_run\n", encoding="utf-8")
-    try:
-        assert upward(path, "engine", ROOMS) == {"engine.pipeline.single_run"}
-    finally:
-        path.unlink()
+    assert upward(path, "engine", ROOMS) == {"engine.pipeline.single_run"}
 
 
 @pytest.mark.parametrize("path", files("engine/published"), ids=str)

@@ -17,9 +17,9 @@ from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
 from engine.benchmark.task_executor import Row, TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_header, run_store
 from engine.storage.plan import Task
-from engine.types import Doing
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
@@ -29,36 +29,11 @@ __all__ = [
     "Outcome",
     "PreparedRun",
     "RunSession",
-    "SilentWatcher",
-    "Watcher",
     "prepare",
     "resume",
     "run",
 ]
 Outcome = Literal["finished", "cancelled"]
-
-
-class Watcher(Protocol):
-    """Receives the progress of a dataset run; `give_way` is called between two samples."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool: ...
-    def give_way(self) -> float:
-        """Lends the device to other work; returns the milliseconds this took."""
-        ...
-
-
-class SilentWatcher:
-    """A watcher that does nothing."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
-
-    def give_way(self) -> float:
-        return 0.0
 
 
 class Executor(Protocol):
@@ -76,7 +51,7 @@ def run(
 
     StoreError if results can no longer be saved.  The summary is written when all tasks are done.
     """
-    return RunSession(ready, watcher or SilentWatcher(), executor).run()
+    return RunSession(ready, watcher or Watcher(), executor).run()
 
 
 def _reason(error: BaseException) -> str:

@@ -23,7 +23,7 @@ from engine.verify import certificates
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-    from engine.pipeline.single_run import Watcher
+    from engine.pipeline.watcher import Watcher
 
 log = logging.getLogger(__name__)
 Row = dict[str, Any]
@@ -154,8 +154,7 @@ class TaskExecutor:
 
     def _request(self, task: Task) -> RunRequest:
         plan, sample = self.plan, self.samples[task.sample]
-        how = (plan.decode, plan.frames, plan.cache, plan.mode, plan.pixels)
-        return RunRequest(sample, task.model, self._prompt(task), *how, extent=plan.extent)
+        return plan.ask(sample, task.model, self._prompt(task))
 
     def failed(self, task: Task, reason: str) -> Row:
         """A row with the reason and no figures, also if the question itself is invalid."""

@@ -31,6 +31,7 @@ from engine.cli.common import (
 )
 from engine.errors import BadInput
 from engine.media import dataset
+from engine.pipeline.watcher import Watcher
 from engine.plain_files import read_text
 from engine.quoting import number, quoted, shown
 from engine.storage import run_store
@@ -183,7 +184,7 @@ def _decode(options: argparse.Namespace) -> DecodeConfig:
     return DecodeConfig(int(digits), min_new_tokens=int(digits), backend=backend)
 
 
-class _Teller(execute.SilentWatcher):
+class _Teller(Watcher):
     """Says now and then how the run stands."""
 
     def __init__(self, tracker: Tracker) -> None:

@@ -29,7 +29,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
 from engine.storage import coverage, result_rows
-from engine.types import STAGES, DecodeConfig, RunRequest
+from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest
 from engine.verify import certificates
 
 
@@ -69,9 +69,16 @@ def _compare(options: argparse.Namespace) -> int:
         backend=options.backend or DecodeConfig.backend,
     )
     sample = dataset.find(read_dataset(options.dataset), options.sample)
-    how = (decode, options.frames, options.cache, options.mode, options.pixels, options.prefix)
+    how = RunOptions(
+        decode=decode,
+        frames=options.frames,
+        cache=options.cache,
+        mode=options.mode,
+        pixels=options.pixels,
+        extent=options.extent,
+    )
     requests = [
-        RunRequest(sample, name, prompt, *how, extent=options.extent)
+        how.ask(sample, name, prompt, options.prefix)
         for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in names(options.models)
     ]

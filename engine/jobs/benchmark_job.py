@@ -108,8 +108,6 @@ class BenchmarkJob(Job):
     def stage(self, name: Doing) -> None:
         self._stage = name
 
-    def token(self, token: int, ms: float) -> None: ...
-
     def view(self) -> BenchmarkView:
         """How the run stands; cheap enough to be asked for several times a second."""
         tracker = self._tracker

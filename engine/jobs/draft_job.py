@@ -15,7 +15,14 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.jobs.queue import ENDED, Job, State
 from engine.models import registry
 from engine.pipeline import draft_results
-from engine.pipeline.draft_results import LOOKUP, DraftReport, DraftRequest, Lost, Tried
+from engine.pipeline.draft_results import (
+    LOOKUP,
+    DraftReport,
+    DraftRequest,
+    DraftWatcher,
+    Lost,
+    Tried,
+)
 from engine.types import Sample
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ class DraftView:
 
 
 @dataclass(eq=False, kw_only=True)
-class DraftJob(Job):
+class DraftJob(Job, DraftWatcher):
     """All samples of a request.  Also the trial's watcher."""
 
     request: DraftRequest

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, StageScopeError
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 
 log = logging.getLogger(__name__)
 State = Literal["queued", "loading", "running", "done", "failed", "cancelled"]
@@ -29,7 +30,7 @@ KEPT = 200  # finished jobs that a link can still reopen
 
 
 @dataclass(eq=False)
-class Job(ABC):
+class Job(Watcher, ABC):
     """Something for the device, queued or at work."""
 
     brief: ClassVar[bool] = False  # brief ones may go before the rest of a long one

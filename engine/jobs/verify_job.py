@@ -13,7 +13,7 @@ from typing import Any
 from engine.errors import BadInput, Cancelled
 from engine.jobs.queue import Job, State
 from engine.verify import certificates
-from engine.verify.verdict import Verdict, VerifyRequest
+from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class VerifyView:
 
 
 @dataclass(eq=False, kw_only=True)
-class VerifyJob(Job):
+class VerifyJob(Job, VerifyWatcher):
     """All checks of a request.  Also the verifier's watcher."""
 
     request: VerifyRequest

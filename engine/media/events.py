@@ -7,7 +7,7 @@ the published data, so fractions (which would be seconds) are refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
+from engine.media import kinds, npy
 from engine.media.media_files import content, label
-from engine.media.npy import Column, columns
+from engine.media.npy import Column
 from engine.quoting import shown
 from engine.types import Events, Extent, Image
 
@@ -28,6 +29,8 @@ MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
 
 Numbers = npt.NDArray[Any]
+# What reads each kind of event file: its bytes and its name in, the columns x, y, t and p out.
+READERS: Mapping[kinds.FileKind, Callable[[bytes, str], dict[str, Column]]] = {kinds.NPY: npy.columns}
 
 
 def read(path: Path) -> Events:
@@ -36,8 +39,9 @@ def read(path: Path) -> Events:
 
 
 def parse(data: bytes, name: str) -> Events:
-    """The stream in the bytes of a .npy file; `name` is used in error messages."""
-    table = columns(data, name)
+    """The stream in the bytes of an event file; `name` is used in error messages."""
+    kind = kinds.of(data[: kinds.HEAD], name) or kinds.NPY
+    table = READERS.get(kind, npy.columns)(data, name)
     x, y, t, p = (_stream(table, key, name) for key in "xytp")
     lengths = {key: len(values) for key, values in zip("xytp", (x, y, t, p), strict=True)}
     if len(set(lengths.values())) > 1:

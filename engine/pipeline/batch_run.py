@@ -25,7 +25,7 @@ from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.single_run import Nobody, Watcher
+from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, Usage, total
 from engine.types import (
     Batch,
@@ -68,7 +68,7 @@ def run(
     Cancelled, also between two tokens: a batch that is cut short is no result.
     """
     with memory.guard(adapter.info.name, adapter.device):
-        found = _answer(adapter, requests, cache, watcher or Nobody())
+        found = _answer(adapter, requests, cache, watcher or Watcher())
     return [
         single_run.run(adapter, request, cache, watcher) if one is None else one
         for request, one in zip(requests, found, strict=True)

@@ -23,8 +23,9 @@ from engine import quoting
 from engine.analysis import acceptance, statistics
 from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
+from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import EXTENTS, PIXELS, DecodeConfig, Extent, Pixels, Sample
+from engine.types import DecodeConfig, Extent, Pixels, Sample, check_choices
 
 LOOKUP = "lookup"  # in place of a draft model: prompt lookup
 MAX_GAMMA, MAX_RUNS = 16, 100
@@ -63,14 +64,7 @@ class DraftRequest:
                 raise BadInput(
                     f"{name} is {quoting.number(value)}: choose a value from 1 to {most:,}."
                 )
-        if self.pixels not in PIXELS:
-            raise BadInput(
-                f"pixels is {quoting.quoted(self.pixels)}: choose {' or '.join(PIXELS)}."
-            )
-        if self.extent not in EXTENTS:
-            raise BadInput(
-                f"extent is {quoting.quoted(self.extent)}: choose {' or '.join(EXTENTS)}."
-            )
+        check_choices(self)
         self._check_samples()
 
     def _check_samples(self) -> None:
@@ -86,6 +80,13 @@ class DraftRequest:
         """How both models answer, whatever backend and cache the settings name."""
         most = self.decode.max_new_tokens
         return f"{self.pixels} pixels, eager steps, at most {most:,} new tokens"
+
+
+class DraftWatcher(Watcher):
+    """Follows the rounds of a trial."""
+
+    def round(self, done: int, of: int) -> None:
+        """Round `done + 1` of `of` begins."""
 
 
 @dataclass(frozen=True)

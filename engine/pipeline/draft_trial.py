@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -25,6 +25,7 @@ from engine.pipeline.draft_results import (
     Cycle,
     Difference,
     DraftRequest,
+    DraftWatcher,
     Mark,
     State,
     Timing,
@@ -59,19 +60,12 @@ class Timed:
     cycles: tuple[Cycle, ...] = ()
 
 
-class Watcher(Protocol):
-    """Who looks at a trial while it goes on."""
-
-    def round(self, done: int, of: int) -> None: ...
-    def cancelled(self) -> bool: ...
-
-
 def try_sample(
     sample: Sample,
     request: DraftRequest,
     target: Adapter,
     draft: Adapter | None,
-    watcher: Watcher,
+    watcher: DraftWatcher,
 ) -> Tried:
     """The pairs of one sample after a warm-up, with `draft` None for lookup.
 
@@ -91,7 +85,7 @@ class _Trial:
         request: DraftRequest,
         target: Adapter,
         draft: Adapter | None,
-        watcher: Watcher,
+        watcher: DraftWatcher,
     ) -> None:
         self.sample, self.request, self.watcher = sample, request, watcher
         self.adapter, self.draft_adapter = target, draft

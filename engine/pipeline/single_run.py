@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
@@ -25,9 +25,9 @@ from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter, generate_options
 from engine.pipeline.prefix_reuse import Reuse
+from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe, profiler_range
 from engine.types import (
-    Doing,
     Extent,
     Generation,
     Image,
@@ -57,23 +57,6 @@ COMPILED_WITHIN = (
     "The compiled decode step was made ready in {:.1f} s, between stages 3 and 4 of this run."
 )
 NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
-
-
-class Watcher(Protocol):
-    """Who looks at a run while it goes on."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool: ...
-
-
-class Nobody:
-    """A watcher that looks at nothing and never cancels."""
-
-    def stage(self, name: Doing) -> None: ...
-    def token(self, token: int, ms: float) -> None: ...
-    def cancelled(self) -> bool:
-        return False
 
 
 def run(
@@ -108,7 +91,7 @@ def _answer(
     kept: Prefixes | None,
 ) -> RunResult:
     prepare(cache)
-    watcher = watcher or Nobody()
+    watcher = watcher or Watcher()
     if adapter.step_for(request) is not None:
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)

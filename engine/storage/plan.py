@@ -15,16 +15,7 @@ from msgspec import MsgspecError, convert
 from engine.errors import BadInput, StoreError
 from engine.prompts import check_question
 from engine.quoting import cut, number, quoted
-from engine.types import (
-    EXTENTS,
-    FRAME_RULES,
-    PIXELS,
-    CachePolicy,
-    DecodeConfig,
-    Extent,
-    Mode,
-    Pixels,
-)
+from engine.types import CachePolicy, DecodeConfig, RunOptions
 
 Order = Literal["auto", "sequential", "interleaved"]
 Phase = Literal["warmup", "measured"]
@@ -43,7 +34,7 @@ class Task(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(RunOptions):
     """models x samples x repeats, and how each is run.
 
     `samples`: ids in order.  `prompt` None: each sample's own question, or the default one.
@@ -58,17 +49,13 @@ class Plan:
     repeat: int = 1
     warmup: int = 1
     order: Order = "auto"
-    cache: CachePolicy = "off"
-    decode: DecodeConfig = field(default_factory=DecodeConfig)
-    frames: str = "arange"
-    mode: Mode = "decoupled"
     stop_after: int = STOP_AFTER
-    pixels: Pixels = "exact"
     batch: int = 1
-    extent: Extent = "slice"
     order_why: str = ""
+    cache: CachePolicy = field(default="off", kw_only=True)  # a dataset run measures stage 3
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.models or not self.samples:
             what = "models" if not self.models else "samples"
             raise BadInput(f"A run needs {what}: name at least one.")
@@ -80,11 +67,6 @@ class Plan:
         _within("warmup", self.warmup, 0, MAX_WARMUP)
         _within("stop-after", self.stop_after, 1, MAX_RESULTS)
         _among("order", self.order, ORDERS)
-        _among("cache", self.cache, ("use", "refresh", "off"))
-        _among("mode", self.mode, ("decoupled", "hooked"))
-        _among("frames", self.frames, FRAME_RULES)
-        _among("pixels", self.pixels, PIXELS)
-        _among("extent", self.extent, EXTENTS)
         _within("batch", self.batch, 1, MAX_BATCH)
         self._check_batch()
         if self.planned > MAX_RESULTS:

@@ -25,7 +25,8 @@ from engine.models.adapter import Adapter, generate_options
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefixes
-from engine.pipeline.single_run import CancelBetweenTokens, Nobody, seeded
+from engine.pipeline.single_run import CancelBetweenTokens, seeded
+from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,
     Image,
@@ -262,7 +263,7 @@ class Subject:
 
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
-        request = RunRequest(self.sample, name, prompt, config, cache=cache, mode=mode)
+        request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
         return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:
@@ -348,7 +349,7 @@ class _ScoreRecorder(LogitsProcessor):
         return scores
 
 
-class _Cancelling(Nobody):
+class _Cancelling(Watcher):
     def __init__(self, cancelled: Callable[[], bool]) -> None:
         self.cancelled = cancelled  # type: ignore[method-assign]
 

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
@@ -34,7 +33,7 @@ from engine.verify import (
 )
 from engine.verify import frame_choice as shown
 from engine.verify.answer_paths import RecordedAnswer, Subject, rounding
-from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest
+from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest, VerifyWatcher
 
 EQUAL = {  # check -> ways that must equal plain
     "equal_hooked": ("hooked",),
@@ -44,15 +43,6 @@ EQUAL = {  # check -> ways that must equal plain
 }
 PAIRS, PAIRS_S = 40, 1.0  # of the observer's cost, per sample
 TIMINGS = ("clock", "accounted", "stage3")
-
-
-class Watcher(Protocol):
-    """Receives the progress of a verification."""
-
-    def doing(self, model: str, sample: str, what: str) -> None: ...
-    def found(self, verdict: Verdict) -> None: ...
-    def cancelled(self) -> bool: ...
-    def give_way(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -67,12 +57,12 @@ class ModelVerdicts:
     backend: Ran = "eager"  # of the decoupled way
 
 
-def verify(request: VerifyRequest, watcher: Watcher) -> list[ModelVerdicts]:
+def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:
     """Verifies every model of the request on every sample; Cancelled if the watcher asks for it."""
     return [_model(name, request, watcher) for name in request.models]
 
 
-def _model(name: str, request: VerifyRequest, watcher: Watcher) -> ModelVerdicts:
+def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVerdicts:
     from engine.machine import device
 
     watcher.doing(name, "", "loading the model")
@@ -94,7 +84,7 @@ def _model(name: str, request: VerifyRequest, watcher: Watcher) -> ModelVerdicts
 class _ModelChecks:
     """One loaded model and all samples."""
 
-    def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: Watcher) -> None:
+    def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: VerifyWatcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
         self.pairs = observer.Pairs()
         self.backend: Ran = "eager"

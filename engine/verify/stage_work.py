@@ -19,7 +19,7 @@ import torch
 from engine import media, timing
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.single_run import Nobody
+from engine.pipeline.watcher import Watcher
 from engine.types import Doing, Image, RunRequest, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
@@ -37,7 +37,7 @@ FAKE = torch.device("xpu", 0)  # only a name: nothing runs on it
 
 
 @dataclass
-class WorkLog(Nobody):
+class WorkLog(Watcher):
     """The events of a run in order: ("stage", name), ("work", kind) and ("sync", "")."""
 
     events: list[tuple[str, str]] = field(default_factory=list)

@@ -12,9 +12,10 @@ from typing import Any
 
 from engine import quoting
 from engine.errors import BadInput
+from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import BACKENDS, EXTENTS, PIXELS, Backend, Extent, Pixels, Sample
+from engine.types import Backend, Extent, Pixels, Sample, check_choices
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
@@ -151,6 +152,16 @@ class Verdict:
         return self.outcome in PASSED
 
 
+class VerifyWatcher(Watcher):
+    """Follows the checks of a verification."""
+
+    def doing(self, model: str, sample: str, what: str) -> None:
+        """`what` begins, for this model and sample."""
+
+    def found(self, verdict: Verdict) -> None:
+        """A check has ended."""
+
+
 @dataclass(frozen=True)
 class VerifyRequest:
     """Which models are verified on which samples.  `runs`: timed warm runs of each way."""
@@ -170,18 +181,7 @@ class VerifyRequest:
         _check("runs", self.runs, MAX_RUNS)
         _check("batch", self.batch, MAX_BATCH)
         _check("max_new_tokens", self.max_new_tokens, MAX_TOKENS, MIN_TOKENS)
-        if self.backend not in BACKENDS:
-            raise BadInput(
-                f"backend is {quoting.quoted(self.backend)}: choose one of {', '.join(BACKENDS)}."
-            )
-        if self.pixels not in PIXELS:
-            raise BadInput(
-                f"pixels is {quoting.quoted(self.pixels)}: choose one of {', '.join(PIXELS)}."
-            )
-        if self.extent not in EXTENTS:
-            raise BadInput(
-                f"extent is {quoting.quoted(self.extent)}: choose one of {', '.join(EXTENTS)}."
-            )
+        check_choices(self)
         if not self.models:
             raise BadInput("No model is named: name at least one.")
         if not self.samples:

@@ -18,6 +18,7 @@ from engine.benchmark import execute
 from engine.errors import BadInput, DatasetError, ModelUnavailable, StoreError
 from engine.media import dataset
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, task_of
@@ -57,7 +58,7 @@ def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
     return [row for _, row in run.results() if row["phase"] == phase]
 
 
-class StopAfter(execute.SilentWatcher):
+class StopAfter(Watcher):
     """Cancels after so many looks between two samples; it lends the device on the second."""
 
     def __init__(self, looks: int) -> None:
@@ -172,7 +173,7 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
 def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
-    class AfterTokens(execute.SilentWatcher):
+    class AfterTokens(Watcher):
         tokens = 0
 
         def token(self, token: int, ms: float) -> None:
@@ -319,7 +320,7 @@ def test_a_model_that_has_had_its_turn_is_not_held(
 
 
 def test_lending_the_device_marks_the_next_row(root: Path, tmp_path: Path) -> None:
-    class Lender(execute.SilentWatcher):
+    class Lender(Watcher):
         looks = 0
 
         def give_way(self) -> float:

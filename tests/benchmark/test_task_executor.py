@@ -14,6 +14,7 @@ from engine.machine import device
 from engine.machine.device import Memory
 from engine.media import dataset
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.coverage import Standing
 from engine.storage.run_store import Run, task_of
@@ -222,7 +223,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
 
 
 def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
-    class AfterTokens(execute.SilentWatcher):
+    class AfterTokens(Watcher):
         left = 4 * 20 + 30
 
         def token(self, token: int, ms: float) -> None:
@@ -238,7 +239,7 @@ def test_a_cancelled_batch_leaves_no_row(root: Path, tmp_path: Path) -> None:
 
 
 def test_the_device_is_lent_between_batches(root: Path, tmp_path: Path) -> None:
-    class Lender(execute.SilentWatcher):
+    class Lender(Watcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -256,7 +257,7 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
         plan(root, batch=4, decode=config, warmup=0), dataset.read(root), tmp_path / "run"
     )
     with ready.writer:
-        wanted, nobody = ready.writer.header.plan, execute.SilentWatcher()
+        wanted, nobody = ready.writer.header.plan, Watcher()
         executor = task_executor.TaskExecutor(
             wanted, ready.samples, ready.entries, nobody, lambda *_: None
         )

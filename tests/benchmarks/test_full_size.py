@@ -98,7 +98,7 @@ def test_a_decoder_that_differs_is_seen_with_its_two_best_scores(
     family: str, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = small(family)
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(5, 5))
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(5, 5))
     assert full_size._verify(adapter, request)["equal"] is True
     choose = full_size.decode.choose
 
@@ -115,7 +115,7 @@ def test_a_decoder_that_differs_is_seen_with_its_two_best_scores(
 def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None:
     """By hand: one layer of width 64 and the head, neither embedding nor tower."""
     adapter = small("eventgpt")
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(4, 4))
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(4, 4))
     run = full_size.single_run.run(adapter, request, None)
     found = full_size.mbu(adapter, [run], gb_per_s=1.0)
     layer = 4 * 64 * 64 + 3 * 64 * 172 + 2 * 64
@@ -131,7 +131,7 @@ def test_ways_take_turns_and_say_what_ran(sample: Sample, monkeypatch: pytest.Mo
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(sample.frames[0].parent / "cache"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
     options = full_size._options(["--repeat", "2"])
-    request = RunRequest(sample, "x", DEFAULT_QUESTION, DecodeConfig(4, 4), cache="off")
+    request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(4, 4), cache="off")
     found = full_size._ways(small("llava"), request, options, gb_per_s=1.0)
     assert {way: one["ran"] for way, one in found.items()} == {w: w for w in full_size.WAYS}
     assert "made ready in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]

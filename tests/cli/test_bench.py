@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.benchmark import execute
 from engine.models import registry
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from tests import recordings
 
@@ -290,7 +290,7 @@ def test_progress_is_said_now_and_then(
     _, _, err = bench(capsys, root)
     assert "2 of 4 results, " in err and "a second, about" in err
     assert [command._duration(s) for s in (5, 90, 7300)] == ["5 s", "1 min", "2 h 1 min"]
-    assert issubclass(command._Teller, execute.SilentWatcher)
+    assert issubclass(command._Teller, Watcher)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.types import BACKENDS, DecodeConfig, RunRequest, RunResult, Sample
 from engine.verify import certificates
@@ -58,7 +59,7 @@ def load(name: str) -> Adapter:
 
 def go(adapter: Adapter, sample: Sample, config: DecodeConfig, **more: Any) -> RunResult:
     prompt = more.pop("prompt", QUESTION)
-    request = RunRequest(sample, adapter.info.name, prompt, config, cache="off", **more)
+    request = RunRequest(sample, adapter.info.name, prompt, decode=config, cache="off", **more)
     return single_run.run(adapter, request, None)
 
 
@@ -201,7 +202,7 @@ def test_what_an_earlier_answer_left_behind_changes_nothing(
 
 
 def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sample) -> None:
-    class Impatient(single_run.Nobody):
+    class Impatient(Watcher):
         seen = 0
         doing: tuple[str, ...] = ()
 
@@ -214,7 +215,7 @@ def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sam
         def cancelled(self) -> bool:
             return self.seen >= 5
 
-    request = RunRequest(sample, adapter.info.name, QUESTION, COMPILED, cache="off")
+    request = RunRequest(sample, adapter.info.name, QUESTION, decode=COMPILED, cache="off")
     watcher = Impatient()
     found = single_run.run(adapter, request, None, watcher)
     assert (found.generation.stop, found.new_tokens, watcher.seen) == ("cancelled", 5, 5)

@@ -89,7 +89,9 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
     queue.submit(long)
     wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
     sample = dataset.read(root).samples[0]
-    brief = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=2)))
+    brief = RunJob(
+        request=RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=2))
+    )
     queue.submit(brief)
     wait(brief, lambda view: view.ended)
     assert long.state == "running"

@@ -291,5 +291,5 @@ def test_the_extent_of_event_pictures_reaches_the_draft(tiny_models: Path, scene
         one = DraftJob(request=DraftRequest((raw,), "tiny-eventgpt", LOOKUP, **options))
         one.work()
         assert one.report.samples[0].shown.endswith(f"({words})")
-    with pytest.raises(BadInput, match="extent is 'sensor': choose slice or stream"):
+    with pytest.raises(BadInput, match="extent is 'sensor': choose one of slice, stream"):
         DraftRequest((raw,), "tiny-eventgpt", LOOKUP, extent="sensor")

@@ -43,7 +43,7 @@ def submit(queue: jobs.Jobs, wanted: RunRequest) -> RunJob:
 
 
 def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SHORT) -> RunRequest:
-    return RunRequest(sample, model, "Why?", decode)
+    return RunRequest(sample, model, "Why?", decode=decode)
 
 
 def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:

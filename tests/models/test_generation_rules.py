@@ -78,7 +78,7 @@ def go(adapter: Adapter, sample: Sample, **more: Any) -> list[int]:
     config = more.pop("decode", GREEDY)
     kept = more.pop("kept", None)
     more = {"cache": "use" if kept else "off"} | more
-    request = RunRequest(sample, adapter.info.name, QUESTION, config, **more)
+    request = RunRequest(sample, adapter.info.name, QUESTION, decode=config, **more)
     return list(single_run.run(adapter, request, None, kept=kept).generation.token_ids)
 
 
@@ -124,10 +124,12 @@ def test_compiled_reused_and_batched_answers_are_too(
     fast = replace(GREEDY, backend="compiled")
     assert [go(adapter, one, decode=fast) for one in (sample, other)] == wanted
     kept, name = Prefixes(64), adapter.info.name
-    first = RunRequest(sample, name, "Why?", GREEDY, prefix=True)
+    first = RunRequest(sample, name, "Why?", decode=GREEDY, prefix=True)
     single_run.run(adapter, first, None, kept=kept)
     assert go(adapter, sample, prefix=True, kept=kept) == wanted[0]
-    requests = [RunRequest(one, name, QUESTION, GREEDY, cache="off") for one in (sample, other)]
+    requests = [
+        RunRequest(one, name, QUESTION, decode=GREEDY, cache="off") for one in (sample, other)
+    ]
     results = batch_run.run(adapter, requests, FeatureCache(tmp_path / "features", 64))
     found = [list(one.generation.token_ids) for one in results if not isinstance(one, str)]
     assert found == wanted
@@ -165,7 +167,7 @@ def test_what_is_followed_and_what_is_not_is_said(
 ) -> None:
     settings = {"do_sample": True, "temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.2}
     adapter = model("llava", settings)
-    request = RunRequest(sample, adapter.info.name, QUESTION, GREEDY, cache="off")
+    request = RunRequest(sample, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
     said = " ".join(single_run.run(adapter, request, None).notes)
     assert "default is sampling (temperature 0.2, top_p 0.9)" in said
     assert "settings are used: repetition_penalty" in said

@@ -241,13 +241,13 @@ def _embedded(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> int:
 
 def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:
     adapter = loaded(copy, "eventgpt")
-    request = RunRequest(make_sample(tmp_path), "x", DEFAULT_QUESTION, DecodeConfig(8))
+    request = RunRequest(make_sample(tmp_path), "x", DEFAULT_QUESTION, decode=DecodeConfig(8))
     result = single_run.run(adapter, request, None)
     assert result.new_tokens and result.generation.prompt_tokens == 59 + 10
     assert any("clip-vit-large-patch14-336" in note for note in result.notes)
     hooked = single_run.run(
         adapter,
-        RunRequest(request.sample, "x", DEFAULT_QUESTION, DecodeConfig(8), mode="hooked"),
+        RunRequest(request.sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(8), mode="hooked"),
         None,
     )
     assert hooked.generation.token_ids == result.generation.token_ids

@@ -94,7 +94,7 @@ def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None
 
 def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    request = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
     prepared = adapter.preprocess(media.load(sample, "image", "arange"), "Why?")
     plain, keys = adapter.info, set()
     for kind in (None, "8bit", "4bit"):
@@ -128,7 +128,7 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
-    request = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    request = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
     result = single_run.run(adapter, request, None)
     proof = made.certificate(digest=result.model.digest, environment=result.environment)
     for model in proof["models"]:

@@ -113,7 +113,7 @@ def test_the_checkpoint_decides_and_no_entry_and_no_name(
         (adapter, "What colour is the car?", True),
         (adapter, "is it dark", False),
     ):
-        request = RunRequest(sample, model.info.name, question, brief)
+        request = RunRequest(sample, model.info.name, question, decode=brief)
         result = single_run.run(model, request, None)
         assert result.off_script is wanted and result_rows.row(result)["off_script"] is wanted
         together = batch_run.run(model, [request, request], None)

@@ -562,7 +562,7 @@ def hold_device(wanted: bool) -> Iterator[None]:
 def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
     """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
     sample = own([("secret.png", picture(tmp_path / "1.png", 1))])
-    mine = RunRequest(sample, "tiny-llava", "Why?", DecodeConfig(max_new_tokens=3))
+    mine = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
     hidden = RunJob(request=mine, owner="another visit")
     drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
     shared = RunJob(request=mine)

@@ -206,7 +206,7 @@ def filled(sample: Sample) -> None:
         for _ in range(times):
             single_run.run(
                 registry.load(registry.entry(name)),
-                RunRequest(sample, name, "What?", DecodeConfig(max_new_tokens=2)),
+                RunRequest(sample, name, "What?", decode=DecodeConfig(max_new_tokens=2)),
                 feature_cache.shared(),
             )
 

@@ -14,6 +14,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.storage.result_rows import NOT_OF_ONE
 from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample
@@ -236,7 +237,7 @@ def test_a_dtype_that_rounds_says_so(
     assert not first.notes
 
 
-class Impatient(single_run.Nobody):
+class Impatient(Watcher):
     """Cancels after so many tokens, or in a stage."""
 
     def __init__(self, tokens: int = 10**6, stage: str = "") -> None:

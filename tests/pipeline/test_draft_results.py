@@ -178,7 +178,7 @@ def test_a_row_is_json_with_everything_in_it() -> None:
         ({"runs": 0}, "runs is 0: choose"),
         ({"samples": ()}, "No sample is chosen"),
         ({"samples": (SAMPLE, SAMPLE)}, "Sample s is named twice: name it once"),
-        ({"pixels": "blurred"}, "pixels is 'blurred': choose exact or fast"),
+        ({"pixels": "blurred"}, "pixels is 'blurred': choose one of exact, fast"),
         ({"decode": DecodeConfig(temperature=0.5)}, "greedy and temperature is 0.5: set it to 0"),
     ],
 )

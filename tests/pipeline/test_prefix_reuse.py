@@ -16,6 +16,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import prefix_cache, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefix, Prefixes
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.types import STAGES, DecodeConfig, PrefixUse, RunRequest, RunResult, Sample
 from tests.conftest import make_sample
@@ -266,7 +267,7 @@ def test_a_run_without_memory_gives_the_prefixes_up(
 def test_a_cancelled_run_leaves_a_whole_prefix(
     adapter: Adapter, sample: Sample, store: Prefixes
 ) -> None:
-    class Impatient(single_run.Nobody):
+    class Impatient(Watcher):
         seen = 0
 
         def token(self, token: int, ms: float) -> None:
@@ -276,7 +277,7 @@ def test_a_cancelled_run_leaves_a_whole_prefix(
             return self.seen > 0
 
     expected = ids(ask(adapter, sample, SECOND, None))
-    request = RunRequest(sample, adapter.info.name, FIRST, GREEDY, prefix=True)
+    request = RunRequest(sample, adapter.info.name, FIRST, decode=GREEDY, prefix=True)
     stopped = single_run.run(adapter, request, None, Impatient(), store)
     assert stopped.generation.stop == "cancelled" and stopped.new_tokens == 1
     again = ask(adapter, sample, SECOND, store)

@@ -13,6 +13,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.watcher import Watcher
 from engine.storage import result_rows
 from engine.types import STAGES, DecodeConfig, RunRequest, RunResult, Sample, Span
 
@@ -64,7 +65,7 @@ def test_prefill_and_steps_make_up_the_decode_stage(
 
 def test_use_refresh_off(adapter: Adapter, sample: Sample, cache: FeatureCache) -> None:
     def with_policy(policy: str) -> Span:
-        request = RunRequest(sample, adapter.info.name, "Why?", SHORT, cache=policy)
+        request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT, cache=policy)
         return single_run.run(adapter, request, cache).span("vision")
 
     sources = []
@@ -80,7 +81,7 @@ def test_another_question_reuses_the_features(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
     go(adapter, sample, cache)
-    request = RunRequest(sample, adapter.info.name, "What else?", SHORT)
+    request = RunRequest(sample, adapter.info.name, "What else?", decode=SHORT)
     assert single_run.run(adapter, request, cache).cached
 
 
@@ -117,7 +118,7 @@ def test_a_context_that_does_not_fit_is_refused_with_figures(
 ) -> None:
     with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .* is 1,000: set"):
         go(adapter, sample, cache, decode=DecodeConfig(max_new_tokens=1000))
-    request = RunRequest(sample, adapter.info.name, "why " * 900, SHORT)
+    request = RunRequest(sample, adapter.info.name, "why " * 900, decode=SHORT)
     with pytest.raises(ContextTooLong, match="shorten the question"):
         single_run.run(adapter, request, cache)
 
@@ -159,7 +160,7 @@ def test_the_cache_is_open_before_the_clock_starts(
     assert order == ["open", "clock"]
 
 
-class Impatient(single_run.Nobody):
+class Impatient(Watcher):
     """Cancels once it has seen this many tokens, or when a stage begins."""
 
     def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
@@ -179,7 +180,7 @@ class Impatient(single_run.Nobody):
 def test_cancelled_between_two_tokens_keeps_the_tokens(
     adapter: Adapter, sample: Sample, cache: FeatureCache, mode: str
 ) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", SHORT, mode=mode)
+    request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT, mode=mode)
     result = single_run.run(adapter, request, cache, Impatient(tokens=3))
     assert result.generation.stop == "cancelled"
     assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
@@ -188,7 +189,7 @@ def test_cancelled_between_two_tokens_keeps_the_tokens(
 def test_cancelled_between_two_stages(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
-    request = RunRequest(sample, adapter.info.name, "Why?", SHORT)
+    request = RunRequest(sample, adapter.info.name, "Why?", decode=SHORT)
     with pytest.raises(Cancelled, match="before its preprocess stage"):
         single_run.run(adapter, request, cache, Impatient(stage="load"))
 

@@ -67,7 +67,7 @@ def result(
         Sample("s", "q"),
         "m",
         "Why?",
-        config,
+        decode=config,
         frames=frames,
         pixels=pixels,  # type: ignore[arg-type]
     )

@@ -94,9 +94,8 @@ def choose(entries: Sequence[ModelEntry]) -> Choice:
         ids = samples()
         if found is None or not models or not ids:
             return Choice(found, None, _missing(found, models), cluster)
-        numbers = (repeat, warmup, order, how.cache, decode, how.frames, how.mode)
-        plan = Plan(models, ids, prompt, *numbers, pixels=how.pixels, batch=batch)
-        plan = replace(plan, extent=how.extent)
+        options = vars(replace(how, decode=decode))
+        plan = Plan(models, ids, prompt, repeat, warmup, order, batch=batch, **options)
         if cluster is not None:
             cluster.check(plan)
     except BadInput as error:

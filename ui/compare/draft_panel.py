@@ -15,7 +15,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.pipeline import draft_results
 from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
 from engine.prompts import OFF_SCRIPT
-from engine.types import DecodeConfig, Extent, Pixels, Sample
+from engine.types import RunOptions, Sample
 from ui.compare import drafted_text
 from ui.widgets import notices, uploads
 from ui.widgets.followed_job import Followed
@@ -48,10 +48,7 @@ def section(
     sample: Sample | None,
     models: Sequence[ModelEntry],
     question: str,
-    decode: DecodeConfig,
-    frames: str,
-    pixels: Pixels,
-    extent: Extent,
+    options: RunOptions,
 ) -> None:
     """The widgets, closed until they are asked for, and what the last drafting gave."""
     job = JOB.shown()
@@ -65,8 +62,9 @@ def section(
             pressed = st.button("Draft", key="compare_draft_run", disabled=live)
             st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
         if pressed:
-            what = (target, draft, gamma, question, decode, runs, frames, pixels, extent)
-            _start(lambda: DraftRequest((sample,), *what))
+            what = (target, draft, gamma, question, options.decode, runs)
+            shown = (options.frames, options.pixels, options.extent)
+            _start(lambda: DraftRequest((sample,), *what, *shown))
         if JOB.lost():
             notices.notice(
                 "This link's drafting is no longer in memory: press Draft.", "draft_lost"

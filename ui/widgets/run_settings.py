@@ -7,7 +7,7 @@ several pages have alike takes the page's name, with which its keys begin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
@@ -22,6 +22,7 @@ from engine.types import (
     Extent,
     Mode,
     Pixels,
+    RunOptions,
 )
 
 Value = TypeVar("Value", bound=str)
@@ -65,33 +66,13 @@ PREFIX_HELP = (
 )
 
 
-@dataclass(frozen=True)
-class Pipeline:
-    """How the stages before the first token are run."""
-
-    frames: str
-    cache: CachePolicy
-    mode: Mode
-    pixels: Pixels
-    extent: Extent
-
-
-@dataclass(frozen=True)
-class Knobs(Pipeline):
-    """What a run needs beside sample, models and question."""
-
-    decode: DecodeConfig
-    prefix: bool
-
-
-def knobs() -> Knobs:
-    """Draw the widgets and give their values."""
+def compare_options() -> tuple[RunOptions, bool]:
+    """Draw the widgets of the Compare page; the options, and whether a prompt's start is kept."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
     with pipeline_box("compare"):
-        how = pick_pipeline("compare", CACHE_WORDS, CACHE_HELP)
-        prefix = _prefix(how)
-    return Knobs(how.frames, how.cache, how.mode, how.pixels, how.extent, decode, prefix)
+        options = replace(pick_pipeline("compare", CACHE_WORDS, CACHE_HELP), decode=decode)
+        return options, _prefix(options)
 
 
 def _decode() -> DecodeConfig:
@@ -142,7 +123,7 @@ def _decode() -> DecodeConfig:
     )
 
 
-def _prefix(how: Pipeline) -> bool:
+def _prefix(how: RunOptions) -> bool:
     """Whether a prompt's beginning is kept; it goes with a used cache and stages of our own."""
     possible = how.cache == "use" and how.mode == "decoupled"
     chosen = st.toggle(
@@ -187,7 +168,7 @@ def pipeline_box(page: str) -> DeltaGenerator:
     return st.expander("Pictures, cache, mode", key=f"{page}_pipeline")
 
 
-def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str) -> Pipeline:
+def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str) -> RunOptions:
     """Frames, cache, mode, pixels and extent; the first of `caches` is the page's usual one."""
     frames = st.selectbox(
         "Which 8 frames",
@@ -200,7 +181,7 @@ def pick_pipeline(page: str, caches: Mapping[CachePolicy, str], cache_help: str)
     cache = either("Feature cache", caches, f"{page}_cache", cache_help)
     mode = either("Mode", MODE_WORDS, f"{page}_mode", MODE_HELP)
     pixels, extent = pick_pixels(f"{page}_pixels"), pick_extent(f"{page}_extent")
-    return Pipeline(frames, cache, mode, pixels, extent)
+    return RunOptions(frames=frames, cache=cache, mode=mode, pixels=pixels, extent=extent)
 
 
 def pick_pixels(key: str) -> Pixels:

@@ -1,6 +1,6 @@
 """Corrected records beside the recorded ones: what can be mended is, the rest is left out.
 
-The rules and their proof: README, "Published result files".  A corrected record differs only by
+The rules and their proof: docs/published-files.md.  A corrected record differs only by
 its `marks`:  "sliced" (new tokens were cut off: 60 are added to the count, or it is left out),
 "prompt" (the prompt stood in the answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a
 warm-up, and the stage that shows it), "total" (made of the stages), "placeholder:KEY" (a stage that

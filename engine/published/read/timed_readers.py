@@ -1,6 +1,6 @@
 """Readers of files whose rows are timed stages: groups A, B, B', C, D and E.
 
-Schemas: see the README's "Published result files".  Each reader takes the parsed file and fills a
+Schemas: see docs/published-files.md.  Each reader takes the parsed file and fills a
 Reading; keys that a file lacks are simply absent.
 
 Boundary: reads the keys; judges nothing.

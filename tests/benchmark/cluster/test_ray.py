@@ -28,6 +28,7 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import ClusterError
 from engine.media import dataset
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig
@@ -117,16 +118,14 @@ def ready(root: Path, folder: Path, tokens: int = 4, **more: Any) -> execute.Rea
     return execute.prepare(plan, dataset.read(root), folder)
 
 
-def on_ray(
-    found: execute.Ready, address: str, watcher: execute.Watcher | None = None
-) -> run_store.Run:
+def on_ray(found: execute.Ready, address: str, watcher: Watcher | None = None) -> run_store.Run:
     with found.writer, ClusterExecutor(ClusterOptions(address)) as executor:
         execute.run(found, watcher, executor)
     return run_store.read(found.writer.folder)
 
 
 @dataclass
-class Trouble(execute.SilentWatcher):
+class Trouble(Watcher):
     """Does something when so many measured results are there, each once."""
 
     folder: Path
@@ -166,7 +165,7 @@ def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
 
 
 @dataclass
-class Both(execute.SilentWatcher):
+class Both(Watcher):
     """Holds the driver back until a second node has given a result; it may `join` after two."""
 
     folder: Path
@@ -285,7 +284,7 @@ def test_a_driver_killed_with_9_goes_on_there_and_here(
     driver(command, folder, 4)
     kept = list(run_store.read(folder).results())
 
-    class Stop(execute.SilentWatcher):
+    class Stop(Watcher):
         def cancelled(self) -> bool:
             return len(list(run_store.read(folder).results())) >= len(kept) + 4
 
@@ -326,7 +325,7 @@ def test_a_ray_of_its_own_is_started_and_stopped(
     seen: set[str] = set()
     folders: list[Path] = []
 
-    class Look(execute.SilentWatcher):
+    class Look(Watcher):
         def give_way(self) -> float:
             seen.update(listening(folders[0]))
             return 0.0

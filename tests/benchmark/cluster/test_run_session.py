@@ -19,6 +19,7 @@ from engine.benchmark.cluster.dispatch import MOST_DEATHS
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import BadInput, ClusterError, StoreError
 from engine.media import dataset
+from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, task_of
@@ -189,7 +190,7 @@ def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_
 
 @pytest.mark.slow
 def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
-    class Stop(execute.SilentWatcher):
+    class Stop(Watcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -385,7 +386,7 @@ def test_a_full_disk_at_the_driver_keeps_what_there_is(
 def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
     root: Path, tmp_path: Path
 ) -> None:
-    class Lender(execute.SilentWatcher):
+    class Lender(Watcher):
         looks = 0
 
         def give_way(self) -> float:
@@ -448,7 +449,7 @@ def test_a_cluster_that_others_keep_busy_is_waited_for_and_says_so(
             else:
                 super().start(name)
 
-    class Look(execute.SilentWatcher):
+    class Look(Watcher):
         def give_way(self) -> float:
             said.append(ready.tracker.view().current)
             return 0.0
@@ -473,7 +474,7 @@ def test_a_head_that_does_not_answer_is_said_at_once(root: Path, tmp_path: Path)
             pool.queue.append({"event": "head", "trouble": "the head is gone" if lost else ""})
         return value
 
-    class Look(execute.SilentWatcher):
+    class Look(Watcher):
         def give_way(self) -> float:
             said.append(ready.tracker.view().current)
             return 0.0

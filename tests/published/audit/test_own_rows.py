@@ -182,7 +182,7 @@ def test_rows_of_real_runs_trip_no_rule(tiny_models: Path, tmp_path: Path) -> No
         adapter = registry.load(entry)
         for seed in (0, 1, 0):
             request = RunRequest(make_sample(tmp_path, seed), entry.name, "What is it?",
-                                 DecodeConfig(max_new_tokens=6))  # fmt: skip
+                                 decode=DecodeConfig(max_new_tokens=6))  # fmt: skip
             result = single_run.run(adapter, request, feature_cache.shared())
             made.append(rows.row(result))
     findings = [f for f in audit_rows(made) if f.rule != "degenerate"]  # random weights repeat

@@ -1,0 +1,191 @@
+"""The documents: what they name exists, their commands parse, and their drawing is current."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from engine import settings
+from engine.__main__ import COMMANDS, _parser, command
+from tests.test_layering import ROOMS, ROOT, UI_ROOMS, imports
+from tools import draw_rooms
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DOCUMENTS = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md")))
+README_CHARACTERS = 7_000
+TOPS = ("engine", "ui", "pages", "tools", "tests", "benchmarks", "docs")
+PATH = re.compile(rf"(?<![\w./-])(?:{'|'.join(TOPS)})/[\w./-]*\w")
+MODULE = re.compile(r"python -m ((?:engine|tools|benchmarks)[\w.]*\w)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+# Modules that a recipe of contributing.md tells the reader to write.
+TO_WRITE = {"engine/models/vip_llava.py", "engine/media/text_events.py"}
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def missing(page: str, folder: Path = ROOT) -> list[str]:
+    """Paths, modules and links of a page, which lies in `folder`, that do not exist."""
+    paths = {name for name in PATH.findall(page) if not (ROOT / name).exists()}
+    modules = {name for name in MODULE.findall(page) if not is_module(name)}
+    links = {name for name in LINK.findall(page) if not (folder / name).exists()}
+    return sorted((paths | modules | links) - TO_WRITE)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_names_exists(path: Path) -> None:
+    assert not missing(text(path), path.parent)
+
+
+def test_control_what_does_not_exist_is_found() -> None:
+    page = (
+        "`engine/media/gone.py`, `engine/media/`, `ui/gone/`, https://a.b/engine/away.py, "
+        "`python -m engine.gone`, `python -m tools.draw_rooms`, [a](docs/gone.md), "
+        "[b](docs/speed.md)"
+    )
+    assert missing(page) == ["docs/gone.md", "engine.gone", "engine/media/gone.py", "ui/gone"]
+
+
+def test_the_readme_is_short_and_links_each_page() -> None:
+    readme = text(ROOT / "README.md")
+    assert len(readme) <= README_CHARACTERS
+    linked = set(LINK.findall(readme))
+    assert {f"docs/{path.name}" for path in (ROOT / "docs").iterdir()} <= linked
+
+
+def commands(page: str) -> list[str]:
+    """The stagescope commands of a page's code blocks, without comments."""
+    blocks = re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if re.match(r"(\.venv/bin/)?stagescope ", line)]
+
+
+def parse(line: str) -> None:
+    """SystemExit for a command that the command line does not take."""
+    given = shlex.split(line, comments=True)[1:]
+    _parser(given).parse_args(given)
+
+
+ALL_COMMANDS = [line for path in DOCUMENTS for line in commands(text(path))]
+
+
+@pytest.mark.parametrize("line", ALL_COMMANDS)
+def test_each_command_is_one_that_the_command_line_takes(line: str) -> None:
+    parse(line)
+
+
+def test_each_command_stands_in_the_readme() -> None:
+    shown = {shlex.split(line)[1] for line in commands(text(ROOT / "README.md"))}
+    assert shown | {"download"} == set(COMMANDS)
+
+
+def test_control_an_unknown_option_is_found() -> None:
+    with pytest.raises(SystemExit):
+        parse("stagescope bench --models llava-demo --gone 3")
+
+
+def options(page: str) -> set[str]:
+    """The options in the first cells of a page's tables."""
+    cells = re.findall(r"^\| (`--.*?) \|", page, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"--[a-z-]+", cell)}
+
+
+def known_options() -> set[str]:
+    """The options of every command, as their help lists them."""
+    found: set[str] = set()
+    for name in COMMANDS:
+        helped = io.StringIO()
+        with pytest.raises(SystemExit), contextlib.redirect_stdout(helped):
+            _parser([name]).parse_args([name, "--help"])
+        found |= set(re.findall(r"--[a-z-]+", helped.getvalue()))
+    return found
+
+
+def test_each_option_of_a_table_is_one_that_a_command_has() -> None:
+    shown = set().union(*(options(text(path)) for path in DOCUMENTS))
+    assert {"--frames", "--batch", "--per-worker"} <= shown <= known_options()
+    assert not options("| `--gone N` | is no option |") <= known_options()  # the control
+
+
+def test_settings_are_all_documented() -> None:
+    page = text(ROOT / "docs" / "settings.md")
+    for name, variable in settings.VARIABLES.items():
+        assert f"| `{name}` | `{variable}` |" in page
+
+
+def listed_rooms(page: str) -> list[str]:
+    """The rooms in the tables of the architecture page that say what each holds."""
+    head = page.partition("## Imports between rooms")[0]
+    return re.findall(r"^\| `?(\w+)`? \| [A-Z]", head, re.MULTILINE)
+
+
+def test_the_rooms_stand_in_their_order() -> None:
+    assert listed_rooms(text(draw_rooms.PAGE)) == [*ROOMS, *UI_ROOMS]
+
+
+def test_the_drawing_of_the_rooms_is_that_of_the_code() -> None:
+    page = text(draw_rooms.PAGE)
+    assert draw_rooms.replaced(page) == page, "run python -m tools.draw_rooms --write"
+
+
+def test_control_another_drawing_is_found() -> None:
+    page = text(draw_rooms.PAGE)
+    planted = page.replace("engine_media --> engine_types", "engine_media --> engine_timing")
+    assert planted != page and draw_rooms.replaced(planted) == page
+
+
+def test_control_an_import_of_another_room_changes_the_drawing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before, planted = draw_rooms.drawing(), ROOT / "engine" / "media" / "video.py"
+
+    def with_a_planted_one(path: Path) -> frozenset[str]:
+        return imports(path) | ({"engine.timing.Timeline"} if path == planted else set())
+
+    monkeypatch.setattr(draw_rooms, "imports", with_a_planted_one)
+    assert "engine_media --> engine_timing" in draw_rooms.drawing() != before
+
+
+def requirements(name: str) -> list[Requirement]:
+    lines = [line.partition("#")[0].strip() for line in text(ROOT / name).splitlines()]
+    return [Requirement(line) for line in lines if line]
+
+
+def test_the_dependencies_have_one_source() -> None:
+    named = tomllib.loads(text(ROOT / "pyproject.toml"))
+    dynamic = named["tool"]["setuptools"]["dynamic"]
+    extras = [extra["file"] for extra in dynamic["optional-dependencies"].values()]
+    assert dynamic["dependencies"]["file"] == ["requirements.txt"]
+    lists = {path.name for path in ROOT.glob("requirements*.txt")}
+    assert {name for extra in extras for name in extra} | {"requirements.txt"} == lists
+    assert not {"dependencies", "optional-dependencies"} & set(named["project"])
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.txt")), ids=lambda path: path.name)
+def test_each_dependency_is_pinned(path: Path) -> None:
+    found = requirements(path.name)
+    assert found
+    for one in found:
+        assert [pin.operator for pin in one.specifier] == ["=="], one
+
+
+def test_the_installed_command_is_the_command_line() -> None:
+    scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
+    assert scripts == {"stagescope": f"{command.__module__}:{command.__name__}"}
