@@ -29,8 +29,9 @@ MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
 
 Numbers = npt.NDArray[Any]
-# What reads each kind of event file: its bytes and its name in, the columns x, y, t and p out.
-READERS: Mapping[kinds.FileKind, Callable[[bytes, str], dict[str, Column]]] = {kinds.NPY: npy.columns}
+# One reader per kind of event file: (bytes, name) in, the columns x, y, t and p out.
+Reader = Callable[[bytes, str], dict[str, Column]]
+READERS: Mapping[kinds.FileKind, Reader] = {kinds.NPY: npy.columns}
 
 
 def read(path: Path) -> Events:
