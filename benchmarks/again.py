@@ -1,8 +1,8 @@
 """Reuse again: TTFT of a second question with and without the prefix in memory.
 
 `python -m benchmarks.again`: the three demo checkpoints on demo scenes, in alternated pairs; each
-pair asks one question plainly with everything computed, plainly with features read from the disk,
-and from the kept prefix.  TTFT has all stages in it: only loading the media is done each time.
+pair asks one question with everything computed, with features read from disk, and with the cached
+prefix.  TTFT includes all stages.
 
 Then longer prefixes: a language model of the demo's size with random weights, prefill of the whole
 prompt against prefill of a question of 24 tokens on a copied prefix of 128 to 2,048.

@@ -37,7 +37,7 @@ from benchmarks.machine import keep, spread
 ROOT = Path(__file__).resolve().parents[1]
 CLICKS, STARTS, OTHERS = 21, 3, 9
 WARM_UP_MS = 10_000
-BURST_MS = 5  # no two redraws follow one another so fast
+BURST_MS = 5  # two redraws are never this close together
 REPEAT = "python -m benchmarks.app"
 FLAGS = [
     "--no-sandbox",
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """The targets and how many times they are kept: 1 and more is kept."""
+    """Each target and its margin: 1 or more means that the target is met."""
     measured = [
         ("click to changed page", found["click_to_changed_page_ms"]["median"], 100.0, "ms"),
         ("server's start to first page", found["server_start_to_usable_page_s"]["median"], 2, "s"),

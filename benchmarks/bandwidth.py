@@ -1,4 +1,4 @@
-"""Memory bandwidth: what a copy reaches on a device, and the share of it that decoding uses.
+"""Memory bandwidth of a device, measured by a copy, and the share of it that decoding uses.
 
 Boundary: computes from runs and from one timed copy; builds and runs no model.
 """
@@ -21,11 +21,11 @@ KV_PAIR = 2  # keys and values
 
 
 def mbu(adapter: Adapter, runs: Sequence[RunResult], gb_per_s: float) -> dict[str, float]:
-    """Model bandwidth utilisation, as gpt-fast has it: what a token reads, per second, of what
-    the device can.
+    """Model bandwidth utilisation as in gpt-fast: bytes read per second over the device's
+    bandwidth.
 
-    A token reads the language model's weights but for the embedding, of which one row, and the
-    keys and values of the context so far: on average the prompt's and half of the answer's.
+    A token reads the language model's weights (of the embedding only one row), and the keys and
+    values of the context so far: on average those of the prompt and of half the answer.
     """
     decoder, text = adapter.decoder, adapter.text_config
     modules = (decoder.language_model, decoder.head)
@@ -65,7 +65,7 @@ def copy_speed(on: torch.device) -> float:
 
 
 def complete(values: Iterable[float | None]) -> list[float]:
-    """The values; none may be missing, since a figure that failed is neither 0 nor left out."""
+    """The values; raises if one is missing."""
     found: list[float] = []
     for value in values:
         if value is None:

@@ -1,9 +1,8 @@
 """Throughput of batches: the same samples one by one, by fours and by eights, in one process.
 
 `python -m benchmarks.batches`: per demo model new tokens and samples a second, by wall and by CPU
-time, whole pipeline and stages 3 and 4 alone, and their ratio to single runs.  Sizes take turns,
-so that a slow drift of the machine meets them alike.  Answers are compared, and a difference is
-counted.
+time, for the whole pipeline and for stages 3 and 4, and their ratio to single runs.  Sizes
+alternate, so that a drift of the machine affects all of them.  Different answers are counted.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def _measure() -> dict[str, Any]:
 
 @dataclass
 class _Size:
-    """What the rounds of one size took, in seconds, and what was said in the last."""
+    """The times of one size's rounds in seconds, and the answers of the last round."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)

@@ -6,7 +6,7 @@ stands still and moves the mouse first) until the words of the box are there or 
 every 2 ms.  All others begin with the browser's own click event and end with the change of the
 document that answers it: what the visitor waits for, without what the measuring does before.
 
-Boundary: drives an open Compare page; what is kept of it is app.py's.
+Boundary: drives an open Compare page; app.py stores the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Clips for the benchmarks, made anew in a folder that goes afterwards.
+"""Clips for the benchmarks, generated in a temporary folder.
 
 Boundary: draws and encodes; measures nothing.
 """
@@ -59,7 +59,7 @@ def _frame(ground: npt.NDArray[np.uint8], index: int) -> npt.NDArray[np.uint8]:
     height, width = ground.shape[0] * 4 // 5, ground.shape[1] // 2
     left, top = _there_and_back(5 * index, width), _there_and_back(index, height // 4)
     frame = ground[top : top + height, left : left + width].copy()
-    # A patch of noise that no earlier frame foretells, as leaves and water are.
+    # A patch of unpredictable noise, like leaves and water.
     spot = np.random.default_rng(index).integers(0, 255, (height // 6, width // 6, 3), np.uint8)
     frame[-spot.shape[0] :, : spot.shape[1]] = spot
     return frame

@@ -109,7 +109,7 @@ def _embeds(adapter: Adapter, sample: Sample) -> torch.Tensor:
 
 
 def _ways(adapter: Adapter) -> Ways:
-    """Each decodes embeddings into so many tokens, whatever the model would rather say."""
+    """The ways to decode; each gives a fixed number of tokens."""
     import torch
     from transformers.generation import BaseStreamer
 
@@ -190,7 +190,7 @@ def _timed(way: Way, embeds: torch.Tensor, tokens: int) -> tuple[float, float]:
     came = len(way(embeds, tokens))
     taken = time.process_time() - cpu, time.perf_counter() - wall
     if came != tokens:
-        raise RuntimeError(f"{came} tokens came and {tokens} were asked for")
+        raise RuntimeError(f"{came} tokens were generated, but {tokens} were requested")
     return taken
 
 

@@ -3,10 +3,10 @@
 `python -m benchmarks.full_size`: per family, built on the device from its configuration, the four
 stages on one sample; the decoupled answer against the model's own generate(); TTFT, TPOT, tok/s,
 peak memory and MBU; then generate(), the own eager loop and the compiled step by turns.  Random
-weights cost what trained ones cost and say nothing.  Needs torch, transformers, numpy, pillow and
-this repository, no network (and a C++ compiler for the compiled step).  The figures of a run at
-full size are kept in benchmarks/results/; with --layers or --hidden the models are small, and only
---out keeps.
+weights cost as much as trained ones, but give no sensible answers.  Needs torch, transformers,
+numpy, pillow and this repository, no network (and a C++ compiler for the compiled step).  The
+figures of a run at full size are kept in benchmarks/results/; with --layers or --hidden the models
+are small, and only --out keeps.
 """
 
 from __future__ import annotations
@@ -257,7 +257,8 @@ def _scores(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> torch.T
 
 @torch.inference_mode()
 def _two_best(adapter: Adapter, embeds: torch.Tensor, ids: list[int]) -> dict[str, Any]:
-    """The two best scores after these tokens; closer than the dtype can tell, they are a tie."""
+    """The two best scores after these tokens; a tie if they differ by less than the dtype
+    resolves."""
     scores, cache = decode.prefill(adapter.decoder, embeds)
     for token in ids:
         given = torch.tensor([[token]], device=adapter.device)

@@ -1,4 +1,4 @@
-"""How often an interval excludes a true median, and what that certainty costs.
+"""How often an interval wrongly excludes the true median, and its power.
 
 `python -m benchmarks.intervals`: pairs without any effect are drawn from six kinds of
 distribution for 6 to 200 sequences.  A false verdict is an interval that leaves out the true value.

@@ -1,10 +1,10 @@
-"""A busy machine: `verify` on clean code, and comparisons of runs of which some were disturbed.
+"""A busy machine: `verify` on correct code, and comparisons of runs, some of them disturbed.
 
-`python -m benchmarks.loaded`: N times the command line's verification, the demo models by turns,
-while so many processes keep the cores busy; then one model measured twice, quiet and busy, and two
-models measured quiet, busy, and with the second of them alone disturbed.  A comparison of a model
-with itself can have no verdict that is true.  "before" is the verdict without the record of the
-load.  The runs are in a temporary folder, and so is the cache where none is set.
+`python -m benchmarks.loaded` verifies the demo models in turn N times through the command line,
+while other processes keep the cores busy.  Then it measures one model twice, quiet and busy, and
+two models quiet, busy, and with only the second one disturbed.  In a comparison of a model with
+itself any verdict is false.  "before" is the verdict without the record of the load.  Runs are in a
+temporary folder, and so is the cache if none is set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
 
 @contextmanager
 def _busy(number: int) -> Iterator[None]:
-    """So many processes that do nothing but compute."""
+    """Runs processes that only compute."""
     others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(number)]
     try:
         yield
@@ -91,7 +91,7 @@ def _verifications(options: argparse.Namespace) -> dict[str, Any]:
 
 @dataclass
 class _Counts:
-    """What verifications ended with, and how busy the machine was in their timed rounds."""
+    """The outcomes of verifications, and the machine's load in their timed rounds."""
 
     codes: Counter[int] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)

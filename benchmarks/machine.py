@@ -1,6 +1,6 @@
-"""What a figure was measured on, and where figures are kept.
+"""Describes the machine of a measurement, and writes figures to benchmarks/results.
 
-Boundary: describes and writes; measures nothing itself.
+Boundary: describes and writes; measures nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def machine() -> dict[str, Any]:
 
 
 def _version(name: str) -> str | None:
-    """None for what is not installed: not every benchmark needs every package."""
+    """The version of a package, None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:

@@ -1,8 +1,8 @@
 """A dataset run on 1 to 256 simulated workers, with the limit named and a chart.
 
-The Dispatcher that hands out real tasks works off a plan on a clock of its own, with service times,
-restart times and the costs of driver and hub (their processor time per result) as scaling.py has
-measured them.  Draws benchmarks/results/scaling.svg.
+The real Dispatcher works through a plan on a simulated clock.  Service times, restart times and the
+costs of driver and Ray process (processor time per result) come from scaling.py.  Draws
+benchmarks/results/scaling.svg.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from engine.storage.plan import Task
 WORKERS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 DEATHS = (0.0, 0.001, 0.01)  # workers that end, per result
 SEQUENCES, CLIPS = 400, 13  # 5,200 samples, as the published dataset has them
-STRETCH = (1, 10)  # service times as measured, and of models so many times slower
+STRETCH = (1, 10)  # service times as measured, and of ten times slower models
 
 
 def simulated(measured: dict[str, Any]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def simulated(measured: dict[str, Any]) -> dict[str, Any]:
 
 
 class Simulation:
-    """A plan of one model on workers that take `service` seconds, on a clock of its own."""
+    """A plan of one model on workers that take `service` seconds, on a simulated clock."""
 
     def __init__(
         self, workers: int, service: Sequence[float], cost: float, start: float, deaths: float
@@ -83,7 +83,7 @@ class Simulation:
             self._join(f"w{number}", 0.0)
 
     def rate(self) -> float:
-        """Results a second from the first to the last, the workers having started."""
+        """Results per second from the first to the last, after the workers have started."""
         done = 0
         while not self._tasks.finished():
             self._hand_out()
@@ -106,14 +106,14 @@ class Simulation:
         self._free[worker] = at
 
     def _leave(self, worker: str) -> None:
-        """Its tasks go to others; a worker in its place is there when it has started."""
+        """Gives its tasks to others; a replacement joins after its start time."""
         self._tasks.leave(worker)
         del self._free[worker]
         self._count += 1
         self._push(self._driver + self._start, f"w+{self._count}", None)
 
     def _hand_out(self) -> None:
-        """What the dispatcher itself takes grows with the workers: it is the driver's time too."""
+        """Adds the dispatcher's time, which grows with the workers, to the driver's."""
         begin = time.process_time()
         orders = list(self._tasks.orders())
         self._driver += time.process_time() - begin

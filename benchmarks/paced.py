@@ -1,8 +1,8 @@
-"""The app with models that take their time: `python -m benchmarks.paced run app.py`.
+"""The app with slowed models: `python -m benchmarks.paced run app.py`.
 
-The demo models answer within a tenth of a second, in which nobody sees a page redraw.  Here every
-token takes at least PACE_S, as with a model of 7 billion weights: the worker thread sleeps, as it
-does while an accelerator computes.  Everything else is the app's own.
+The demo models answer within a tenth of a second, too fast to measure redraws of the page.  Here
+every token takes at least PACE_S, as with a 7B model: the worker thread sleeps, as it does while an
+accelerator computes.  Everything else is unchanged.
 
 Boundary: changes the job's token call in this process and hands over to Streamlit.
 """
@@ -15,7 +15,7 @@ PACE_S = 0.04
 
 
 def slow_down() -> None:
-    """From now on each token of a run is followed by a wait."""
+    """Adds a wait after each token of a run."""
     from engine.jobs.run_job import RunJob
 
     told = RunJob.token

@@ -1,13 +1,13 @@
-"""Who notices a planted fault: the verifier, and the tests.
+"""Measures whether the verifier and the tests detect planted faults.
 
-`python -m benchmarks.planted`: each fault of tests/faults is planted in a process of its own, which
-verifies one tiny model on one sample (8 tokens, one warm run); and in another process, which runs
-the tests that the fault names, without those that are marked slow.  The first row has no fault:
-nothing may fail.  `--only TEXT` runs the faults whose names hold TEXT, `--write` only writes the
-kept table into docs/verification.md.
+`python -m benchmarks.planted` plants each fault of tests/faults in a separate process, which
+verifies one tiny model on one sample (8 tokens, one warm run), and in another process, which runs
+the tests that the fault names, without slow ones.  The first row has no fault: nothing may fail.
+`--only TEXT` runs faults whose names contain TEXT, `--write` only writes the stored table into
+docs/verification.md.
 
-What a busy machine makes fail (CLOCKS) is not counted as caught unless it is what the fault is
-about.  The figures stand in results/planted.json.
+Checks that fail on a busy machine (CLOCKS) only count if the fault concerns them.  The figures are
+in results/planted.json.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _measured(folder: Path, only: str, jobs: int) -> list[Row]:
 
 
 def _keep(rows: Sequence[Row]) -> None:
-    """After every fault, so that a run that is stopped leaves what it has measured."""
+    """Writes the results after every fault, so that a stopped run keeps them."""
     known = [NOTHING, *_names()]
     merged = sorted(_merged(rows), key=lambda row: known.index(row["fault"]))
     with contextlib.redirect_stdout(io.StringIO()):
@@ -117,7 +117,7 @@ def _share(pipe: Connection, names: Sequence[str], folder: Path) -> None:
 
 
 def _row(name: str, folder: Path) -> Row:
-    """A fault, the checks and the first test that notice it."""
+    """A fault, and the checks and the first test that detect it."""
     from tests.faults import FAULTS
 
     fault = FAULTS.get(name)
@@ -145,7 +145,7 @@ def _row(name: str, folder: Path) -> Row:
 
 
 def _prepare(folder: Path) -> None:
-    """Tiny checkpoints and a sample, and all that every child would import for itself."""
+    """Creates tiny checkpoints and a sample, and imports what all child processes need."""
     os.environ |= {"STAGESCOPE_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
     os.environ["STAGESCOPE_CACHE_DIR"] = str(folder / "cache")
     os.environ["STAGESCOPE_MODELS"] = str(folder / "models" / "models.toml")
@@ -162,7 +162,7 @@ def _prepare(folder: Path) -> None:
 
 
 def _apart(work: Callable[..., list[str]], *given: Any) -> list[str] | None:
-    """What `work` returns in a process of its own; None if it took too long or ended early."""
+    """The result of `work` in a separate process; None if it took too long or ended early."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     child = context.Process(target=_send, args=(there, work, given))

@@ -78,7 +78,7 @@ def _case(kind: str, side: int, images: Sequence[Any]) -> dict[str, Any]:
     from engine.models import pixels
 
     processor, call = _processor(kind, side)
-    plain = pixels.plain(processor)
+    plain = pixels.known_settings(processor)
     assert plain is not None
     ways: dict[str, Callable[[], Any]] = {OWN: partial(call, images)}
     for setting in PIXELS:
@@ -104,7 +104,7 @@ def _both(path: Path, count: int) -> dict[str, Any]:
 
     decoding.THREADS = 1
     processor, call = _processor("Video-LLaVA", 224)
-    plain, indices = pixels.plain(processor), video.choose(count, "arange")
+    plain, indices = pixels.known_settings(processor), video.choose(count, "arange")
     assert plain is not None
     ways: dict[str, Callable[[], Any]] = {OWN: lambda: call(whole(path, indices))}
     for setting in PIXELS:

@@ -1,6 +1,6 @@
-"""Kept figures as rows of the table: what, against what, how many times less, the target.
+"""Stored figures as rows of the table: what, against what, the ratio, the target.
 
-Boundary: one function per kind of kept file, from its JSON to rows; reads and measures nothing.
+Boundary: one function per kind of stored file, from its JSON to rows; reads and measures nothing.
 A ratio is the median of pairs measured by turns; CPU time unless the row says wall.
 """
 
@@ -27,7 +27,7 @@ EVENTS = 18.0
 
 
 def rows(name: str, kept: dict[str, Any]) -> list[Row]:
-    """The rows of one kept file: its own if it has some; none for a kind that is not known."""
+    """The rows of one stored file: its own, if any; none for an unknown kind."""
     if "rows" in kept and isinstance(kept["rows"], list):
         return list(kept["rows"])
     made = KINDS.get(name)

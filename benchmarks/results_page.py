@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _visit(page: Page, url: str) -> dict[str, Any]:
-    """Each run is chosen once, unread; the last one is opened by its link again."""
+    """Opens each run once without a cache, then the last one again by its link."""
     page.goto(url)  # what every first visit pays for, imports above all, is paid for here
     page.locator(".st-key-compare_run button:enabled").wait_for(timeout=120_000)
     page.wait_for_timeout(8_000)

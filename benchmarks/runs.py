@@ -1,4 +1,4 @@
-"""Dataset runs: what the harness costs, how fast results open, memory over a run's length.
+"""Dataset runs: the cost of the harness, how fast results open, memory over a run's length.
 
 `python -m benchmarks.runs`: time outside the four stages per sample and model on the demo
 checkpoints, 10,000 kept results read, summed up, filtered and compared, a dataset of 1,100 records
@@ -79,7 +79,7 @@ def _harness(folder: Path) -> dict[str, Any]:
 
 
 class _Memory(Watcher):
-    """A watcher that notes time and memory at a few places of the run, its own work left out."""
+    """A watcher that records time and memory at a few points, without its own work."""
 
     def __init__(self) -> None:
         self.seen: dict[int, float] = {}
@@ -104,7 +104,7 @@ class _Memory(Watcher):
 
 
 def _results(folder: Path) -> dict[str, Any]:
-    """What a page does with 10,000 results, each step by itself."""
+    """The steps that a page does with 10,000 results, timed one by one."""
     from engine.analysis import model_summary, pairs, ranking, speedup
     from engine.analysis.results_table import frame, measured
     from engine.storage import run_store

@@ -117,7 +117,7 @@ def _processes(folder: Path, count: int) -> float:
 
 
 def _process(folder: Path) -> None:
-    """A local run; prints when each result was there, by the clock that processes share."""
+    """A local run; prints the time of each result, by a clock that all processes share."""
     from engine.benchmark import execute
 
     plan, found = _plan()
@@ -182,7 +182,7 @@ def _run(folder: Path, workers: int) -> Run:
 
 
 def _hub() -> psutil.Process:
-    """The process that talks to Ray."""
+    """The process that uses Ray."""
     return next(
         p
         for p in psutil.Process().children()
@@ -191,7 +191,7 @@ def _hub() -> psutil.Process:
 
 
 class _Watch(Watcher):
-    """Notes when results were there while all workers were at work, and what that cost."""
+    """Records when results arrived while all workers were busy, and the cost."""
 
     def __init__(self, hub: psutil.Process, ready: Any, workers: int) -> None:
         self._hub, self._tracker, self._workers = hub, ready.tracker, workers
@@ -216,7 +216,7 @@ class _Watch(Watcher):
         return (last - first) / (end - start)
 
     def cost_ms(self) -> tuple[float, float]:
-        """Processor time of driver and hub per result."""
+        """Processor time of driver and Ray process per result."""
         (_, first, a, b), (_, last, c, d) = self._points[0], self._points[-1]
         return 1000 * (c - a) / (last - first), 1000 * (d - b) / (last - first)
 

@@ -1,4 +1,4 @@
-"""The engine's speed on the demo checkpoints, beside what it is compared with, in one run.
+"""The engine's speed on the demo checkpoints, compared with alternatives in the same run.
 
 `python -m benchmarks.stages`: three models on one sample (total, first token, peak memory), the
 own decode loop against generate(), features read from disk against features computed.  Medians;
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _rows(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """What each model gains over what one would use instead."""
+    """Each model's gain over the alternative."""
     repeat = "python -m benchmarks.stages"
     rows = []
     for name, one in found["models"].items():

@@ -1,4 +1,4 @@
-"""All kept figures as Markdown: what, against what, how much, how to repeat it.
+"""All stored figures as Markdown: what, against what, how much, how to repeat it.
 
 `python -m benchmarks.table` reads every JSON file in benchmarks/results.  A file takes part by
 rows (its own, or those that ratios.py makes of it), each with what, against, ratio and repeat, with
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
-    """The kept files by their names, in the table's order."""
+    """The stored files by name, in the table's order."""
     names = {file.stem: file for file in sorted(folder.glob("*.json"))}
     order = [*(name for name in ORDER if name in names), *(n for n in names if n not in ORDER)]
     return {name: json.loads(names[name].read_text(encoding="utf-8")) for name in order}

@@ -1,4 +1,4 @@
-"""What verification costs: itself, and ordinary runs once it exists.
+"""The cost of verification itself, and of ordinary runs with certificates.
 
 `python -m benchmarks.verification`: the command line on three models, 3 samples and 5 runs, from
 process start to end; then, in one process, ordinary runs before and after a verification, and what
@@ -70,7 +70,7 @@ def _ordinary_runs() -> dict[str, Any]:
     figures |= {"total_ms_after": totals(), "row_ms_one_certificate": row_ms()}
     for number in range(49):
         other = job.certificate | {"made": f"2000-01-01T00:00:{number:02}+00:00"}
-        certificates.keep(other | {"hash": certificates.content_hash(other)})
+        certificates.store(other | {"hash": certificates.content_hash(other)})
     return figures | {"row_ms_fifty_certificates": row_ms()}
 
 

@@ -22,7 +22,7 @@ from benchmarks.machine import keep, spread
 
 ROUNDS = 7
 SECONDS, GOPS = (1, 5, 16), (250, 12)
-LONG = 38  # the clip of 16 seconds so many times over is one of 10 minutes
+LONG = 38  # repetitions of the clip of 16 seconds that give 10 minutes
 OWN, ALL = "StageScope", "decode all"
 CHILD = "STAGESCOPE_BENCH_CLIPS"
 MEMORY = """
@@ -134,7 +134,7 @@ Times = list[tuple[float, float]]  # CPU and wall
 
 
 def _row(times: Times, base: Times, engine: Times) -> dict[str, Any]:
-    """A way's times, how many times less they are than `base`, and than which the engine's are."""
+    """A reader's times, and their ratios to `base` and to the engine."""
     pairs = list(zip(base, times, strict=True))
     ahead = [own[0] / fast[0] for own, fast in zip(times, engine, strict=True)]
     return {
@@ -147,7 +147,7 @@ def _row(times: Times, base: Times, engine: Times) -> dict[str, Any]:
 
 
 def _equal(found: list[Any], wanted: list[Any]) -> dict[str, Any]:
-    """Whether the frames are those of a whole decoding, and how far they are from them."""
+    """Whether the frames equal those of a full decoding, and the largest difference."""
     import numpy as np
 
     if [frame.shape for frame in found] != [frame.shape for frame in wanted]:
@@ -161,7 +161,7 @@ def _equal(found: list[Any], wanted: list[Any]) -> dict[str, Any]:
 
 
 def _memory(path: Path) -> dict[str, Any]:
-    """Peak memory of a process of its own that loads the clip, and before it did."""
+    """Memory of a separate process before it loads the clip, and its peak."""
     command = [sys.executable, "-c", MEMORY, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     before, peak, count = map(int, done.stdout.split())

@@ -1,19 +1,19 @@
-"""What can go wrong, as facts.  Each message is one sentence: what, which value, what to do.
+"""The exceptions of the engine.  Each message is one sentence: what, which value, what to do.
 
 StageScopeError
-├── BadInput                what a user gave cannot be used (exit code 2)
+├── BadInput                a user's input cannot be used (exit code 2)
 │   ├── DatasetError        a dataset root or its JSON
 │   ├── MediaError          one file of a sample: missing, broken, refused
 │   ├── SettingsError       an environment variable, a settings file, models.toml
-│   ├── UnknownModel        a name that models.toml does not hold
+│   ├── UnknownModel        a name that is not in models.toml
 │   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
 ├── DownloadFailed          the hub could not be reached, or refused
-├── OutOfMemory             the device's memory did not suffice for a run
-├── NotFinite               a model's logits are no numbers
+├── OutOfMemory             a run needed more memory than its device had
+├── NotFinite               a model's logits are NaN or infinite
 ├── CacheError              the feature cache cannot be used (the run goes on without it)
 ├── StoreError              a run folder cannot be read, written or resumed
-├── ClusterError            a Ray cluster cannot be reached, does not fit, or has left
+├── ClusterError            a Ray cluster cannot be reached, does not fit, or was lost
 └── Cancelled               the user stopped the run
 
 Boundary: this file imports nothing; every other module may import it.
@@ -53,7 +53,7 @@ class ModelUnavailable(StageScopeError):
 
 
 class DownloadFailed(StageScopeError):
-    """A checkpoint could not be had from the hub."""
+    """A checkpoint could not be downloaded from the hub."""
 
 
 class OutOfMemory(StageScopeError):
@@ -61,7 +61,7 @@ class OutOfMemory(StageScopeError):
 
 
 class NotFinite(StageScopeError):
-    """A model computes NaN or infinity in place of logits."""
+    """A model's logits are NaN or infinite."""
 
 
 class CacheError(StageScopeError):
@@ -73,7 +73,7 @@ class StoreError(StageScopeError):
 
 
 class ClusterError(StageScopeError):
-    """Work cannot be handed out to a Ray cluster, or not any more."""
+    """A Ray cluster cannot take work, or was lost."""
 
 
 class Cancelled(StageScopeError):

@@ -1,11 +1,11 @@
-"""Files that somebody named: regular files alone, and no more bytes than a stated limit.
+"""Reads and writes files that a user named: only regular files, up to a given size.
 
-A named pipe would wait for ever, /dev/zero would fill the memory, and a symbolic link may lead to
-a file of somebody else.  So a file is opened without waiting, looked at through its descriptor,
-and read up to its limit.  `open_regular` and `read_limited` raise OSError, whose `strerror` says
-what is wrong; `read_bytes`, `read_text` and `read_json` raise one sentence.
+A named pipe would block, /dev/zero would fill the memory, and a symbolic link may point outside.
+So a file is opened without blocking, checked through its descriptor, and read up to its limit.
+`open_regular` and `read_limited` raise OSError, whose `strerror` gives the reason; `read_bytes`,
+`read_text` and `read_json` raise an error with one sentence.
 
-Boundary: bytes, text and plain JSON values; what they mean is the caller's.
+Boundary: bytes, text and plain JSON values; the caller interprets them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _KINDS = {
 def open_descriptor(path: Path, flags: int = _READ, *, links: bool = True) -> int:
     """A descriptor of a regular file, or OSError.
 
-    `links` False refuses a symbolic link.  The checks look at what was opened, so that a swap in
-    between is noticed.
+    `links` False refuses a symbolic link.  The checks use the open file, so a file that is swapped
+    in between is noticed.
     """
     descriptor = _opened(path, flags | _SAFE | (0 if links else _NO_LINK))
     try:
@@ -68,14 +68,14 @@ def open_regular(path: Path, *, links: bool = True) -> BinaryIO:
 
 
 def read_limited(path: Path, limit: int, *, links: bool = True) -> bytes:
-    """All bytes of a regular file; OSError where it has more than `limit` of them."""
+    """All bytes of a regular file; OSError if it has more than `limit`."""
     with open_regular(path, links=links) as stream:
         if os.fstat(stream.fileno()).st_size <= limit:
             data = stream.read(limit + 1)
             if len(data) <= limit:
                 return data
-    told = f"it has more than the {limit:,} bytes that are allowed"
-    raise OSError(errno.EFBIG, told, str(path))
+    message = f"it has more than the {limit:,} bytes that are allowed"
+    raise OSError(errno.EFBIG, message, str(path))
 
 
 def read_bytes(
@@ -86,7 +86,7 @@ def read_bytes(
     links: bool = True,
     error: type[StageScopeError] = BadInput,
 ) -> bytes:
-    """All bytes of a regular file, at most `limit`, or one sentence that calls it `what`."""
+    """All bytes of a regular file, at most `limit`; or `error`, whose message calls it `what`."""
     try:
         return read_limited(path, limit, links=links)
     except (OSError, ValueError) as fault:
@@ -104,7 +104,7 @@ def read_text(
     links: bool = True,
     error: type[StageScopeError] = BadInput,
 ) -> str:
-    """The UTF-8 text of such a file."""
+    """The UTF-8 text of a file; errors as in `read_bytes`."""
     data = read_bytes(path, limit, what, links=links, error=error)
     try:
         return data.decode("utf-8")
@@ -121,7 +121,7 @@ def read_json(
     links: bool = True,
     error: type[StageScopeError] = BadInput,
 ) -> T:
-    """The JSON value of such a file, checked against a type that msgspec knows."""
+    """The JSON value of a file, checked against the type `form`; errors as in `read_bytes`."""
     data = read_bytes(path, limit, what, links=links, error=error)
     try:
         return msgspec.json.decode(data, type=form)
@@ -132,12 +132,12 @@ def read_json(
         ) from fault
 
 
-# What msgspec.json.decode raises over bytes that are no JSON, no UTF-8, or nested too deeply.
+# What msgspec.json.decode raises for invalid JSON, invalid UTF-8 and too deep nesting.
 JSON_FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def reason(fault: BaseException) -> str:
-    """What an exception says, in at most 80 characters of one line."""
+    """An exception's message in one line of at most 80 characters."""
     if isinstance(fault, RecursionError):
         return "it is nested too deeply"
     if isinstance(fault, UnicodeDecodeError):
@@ -147,11 +147,10 @@ def reason(fault: BaseException) -> str:
 
 
 def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """All or nothing: a reader never sees half of it.  OSError where that is impossible.
+    """Writes a file atomically: a reader never sees half of it.  OSError if that fails.
 
-    The new content is written beside the old one, into a file that this call makes itself, and
-    then takes its place.  What is no regular file is neither replaced nor written through:
-    /dev/null and /dev/stdout, for example, which is a link.
+    The data goes to a new temporary file beside the old one, which then replaces it.  A path that
+    is not a regular file (/dev/null, or the link /dev/stdout) is refused.
     """
     _refuse_replacing(path)
     part = path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.part")
@@ -169,14 +168,14 @@ def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 def _refuse_replacing(path: Path) -> None:
     if not path.name:
-        raise OSError(errno.EISDIR, "it names a folder and no file", str(path))
+        raise OSError(errno.EISDIR, "it names a folder, not a file", str(path))
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except FileNotFoundError:
         return
     if kind != stat.S_IFREG:
-        told = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
-        raise OSError(errno.EINVAL, told, str(path))
+        message = f"it is {_KINDS.get(kind, 'of another kind')}, not a regular file"
+        raise OSError(errno.EINVAL, message, str(path))
 
 
 def _opened(path: Path, flags: int) -> int:

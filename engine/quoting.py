@@ -1,4 +1,4 @@
-"""A value from outside as an error message repeats it: escaped, and at most 80 characters long.
+"""Formats values for error messages: escaped, and at most 80 characters long.
 
 Boundary: text only; imports nothing of the project, so that every module may use it.
 """
@@ -31,7 +31,7 @@ class _Short(reprlib.Repr):
 
 
 def quoted(value: object) -> str:
-    """repr(value) in at most 80 characters; a very long number is named, not written out."""
+    """repr(value) in at most 80 characters; for a huge integer the text "a very long number"."""
     return cut(_Short().repr(value))
 
 
@@ -43,7 +43,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def number(value: float) -> str:
-    """A number with separators in at most 80 characters; a very long one is named only."""
+    """A number with separators in at most 80 characters; a huge one is "a very long number"."""
     if isinstance(value, int) and value.bit_length() > _MAX_BITS:
         return "a very long number"
     return cut(f"{value:,}")
@@ -55,12 +55,12 @@ def cut(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of what an exception says, for the middle of a sentence."""
+    """The first line of an exception's message, to be used inside a sentence."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:MAX_LINE].rstrip(" :.")
 
 
 def shown(path: object, most: int = MAX_CHARS) -> str:
-    """A path in at most `most` characters, without control characters; its end names the file."""
+    """A path in at most `most` characters, without control characters; its end is kept."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(path))
     return text if len(text) <= most else f"...{text[3 - most :]}"

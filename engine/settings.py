@@ -1,9 +1,8 @@
-"""Where things are on this machine: data roots, models.toml, cache and runs, device, threads, and
-where a Ray cluster is.
+"""The settings of this machine: folders, models.toml, device, threads, and the Ray address.
 
-Boundary: reads the environment and one file, touches nothing else.  An environment variable wins
-over `stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which wins over
-the default.  `VARIABLES` is the whole list.
+Boundary: reads the environment and one file, nothing else.  An environment variable overrides
+`stagescope.toml` (in the project folder, or the path in STAGESCOPE_SETTINGS), which overrides the
+default.  `VARIABLES` lists all environment variables.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ VARIABLES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings.  `datasets` are roots offered in the app; device "auto" means detect;
-    `ray_address` is that of a cluster for dataset runs, HOST:PORT or "auto", "" for none."""
+    """All settings.  `datasets`: roots offered in the app; device "auto": detect it;
+    `ray_address`: the cluster for dataset runs, HOST:PORT or "auto", or "" for none."""
 
     cache_dir: Path
     runs_dir: Path
@@ -56,7 +55,7 @@ class Settings:
 
     @property
     def demo_dir(self) -> Path:
-        """Where the demo dataset is made on first use."""
+        """The folder of the demo dataset, which is created on first use."""
         return self.cache_dir / "demo-dataset"
 
     @property
@@ -65,21 +64,21 @@ class Settings:
 
     @property
     def compiled_dir(self) -> Path:
-        """Where torch.compile keeps what it compiled: code, so only this user may write there."""
+        """torch.compile's cache.  It holds code, so only this user may write to it."""
         return self.cache_dir / "compiled"
 
     @property
     def hashes_file(self) -> Path:
-        """Where the hashes of checkpoint files are remembered."""
+        """The file that keeps the hashes of checkpoint files."""
         return self.cache_dir / "checkpoint-hashes.json"
 
 
 def load() -> Settings:
-    """The settings now in force, or SettingsError with the value that cannot be used."""
+    """The current settings; SettingsError names the value that cannot be used."""
     table, cores = _file(), os.cpu_count() or 1
     named_cache = _text(table, "cache_dir", "")
     cache_dir = expand(named_cache) if named_cache else _home("XDG_CACHE_HOME", ".cache")
-    # What one wants to keep is no cache; but who names a folder wants everything in it.
+    # By default, runs are not kept in the cache folder; a folder that was named holds everything.
     default_runs = cache_dir / "runs" if named_cache else _home("XDG_DATA_HOME", ".local/share")
     return Settings(
         cache_dir=cache_dir,
@@ -98,7 +97,7 @@ def expand(text: str, base: Path | None = None) -> Path:
     """An absolute path, ~ expanded, below `base` if it is relative; SettingsError if unusable."""
     try:
         path = ((base or Path.cwd()) / Path(text).expanduser()).absolute()
-        path.exists()  # raises for what no file system takes as a name
+        path.exists()  # raises for a name that no file system accepts
     except (OSError, ValueError, RuntimeError) as error:
         raise SettingsError(
             f"{quoted(text)} is not a usable path ({reason(error)}): correct it."
@@ -144,7 +143,7 @@ def _paths(value: Any) -> tuple[Path, ...]:
 
 
 def _whole(name: str, value: Any, most: int) -> int:
-    """A whole number, or a text of at most 20 digits that is one: 1.5 is not rounded."""
+    """An integer, or a text of at most 20 digits; 1.5 is refused, not rounded."""
     number = 0
     if isinstance(value, str) and len(value) <= 20:
         with suppress(ValueError):
@@ -164,6 +163,6 @@ def _text(table: dict[str, Any], name: str, default: str) -> str:
 
 
 def _home(variable: str, default: str) -> Path:
-    """This user's folder for StageScope, as the XDG base directory specification has it."""
+    """This user's StageScope folder by the XDG base directory specification."""
     base = os.environ.get(variable)
     return (Path(base) if base else Path.home() / default) / "stagescope"

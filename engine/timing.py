@@ -1,7 +1,7 @@
-"""The one clock: spans on a run's own time line, and the probe that times vision modules by hooks.
+"""The run's clock: spans on a time line, and a probe that times vision modules by hooks.
 
-Boundary: knows devices and modules, not models or stages.  A span synchronises its device on both
-sides, so that work still queued there is not charged to the next stage.  Milliseconds throughout.
+Boundary: knows devices and modules, not models or stages.  A span synchronises its device at both
+ends, so that queued work is not charged to the next stage.  All times are milliseconds.
 """
 
 from __future__ import annotations
@@ -20,54 +20,54 @@ from engine.types import Source, Span
 
 
 def synchronizer(device: torch.device) -> Callable[[], None]:
-    """What waits until the device has done all it was given; nothing to do on the CPU."""
+    """A function that waits until the device has finished all queued work; a no-op on the CPU."""
     if device.type == "cpu":
         return lambda: None
     return lambda: torch.accelerator.synchronize(device)
 
 
 def profiler_range(name: str, device: torch.device) -> AbstractContextManager[Any]:
-    """An NVTX range on CUDA, so that the stages show by name in Nsight Systems."""
+    """An NVTX range on CUDA, so that Nsight Systems shows the stages by name."""
     if device.type != "cuda":
         return nullcontext()
     return torch.cuda.nvtx.range(name)
 
 
 class Usage(NamedTuple):
-    """What was used up to now, in ms: CPU time of the process, and this thread's wait for a core.
+    """CPU time of the process and this thread's wait for a core, in ms.
 
-    The CPU time is None where another device computes: it is not the stage's cost there.
+    The CPU time is None if another device computes, as it is not the stage's cost then.
     """
 
     cpu_ms: float | None
     waited_ms: float | None
 
     def since(self, start: Usage) -> Usage:
-        """What was used from `start` to this."""
+        """The usage from `start` to this reading."""
         pairs = zip(start, self, strict=True)
         return Usage(*(clocks.since(before, now) for before, now in pairs))
 
     def after(self, more: Usage) -> Usage:
-        """This, and what was used on top of it."""
+        """The sum of this usage and `more`."""
         return total([self, more])
 
 
 UNKNOWN = Usage(None, None)
-MARKS = 10  # readings, of which the last one stands if all were interrupted
+READINGS = 10  # attempts; the last one counts if all were interrupted
 
 
 def usage(device: torch.device, wait: clocks.ThreadWait) -> Usage:
-    """What has been used so far; only differences mean something."""
+    """The usage so far; only differences are meaningful."""
     return Usage(clocks.cpu_ms() if device.type == "cpu" else None, wait.ms())
 
 
 def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usage]:
-    """(seconds of the clock, usage) of one moment.
+    """(clock in seconds, usage), read at one moment.
 
-    A thread often loses its core where it asks the system.  Then its wait would be in one of the
-    two and not in the other: they are read once more.
+    A thread often loses its core in a system call.  Its wait would then be in one of the two
+    readings only, so both are read again.
     """
-    for _ in range(MARKS):
+    for _ in range(READINGS):
         before = time.perf_counter()
         used = usage(device, wait)
         now = time.perf_counter()
@@ -77,9 +77,9 @@ def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usag
 
 
 class Timeline:
-    """Spans of one run; 0 is the moment this object was made, which `began` has on two clocks.
+    """Spans of one run.  0 is the creation of this object, which `began` gives on two clocks.
 
-    It belongs to the thread that made it.
+    Use it only in the thread that created it.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -96,23 +96,23 @@ class Timeline:
         return (time.perf_counter() - self._start) * 1000
 
     def end(self) -> float:
-        """Milliseconds since the start, at a moment that `ended` has on two clocks."""
+        """Milliseconds since the start, at a moment that `ended` gives on two clocks."""
         self.ended = clocks.moment(time.perf_counter)
         self._wait.close()
         return (self.ended.first_s - self._start) * 1000
 
     def usage(self) -> Usage:
-        """What has been used so far by the process and by this thread."""
+        """The usage so far of the process and of this thread."""
         return usage(self.device, self._wait)
 
     def mark(self) -> tuple[float, Usage]:
-        """(milliseconds since the start, what has been used) of one moment."""
+        """(milliseconds since the start, usage so far), read at one moment."""
         seconds, used = together(self.device, self._wait)
         return (seconds - self._start) * 1000, used
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """Times the block; nothing is recorded when it raises."""
+        """Times the block; nothing is recorded if it raises."""
         self._sync()
         start, before = self.mark()
         with profiler_range(name, self.device):
@@ -133,7 +133,8 @@ class Timeline:
         self.spans.append(Span(name, start, ms, source, original_ms, *used))
 
     def recalled(self, name: str, original_ms: float | None) -> None:
-        """Marks a recorded span as one that went on from what was kept; None: took nobody knows."""
+        """Marks a recorded span as reused from a cache; `original_ms` None: its full time is
+        unknown."""
         self.spans = [
             replace(span, source="cached", original_ms=original_ms) if span.name == name else span
             for span in self.spans
@@ -141,11 +142,10 @@ class Timeline:
 
 
 class VisionProbe:
-    """Adds up the time spent inside given modules during a call of something larger.
+    """Adds up the time spent inside given modules while an enclosing call runs.
 
-    `used` adds up what was used meanwhile.  Modules must not contain each other.  Calls of other
-    threads are not counted: a hook fires in whichever thread runs the module, and the probe
-    belongs to the one that made it.
+    `used` adds up the usage in that time.  Modules must not contain each other.  Only calls in the
+    thread that created the probe are counted.
     """
 
     def __init__(self, modules: Sequence[torch.nn.Module], device: torch.device) -> None:
@@ -173,7 +173,7 @@ class VisionProbe:
 
     @property
     def used(self) -> Usage:
-        """Sums over all calls; unknown where one is."""
+        """The sum over all calls; unknown if one call's usage is unknown."""
         return total(self._used)
 
     def _enter(self, index: int) -> Callable[..., None]:
@@ -198,7 +198,7 @@ class VisionProbe:
 
 
 def total(found: Sequence[Usage]) -> Usage:
-    """Sums; None where a part is not known, and UNKNOWN of nothing."""
+    """The sum; None where a part is unknown, UNKNOWN for an empty list."""
     columns = zip(*found, strict=True) if found else ()
     sums = [None if None in column else sum(filter(None, column)) for column in columns]
     return Usage(*sums) if sums else UNKNOWN

@@ -22,6 +22,7 @@ from transformers import (
     VideoLlavaImageProcessor,
 )
 
+from engine.models import registry
 from engine.models.eventgpt_model import EventGPT, EventGPTConfig
 
 SIZE, PATCH, HIDDEN = 32, 16, 32
@@ -157,3 +158,9 @@ def models_toml(folder: Path, dtype: str = "float32") -> Path:
     path = folder / "models.toml"
     path.write_text("\n".join(rows), encoding="utf-8")
     return path
+
+
+def unload_all() -> None:
+    """Unloads every model of the registry."""
+    for entry in registry.resident():
+        registry.unload(entry)

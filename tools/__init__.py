@@ -1,4 +1,4 @@
-"""Programs for the people who work on the project.
+"""Programs for developers of the project.
 
-Boundary: nothing that ships imports them.
+Boundary: the product does not import them.
 """

@@ -1,4 +1,4 @@
-"""A dataset run: prepared, executed task by task, followed; on one device or on a Ray cluster.
+"""Dataset runs: prepares and executes them on one device or on a Ray cluster, and tracks progress.
 
-Boundary: asks the pipeline and writes through the storage.  It knows no page and no queue.
+Boundary: calls the pipeline and writes through the storage; knows no page and no queue.
 """

@@ -1,9 +1,8 @@
-"""A dataset run: every task of a plan through the pipeline, each result kept as soon as it is done.
+"""Executes a dataset run: sends every task through the pipeline and saves each result at once.
 
-Boundary: the order of tasks, models coming and going, failures, pauses.  What one task is, is the
-pipeline's; where rows are kept, the store's; who looks, the watcher's.  Tasks are answered in this
-process, unless an executor (engine/cluster) has them answered elsewhere.  Nothing here grows with
-the number of results.
+Boundary: the order of tasks, loading and dropping models, failures, pauses.  The pipeline runs a
+task, the store keeps rows, the watcher follows.  Tasks are answered in this process, or elsewhere
+by an executor (engine/benchmark/cluster).  Memory does not grow with the number of results.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from engine.benchmark.prepare import Ready, prepare, resume, settled
-from engine.benchmark.task_executor import Asker, Row, Tasks
+from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
+from engine.benchmark.task_executor import Row, TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.pipeline.watcher import Watcher
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Executor",
     "Outcome",
-    "Ready",
-    "Sitting",
+    "PreparedRun",
+    "RunSession",
     "prepare",
     "resume",
     "run",
@@ -38,40 +37,43 @@ Outcome = Literal["finished", "cancelled"]
 
 
 class Executor(Protocol):
-    """Who answers the tasks, if it is not this process."""
+    """Answers the tasks in place of this process."""
 
-    def work(self, sitting: Sitting) -> None:
-        """Has every task answered that has no row yet and keeps each row; Cancelled as told."""
+    def work(self, session: RunSession) -> None:
+        """Gets an answer for every task without a row and saves it; Cancelled if requested."""
         ...
 
 
-def run(ready: Ready, watcher: Watcher | None = None, executor: Executor | None = None) -> Outcome:
-    """All tasks that have no row yet.  The run stays open and resumable whatever happens.
+def run(
+    ready: PreparedRun, watcher: Watcher | None = None, executor: Executor | None = None
+) -> Outcome:
+    """Runs all tasks that have no row yet.  The run stays resumable whatever happens.
 
-    StoreError when results can no longer be kept.  The summary is written when nothing is left.
+    StoreError if results can no longer be saved.  The summary is written when all tasks are done.
     """
-    return Sitting(ready, watcher or Watcher(), executor).run()
+    return RunSession(ready, watcher or Watcher(), executor).run()
 
 
 def _reason(error: BaseException) -> str:
-    """What the journal says of an end: our own sentences whole, others by their kind."""
+    """The journal's text for an error: our own messages in full, others by type only."""
     name = type(error).__name__
     return f"{name} ({str(error).rstrip('.')})" if isinstance(error, StageScopeError) else name
 
 
 @dataclass
 class _Streak:
-    """Failures of one model in a row, and the last reason."""
+    """Consecutive failures of one model, and the last reason."""
 
     length: int = 0
     reason: str = ""
 
 
 @dataclass
-class Sitting:
-    """The state of one sitting; an executor takes from it what is to do, and keeps rows by it."""
+class RunSession:
+    """One session of a run, from start or resume to its end; executors read tasks and save rows
+    through it."""
 
-    ready: Ready
+    ready: PreparedRun
     watcher: Watcher
     executor: Executor | None = None
     streaks: dict[str, _Streak] = field(default_factory=dict)
@@ -82,7 +84,7 @@ class Sitting:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
         samples, entries = self.ready.samples, self.ready.entries
-        self.asker = Asker(self.plan, samples, entries, self.watcher, self.note)
+        self.task_executor = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
 
     def run(self) -> Outcome:
         self.tracker.begin()
@@ -92,11 +94,11 @@ class Sitting:
         try:
             self._work()
         except Cancelled:
-            self.note("stopped", "Cancelled; it can be resumed.")
+            self.note("stopped", "Cancelled; the run can be resumed.")
             return "cancelled"
         except BaseException as error:
-            with suppress(StoreError):  # a full disk has its own sentence
-                self.note("stopped", f"Stopped by {_reason(error)}; it can be resumed.")
+            with suppress(StoreError):  # a full disk is reported elsewhere
+                self.note("stopped", f"Stopped by {_reason(error)}; the run can be resumed.")
             raise
         finally:
             self.tracker.end()
@@ -108,21 +110,21 @@ class Sitting:
         if self.executor is not None:
             self.executor.work(self)
             return
-        for crew in self.plan.crews():
-            self._crew(crew)
+        for group in self.plan.model_groups():
+            self._run_group(group)
 
-    # One crew of models: loaded, warmed up, then asked.
-    def _crew(self, crew: tuple[str, ...]) -> None:
-        waiting = {task.model for task in self.plan.tasks(crew) if task not in self.done}
-        adapters = self._load([name for name in crew if name in waiting])
+    # One group of models: load, warm up, then run.
+    def _run_group(self, group: tuple[str, ...]) -> None:
+        waiting = {task.model for task in self.plan.tasks(group) if task not in self.done}
+        adapters = self._load([name for name in group if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        for batch in self.plan.batches(crew):
+        for batch in self.plan.batches(group):
             if tasks := [task for task in batch if task not in self.done]:
                 self._ask(tasks, adapters)
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter]:
-        """The adapters of a crew; a model that does not load is given up, the others go on."""
+        """The adapters of a group; a model that does not load is given up, the others continue."""
         adapters: dict[str, Adapter] = {}
         tokens = self.plan.decode.max_new_tokens
         for name in names:
@@ -135,10 +137,10 @@ class Sitting:
         return adapters
 
     def _warm_up(self, name: str, adapter: Adapter) -> None:
-        """Rows of a phase of their own, numbered on from those of earlier sittings."""
+        """Warm-up rows; their numbers continue those of earlier sessions."""
         begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
         tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
-        able = [task for task in tasks if not self.asker.missing(task)]
+        able = [task for task in tasks if not self.task_executor.missing(task)]
         size = min(self.plan.batch, len(able))
         for start in range(0, self.plan.warmup * size, max(1, size)):
             numbers = range(start, start + size)
@@ -146,7 +148,7 @@ class Sitting:
             self._ask(some, {name: adapter})
 
     def between(self) -> None:
-        """Between two pieces of work others may have the device; the next row says so."""
+        """Lends the device between two tasks; the next row records the pause."""
         if self.watcher.cancelled():
             raise Cancelled("The run was cancelled.")
         paused = self.watcher.give_way()
@@ -156,13 +158,13 @@ class Sitting:
             self.note("paused", "The device was lent to other work.", ms=round(paused, 1))
 
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter]) -> None:
-        """Tasks of one model together, or in the smaller groups that turn out to be possible."""
+        """Runs tasks of one model together, or in smaller groups if they do not fit."""
         model, todo = tasks[0].model, deque([tasks])
         while todo and model not in self.given_up:
             self.between()
             some = todo.popleft()
             self.tracker.doing(_words(some))
-            found, parts = self.asker.ask(some, adapters[model])
+            found, parts = self.task_executor.ask(some, adapters[model])
             todo.extendleft(reversed(parts))
             self.keep(some, found, self.paused_ms)
             if found:
@@ -175,10 +177,10 @@ class Sitting:
         paused_ms: float = 0.0,
         where: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes a row per task, or nothing where there are smaller groups.
+        """Saves a row per task; nothing if the tasks are to be run in smaller groups.
 
-        `paused_ms`: how long the device was lent just before; `where`: the node, device and actor
-        that answered, where it was not this process.
+        `paused_ms`: how long the device was lent just before; `where`: the node, device and worker
+        that answered, if it was not this process.
         """
         for task, row in zip(tasks, found, strict=False):
             sample = self.ready.samples[task.sample]
@@ -197,7 +199,7 @@ class Sitting:
         if found:
             self.tracker.rows(found)
         for task, row in zip(tasks, found, strict=False):
-            if not self.asker.missing(task):
+            if not self.task_executor.missing(task):
                 self._count_failures(task.model, row["error"])
 
     def _count_failures(self, model: str, error: str | None) -> None:
@@ -220,7 +222,7 @@ class Sitting:
             self.tracker.note(text)
 
     def _summary(self) -> dict[str, Any]:
-        """Counts, and each figure of each model; neither texts nor token times are read for it."""
+        """Counts and figures of each model; reads no texts and no token times."""
         from engine.analysis import model_summary, results_table, throughput
 
         view = self.tracker.view()
@@ -241,6 +243,6 @@ class Sitting:
 
 
 def _words(tasks: Tasks) -> str:
-    """What goes on, for people."""
+    """A description of the tasks for the user."""
     first, more = tasks[0], f" and {len(tasks) - 1:,} more" if len(tasks) > 1 else ""
     return f"{first.model}, {first.phase}, sample {first.sample}{more}"

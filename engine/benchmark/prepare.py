@@ -1,7 +1,7 @@
-"""Before a dataset run: everything that can be refused is refused here, before anything runs.
+"""Prepares a dataset run and makes all checks that are possible before anything runs.
 
-Boundary: from a plan, or the folder of a run that goes on, to what the run needs: an open writer,
-its samples, its models' entries.  It loads no model and asks nothing.
+Boundary: takes a plan, or the folder of a run to resume; returns an open writer, the samples and
+the models' entries.  It loads no model and runs nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from engine.types import Sample
 
 
 @dataclass(frozen=True)
-class Ready:
-    """A run that is open for writing and has all it needs: close the writer when it is over.
+class PreparedRun:
+    """A run that is ready to execute; close its writer at the end.
 
-    `root` is where its dataset is now.
+    `root` is the current place of its dataset.
     """
 
     writer: Writer
@@ -41,10 +41,10 @@ class Ready:
 
 def prepare(
     plan: Plan, found: dataset.Dataset, folder: Path | None = None, elsewhere: bool = False
-) -> Ready:
-    """A new run of this plan, in `folder` or a new one of the settings' runs folder.
+) -> PreparedRun:
+    """A new run of this plan, in `folder` or in a new folder below the runs folder.
 
-    `elsewhere`: other processes will load the models, so that their memory is not asked for here.
+    `elsewhere`: other processes load the models, so this machine's memory is not checked.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
     samples = _chosen(plan, found)
@@ -57,13 +57,13 @@ def prepare(
     order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
     writer.note("started", f"{plan.planned:,} results are planned.{order}")
     tracker = Tracker(plan.planned, plan.models, plan.batch)
-    return Ready(writer, samples, entries, tracker, found.root)
+    return PreparedRun(writer, samples, entries, tracker, found.root)
 
 
-def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready:
-    """The rest of a run.  Another dataset, code or checkpoint is refused unless forced.
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
+    """Continues a run.  A changed dataset, code or checkpoint is refused unless `force` is set.
 
-    `root` is where its dataset is now, if it has been moved.
+    `root` is the current place of its dataset, if it has been moved.
     """
     writer = run_store.reopen(folder)
     try:
@@ -73,7 +73,7 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Ready
         raise
 
 
-def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
+def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
     header = writer.header
     plan = header.plan
     found = dataset.read(root or Path(header.dataset.root))
@@ -83,20 +83,20 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> Ready:
     changed = provenance.differences(header, here)
     if changed and not force:
         raise StoreError(
-            f"{writer.folder} cannot go on, because {' and '.join(changed)}: put back what it "
-            "began with, start a new run, or mix the two knowingly with --force."
+            f"{writer.folder} cannot be resumed, because {' and '.join(changed)}: restore the "
+            "original, start a new run, or mix both with --force."
         )
     if settled(writer):
-        return Ready(writer, samples, entries, _tracked(writer), found.root)
+        return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
     text = "; ".join(f"forced although {change}" for change in changed)
     writer.note("resumed", " ".join(filter(None, [text, provenance.moved(header, here)])))
-    return Ready(writer, samples, entries, _tracked(writer), found.root)
+    return PreparedRun(writer, samples, entries, _tracked(writer), found.root)
 
 
 def settled(writer: Writer) -> bool:
-    """Whether a run has its summary and every result: then going on is nothing to write down."""
+    """Whether a run has its summary and all results, so that there is nothing to resume."""
     plan = writer.header.plan
-    tasks = (task for crew in plan.crews() for task in plan.tasks(crew))
+    tasks = (task for group in plan.model_groups() for task in plan.tasks(group))
     return (writer.folder / run_store.SUMMARY).exists() and all(
         task in writer.done for task in tasks
     )
@@ -108,7 +108,7 @@ def _tracked(writer: Writer) -> Tracker:
     seen = set()
     for _, row in run_store.read(writer.folder).results():
         task = run_store.task_of(row)
-        if task not in seen:  # a line may be there twice
+        if task not in seen:  # a line may occur twice
             seen.add(task)
             tracker.earlier(row)
     if writer.problem:
@@ -117,13 +117,13 @@ def _tracked(writer: Writer) -> Tracker:
 
 
 def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
-    """The plan's samples by id, or BadInput for ids that the dataset does not hold."""
+    """The plan's samples by id, or BadInput for ids that are not in the dataset."""
     known = {sample.id: sample for sample in found.samples}
     absent = [sample for sample in plan.samples if sample not in known]
     if absent:
         raise BadInput(
             f"{len(absent):,} of {len(plan.samples):,} samples are not in {found.root}, the first "
-            f"is {quoted(absent[0])}: give the dataset that holds them."
+            f"is {quoted(absent[0])}: choose the dataset that contains them."
         )
     return {sample: known[sample] for sample in plan.samples}
 
@@ -131,7 +131,7 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
 def _refuse_hopeless(
     plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
 ) -> None:
-    """Before anything runs: a model that is not here, or records of which none can be used."""
+    """Raises if a model is not available, or if no sample can be used."""
     for entry in () if elsewhere else entries.values():
         if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
             raise ModelUnavailable(reason)

@@ -1,6 +1,6 @@
-"""Which order a run of several models takes, where its plan leaves that open.
+"""Chooses the order of models for a plan with the order "auto".
 
-Boundary: from a plan and what the models need to a plan with an order and the reason for it.
+Boundary: a plan and the models' memory needs in, a plan with an order and its reason out.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.storage.plan import Order, Plan
 
-ROOM = 0.9  # of the free memory: the rest is for what no estimate knows
+ROOM = 0.9  # of the free memory; the rest is a reserve for errors of the estimate
 
 
 def settled(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> Plan:
-    """The plan with "auto" replaced by an order; any other plan as it is.
+    """The plan with "auto" replaced by an order; other plans are returned unchanged.
 
-    By turns, a change of the machine's load meets all models alike; so that is the order wherever
-    all models fit into memory at once.  `elsewhere`: workers answer, each of which holds one model.
+    If all models fit into memory at once they take turns, so that a change of the machine's load
+    affects all of them.  `elsewhere`: workers answer, and each holds one model.
     """
     if plan.order != "auto":
         return plan
@@ -31,19 +31,17 @@ def settled(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> P
 
 def _chosen(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> tuple[Order, str]:
     if len(plan.models) == 1:
-        return "sequential", "there is one model"
+        return "sequential", "there is only one model"
     if elsewhere:
         return "sequential", "each worker of a cluster holds one model"
     try:
-        room = registry.room_together([entries[name] for name in plan.models], _tokens(plan))
+        room = registry.combined_memory(
+            [entries[name] for name in plan.models], plan.decode.max_new_tokens
+        )
     except ModelUnavailable as error:
-        return "sequential", f"what the models need together is not known ({error})".rstrip(".")
+        return "sequential", f"the memory that the models need is not known ({error})".rstrip(".")
     needed = room.weights + plan.batch * room.run
     of = f"{gib(needed)} needed, {gib(room.free)} free"
     if needed <= ROOM * room.free:
         return "interleaved", f"all {len(plan.models):,} models fit into memory at once ({of})"
     return "sequential", f"the {len(plan.models):,} models do not fit into memory at once ({of})"
-
-
-def _tokens(plan: Plan) -> int:
-    return plan.decode.max_new_tokens

@@ -1,7 +1,7 @@
-"""How a run stands while it goes on: counts, rate, time left, live medians, the last failures.
+"""The progress of a run: counts, rate, time left, live medians, the last failures.
 
-Boundary: rows go in, a frozen view comes out.  What is kept does not grow with the run: medians
-are those of the last WINDOW results, failures the last FAILURES.  Monotonic clock throughout.
+Boundary: rows in, a frozen view out.  Memory does not grow with the run: medians cover the last
+WINDOW results, failures the last FAILURES.  Uses the monotonic clock.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from engine.types import STAGES
 
 WINDOW = 200
 FAILURES = 50
-LEAST_S = 0.1  # workers' first results may come at once: a rate of less is one of chance
-RATED = 50  # the rate is that of so many last results: loading a model does not linger in it
+LEAST_S = 0.1  # no rate before this time: workers' first results may arrive at once
+RATED = 50  # number of last results in the rate, so that the time to load a model drops out
 _BATCH = ("batch", "batch_ms", "batch_tokens_per_s", "batch_samples_per_s")
 _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
 
 
 @dataclass(frozen=True)
-class Failure:
+class TaskFailure:
     model: str
     sample: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Live:
-    """One model so far.  `medians` are of the last results that were neither cold nor warm-up nor
-    read from the cache: stages, ttft, tpot and total in ms, new_tokens; absent without any.  Those
-    of batches, which have no times of single samples, are under the names of their fields; where
-    batches are of several sizes, of the commonest."""
+class ModelProgress:
+    """One model so far.  `medians` cover the last results that were not cold, warm-up or cached:
+    stages, ttft, tpot and total in ms, new_tokens; empty if there are none.  Batches have no times
+    of single samples; their medians are under the names of their fields, for the most common batch
+    size."""
 
     model: str
     done: int
     failed: int
     medians: Mapping[str, float]
     given_up: str = ""
-    # Whose medians these are, where several have answered in the run: type of device, backend that
-    # ran.  A shared device and the compiled step are always said.
+    # Type of device and backend of the medians, if there are several in the run.  A shared device
+    # and the compiled step are always named.
     device: str = ""
-    # How many results that may enter these medians there were of each batch size, singles under 1.
+    # Number of results in these medians per batch size; single runs are under 1.
     sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class WorkerView:
-    """A worker of a cluster as it stands.  `type` is what times depend on, `shares` what other
-    workers use at the same time, `per_s` its measured results a second of late."""
+    """A worker of a cluster.  `type`: its type of device; `shares`: what other workers use at the
+    same time; `per_s`: its recent measured results per second."""
 
     id: str
     node: str
@@ -69,24 +69,24 @@ class WorkerView:
 
 @dataclass(frozen=True)
 class Progress:
-    """done and failed count measured results of the whole run, those of earlier sittings too."""
+    """done and failed count measured results of the whole run, with earlier sessions."""
 
     planned: int
     done: int
     failed: int
-    per_s: float | None  # measured results a second of late, pauses left out
+    per_s: float | None  # recent measured results per second, without pauses
     left_s: float | None
     paused_ms: float
-    current: str  # what goes on, as words
-    models: tuple[Live, ...]
-    failures: tuple[Failure, ...]
+    current: str  # a description of the current work
+    models: tuple[ModelProgress, ...]
+    failures: tuple[TaskFailure, ...]
     notes: tuple[str, ...]
-    workers: tuple[WorkerView, ...] = ()  # none where this process does the work itself
+    workers: tuple[WorkerView, ...] = ()  # none if this process does the work itself
     batch: int = 1  # samples at once, as planned
 
 
-class Kind(NamedTuple):
-    """What times depend on beside the model: type of device, what of it was shared, backend."""
+class AnsweredBy(NamedTuple):
+    """What times depend on besides the model: type of device, what was shared, backend."""
 
     device: str = ""
     shared: str = ""
@@ -94,27 +94,27 @@ class Kind(NamedTuple):
 
 
 @dataclass
-class _Model:
+class _ModelCounts:
     done: int = 0
     failed: int = 0
     given_up: str = ""
-    sizes: Counter[tuple[Kind, int]] = field(default_factory=Counter)
-    # By what answered, and by batch size.
-    values: dict[Kind, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
+    sizes: Counter[tuple[AnsweredBy, int]] = field(default_factory=Counter)
+    # By kind of device and backend, and by batch size.
+    values: dict[AnsweredBy, dict[int, dict[str, deque[float]]]] = field(default_factory=dict)
 
-    def of(self, kind: Kind, batch: int) -> dict[str, deque[float]]:
+    def of(self, kind: AnsweredBy, batch: int) -> dict[str, deque[float]]:
         sizes = self.values.setdefault(kind, {})
         if batch not in sizes:
             sizes[batch] = {name: deque(maxlen=WINDOW) for name in _LIVE}
         return sizes[batch]
 
-    def kind(self) -> Kind:
-        """What has the most results of late."""
-        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=Kind())
+    def kind(self) -> AnsweredBy:
+        """The kind with the most recent results."""
+        return max(self.values, key=lambda kind: _seen(self.values[kind]), default=AnsweredBy())
 
     def told(self, several: bool) -> str:
-        """What is to be said of that kind: what tells it from others, that its device was shared,
-        and the compiled step.  `several`: whether types of devices differ, in the whole run."""
+        """A note about that kind: what differs from others, a shared device, the compiled step.
+        `several`: whether the run has several types of devices."""
         kind = self.kind()
         said = [kind.device if several else kind.shared]
         if kind.backend == "compiled" or len({one.backend for one in self.values}) > 1:
@@ -122,8 +122,7 @@ class _Model:
         return ", ".join(one for one in said if one)
 
     def medians(self) -> dict[str, float]:
-        """Of that kind alone: those of single runs, and those of the batches of the commonest size
-        beside them."""
+        """The medians of that kind: of single runs, and of batches of the most common size."""
         found = self.values.get(self.kind(), {})
         sizes = sorted((s for s in found if s > 1), key=lambda s: (len(found[s]["batch"]), s))
         shown = [*sizes[-1:], *([1] if 1 in found else [])]
@@ -133,7 +132,7 @@ class _Model:
             for name, values in found[size].items()
             if values
         }
-        if sizes:  # beside those of single runs, which have the name to themselves
+        if sizes:  # single runs have their own names
             medians["batch_new_tokens"] = statistics.median(found[sizes[-1]]["new_tokens"])
         return medians
 
@@ -143,15 +142,15 @@ def _seen(sizes: Mapping[int, Mapping[str, deque[float]]]) -> int:
 
 
 class Tracker:
-    """Takes what a run does, in its thread; view() is for any thread."""
+    """Follows a run in the run's thread; view() may be called from any thread."""
 
     def __init__(self, planned: int, models: Sequence[str], batch: int = 1) -> None:
         self._planned, self._batch = planned, batch
-        self._models = {name: _Model() for name in models}
-        self._failures: deque[Failure] = deque(maxlen=FAILURES)
+        self._models = {name: _ModelCounts() for name in models}
+        self._failures: deque[TaskFailure] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
-        self._here = 0  # measured results of this sitting
-        # When the last ones ended, in worked time, and how many then.
+        self._here = 0  # measured results of this session
+        # The work time and count at the end of the last results.
         self._ends: deque[tuple[float, int]] = deque(maxlen=RATED)
         self._paused_ms = 0.0
         self._current = ""
@@ -161,7 +160,7 @@ class Tracker:
         self._lock = threading.Lock()
 
     def earlier(self, row: Mapping[str, Any]) -> None:
-        """A row that the run folder held before."""
+        """Counts a row from an earlier session."""
         with self._lock:
             self._count(row)
 
@@ -169,18 +168,18 @@ class Tracker:
         self._start = time.monotonic()
 
     def end(self) -> None:
-        """The sitting is over: from now on its rate stays what it was."""
+        """Ends the session: its rate no longer changes."""
         self._end = time.monotonic()
 
     def doing(self, words: str) -> None:
         self._current = words
 
-    def crew(self, workers: tuple[WorkerView, ...]) -> None:
-        """The workers of a cluster, as they stand now."""
+    def set_workers(self, workers: tuple[WorkerView, ...]) -> None:
+        """Updates the workers of a cluster."""
         self._workers = workers
 
     def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """New rows that ended together: one, or those of a batch."""
+        """Adds rows that ended together: one, or those of a batch."""
         with self._lock:
             measured = sum(row["phase"] == "measured" for row in rows)
             if measured:
@@ -206,10 +205,10 @@ class Tracker:
         model.done += 1
         if row.get("error"):
             model.failed += 1
-            self._failures.append(Failure(row["model"], row["sample"], str(row["error"])))
+            self._failures.append(TaskFailure(row["model"], row["sample"], str(row["error"])))
         elif not row.get("cold"):
             found = live_figures(row)
-            kind = Kind(device_of(row), shared_of(row), backend_of(row))
+            kind = AnsweredBy(device_of(row), shared_of(row), backend_of(row))
             size = int(found.get("batch", 1))
             model.sizes[kind, size] += 1
             kept = model.of(kind, size)
@@ -220,7 +219,8 @@ class Tracker:
         with self._lock:
             done = sum(model.done for model in self._models.values())
             rate = self._rate()
-            todo = sum(self._share() - m.done for m in self._models.values() if not m.given_up)
+            share = self._planned // max(1, len(self._models))
+            todo = sum(share - m.done for m in self._models.values() if not m.given_up)
             return Progress(
                 planned=self._planned,
                 done=done,
@@ -236,9 +236,6 @@ class Tracker:
                 batch=self._batch,
             )
 
-    def _share(self) -> int:
-        return self._planned // max(1, len(self._models))
-
     def _rate(self) -> float | None:
         if self._start is None or not self._here:
             return None
@@ -250,19 +247,19 @@ class Tracker:
         return self._here / worked if worked > 0 else None
 
     def _worked(self) -> float:
-        """Seconds of this sitting, pauses left out."""
+        """Seconds of this session without pauses."""
         now = self._end if self._end is not None else time.monotonic()
         start = self._start if self._start is not None else now
         return now - start - self._paused_ms / 1000
 
     def _several(self) -> bool:
-        """Whether results of different types of devices stand beside each other."""
+        """Whether the results come from several types of devices."""
         kinds = (kind for model in self._models.values() for kind in model.values)
         return len({kind.device for kind in kinds if kind.device}) > 1
 
-    def _live(self, name: str) -> Live:
+    def _live(self, name: str) -> ModelProgress:
         model = self._models[name]
-        return Live(
+        return ModelProgress(
             name,
             model.done,
             model.failed,
@@ -274,7 +271,7 @@ class Tracker:
 
 
 def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a row that may enter a median; what a cached stage touches is left out."""
+    """The figures of a row that may enter a median, without those affected by a cached stage."""
     if (row.get("batch") or 1) > 1:
         some = ("batch",) if row["batch_cached"] else _BATCH
         known = {name: row.get(name) for name in (*some, "new_tokens")}

@@ -1,7 +1,7 @@
-"""From tasks of one model to rows: a sample alone, or several as a batch of a size that fits.
+"""Turns tasks of one model into rows: single runs, or batches of a size that fits in memory.
 
-Boundary: what is asked together, and what a failure costs; the order of tasks, what is kept and
-what is counted are benchmark.py's, a run itself is pipeline.py's or batch_run.py's.
+Boundary: forms batches and handles failures.  execute.py orders, saves and counts tasks;
+engine/pipeline runs them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Note = Callable[[str, str], None]  # (event, sentence), for the run's journal
 
 
 @dataclass
-class Asker:
-    """Asks the models of one sitting; remembers how many samples of each fit in memory."""
+class TaskExecutor:
+    """Runs the tasks of one session; remembers how many samples of each model fit in memory."""
 
     plan: Plan
     samples: Mapping[str, Sample]
@@ -49,7 +49,7 @@ class Asker:
         return self.samples[task.sample].missing.get(kind)
 
     def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
-        """A row per task; or no row and the smaller groups that are to be asked in their place."""
+        """A row per task; or no rows and the smaller groups to run instead."""
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
             return [], _parts(tasks, most)
@@ -58,7 +58,7 @@ class Asker:
         return self._together(tasks, adapter)
 
     def alone(self, task: Task, adapter: Adapter) -> Row:
-        """The row of one run; only the user's stop and a lack of storage end more than the row."""
+        """The row of one run; only Cancelled and StoreError are raised further."""
         from engine.pipeline import feature_cache, single_run
 
         if reason := self.missing(task):
@@ -70,13 +70,13 @@ class Asker:
             raise
         except StageScopeError as error:
             return self.failed(task, str(error))
-        except Exception as error:  # whatever a model raises costs its own row
+        except Exception as error:  # any error becomes the row's error
             log.exception("%s failed on %s", task.model, task.sample)
             return self.failed(task, _told(task.model, error))
         return self._row(task, result)
 
     def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
-        """What does not fit is halved; what fails as a batch is asked one by one."""
+        """Runs a batch; halves it if it does not fit, runs samples singly if it fails."""
         from engine.pipeline import batch_run, feature_cache
 
         odd = [task for task in tasks if self._cannot_be_asked(task)]
@@ -92,18 +92,18 @@ class Asker:
             half = (len(tasks) + 1) // 2
             self._limit(tasks[0].model, half, len(tasks))
             return [], _parts(tasks, half)
-        except Exception as error:  # one sample's fault costs no other its row
+        except Exception as error:  # one bad sample must not cost the others their rows
             log.exception("%s failed on a batch of %s", tasks[0].model, len(tasks))
-            told = f"Asked alone, because a batch of {len(tasks):,} failed: "
+            told = f"Run singly, because a batch of {len(tasks):,} failed: "
             self.remarks |= dict.fromkeys(tasks, told + _told(tasks[0].model, error))
             return [], _parts(tasks, 1)
         return [self._row(task, one) for task, one in zip(tasks, found, strict=True)], []
 
     def _fits(self, model: str, adapter: Adapter) -> int:
-        """How many samples of this model go together.
+        """How many samples of this model fit into one batch.
 
-        An accelerator says itself when its memory is full.  A system out of memory would end this
-        process, so there the estimate decides beforehand.
+        An accelerator reports when its memory is full.  On the CPU the system would end this
+        process, so an estimate decides beforehand.
         """
         if model not in self.fitting:
             self.fitting[model] = wanted = self.plan.batch
@@ -114,7 +114,7 @@ class Asker:
     def _estimate(self, model: str, wanted: int, free: int) -> None:
         try:
             one = registry.needed(self.entries[model], self.plan.decode.max_new_tokens).run
-        except ModelUnavailable:  # its folder has gone since it was loaded
+        except ModelUnavailable:  # its folder was removed after loading
             return
         fits = wanted
         while fits > 1 and fits * one > free:
@@ -132,11 +132,11 @@ class Asker:
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
-        row = result_rows.row(found, certificates.standing_of(found))
+        row = result_rows.row(found, certificates.certificate_status(found))
         return row | {"notes": [*row["notes"], *self._remarks(task)]}
 
     def _remarks(self, task: Task) -> list[str]:
-        """What the row says of the batch it was not in."""
+        """Notes for a row that was planned as part of a larger batch."""
         fits = self.fitting.get(task.model, self.plan.batch)
         halved = f"A batch of {self.plan.batch:,} does not fit in memory: {fits:,} at a time."
         alone = self.remarks.get(task)
@@ -157,7 +157,7 @@ class Asker:
         return plan.ask(sample, task.model, self._prompt(task))
 
     def failed(self, task: Task, reason: str) -> Row:
-        """The reason and no figure; written even where the question itself is what is wrong."""
+        """A row with the reason and no figures, also if the question itself is invalid."""
         sample, entry = self.samples[task.sample], self.entries[task.model]
         mode, pixels = self.plan.mode, self.plan.pixels
         request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=mode, pixels=pixels)
@@ -169,7 +169,7 @@ def _parts(tasks: Tasks, size: int) -> list[Tasks]:
 
 
 def _told(model: str, error: Exception) -> str:
-    """Our own sentences as they are, others with their names."""
+    """Our own messages unchanged, others with their type."""
     if isinstance(error, StageScopeError):
         return str(error)
     return f"{model}: {type(error).__name__}: {error}"

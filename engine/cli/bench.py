@@ -16,7 +16,7 @@ from typing import Any
 
 from engine import settings
 from engine.benchmark import execute, prepare
-from engine.benchmark.execute import Ready
+from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import run_place
 from engine.cli.common import (
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
     return 1 if view.failed or any(live.given_up for live in view.models) else 0
 
 
-def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
+def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     if options.force:
@@ -135,7 +135,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> Ready:
     return execute.prepare(plan, found, options.out, elsewhere)
 
 
-def _resumed(options: argparse.Namespace) -> Ready:
+def _resumed(options: argparse.Namespace) -> PreparedRun:
     given = [name for name in PLANNING if getattr(options, name) is not None]
     if given:
         flag = "--" + given[0].replace("_", "-")

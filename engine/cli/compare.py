@@ -100,7 +100,7 @@ def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
         return result_rows.failed(request, _entry(request.model), job.error), code
     for note in job.result.notes:
         say(f"{request.model}: {note}")
-    return result_rows.row(job.result, certificates.standing_of(job.result)), 0
+    return result_rows.row(job.result, certificates.certificate_status(job.result)), 0
 
 
 def _entry(name: str) -> ModelEntry | None:
@@ -149,7 +149,7 @@ def _verified(row: dict[str, Any]) -> str:
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
     command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
     text = f"unverified: run `{command}` to prove the stages are the model's own"
-    if unused := len(certificates.unused()):
+    if unused := len(certificates.unusable_files()):
         text += f"; {unused:,} damaged certificate files were not used"
     return text
 

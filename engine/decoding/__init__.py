@@ -1,4 +1,4 @@
-"""Stage 4: prefill and one token at a time, eager, lean, compiled or for several prompts.
+"""Stage 4: prefill, then one token at a time; eager, lean, compiled or batched.
 
-Boundary: takes a language model and its inputs; knows no family, no picture and no file.
+Boundary: takes a language model and its inputs; knows no families, pictures or files.
 """

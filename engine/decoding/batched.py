@@ -1,9 +1,9 @@
 """Stage 4 for several prompts at once: left padding, one prefill, one step for all rows.
 
 Boundary: takes embeddings [1, S, hidden] per row and gives token ids per row; like decode.py it
-knows nothing of pictures, prompts or text.  The backend is the eager one.  Each row has a mask and
-positions of its own, so that padding is seen by nobody, and a generator of its own seed, so that a
-row draws what it would draw alone.  A row that has ended is carried along and counts no tokens.
+knows no pictures, prompts or text.  It uses the eager backend.  Each row has its own mask and
+positions, so padding has no effect, and its own seeded generator, so a row draws the same tokens as
+in a single run.  A row that has ended stays in the batch, but its tokens are not counted.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from engine.types import DecodeConfig, Stop
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """B prompts as one tensor; what stands left of a prompt is masked."""
+    """B prompts as one tensor; the padding on the left is masked."""
 
     embeds: torch.Tensor  # [B, S, hidden]
-    mask: torch.Tensor  # [B, S], 1 where there is a prompt
+    mask: torch.Tensor  # [B, S], 1 for prompt positions
     positions: torch.Tensor  # [B, S], 0 for a prompt's first token
 
 
 @dataclass
-class Answer:
-    """One row's new ids (an EOS included) and why they end; None while they go on."""
+class BatchAnswer:
+    """One row's new ids (with EOS) and why it stopped; None while it continues."""
 
     ids: list[int] = field(default_factory=list)
     stop: Stop | None = None
 
 
 def pad(prompts: Sequence[torch.Tensor]) -> Padded:
-    """Prompts [1, S_i, hidden] -> one [B, S, hidden], every prompt at the right end."""
+    """Prompts [1, S_i, hidden] -> one tensor [B, S, hidden], padded on the left."""
     longest = max(prompt.shape[1] for prompt in prompts)
     first = prompts[0]
     embeds = first.new_zeros(len(prompts), longest, first.shape[2])
@@ -48,8 +48,8 @@ def pad(prompts: Sequence[torch.Tensor]) -> Padded:
     return Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
 
 
-class Batch:
-    """The state of B answers: their cache, mask and positions, which grow by one each step."""
+class BatchDecoder:
+    """The state of B answers: cache, mask and positions, which grow by one each step."""
 
     def __init__(self, decoder: Decoder, prompts: Padded) -> None:
         self._decoder, self._mask = decoder, prompts.mask
@@ -58,7 +58,7 @@ class Batch:
         self.scores = self._forward(inputs_embeds=prompts.embeds, position_ids=prompts.positions)
 
     def step(self, tokens: torch.Tensor) -> None:
-        """tokens [B] -> `scores` [B, vocabulary] for the ones after them."""
+        """tokens [B] -> `scores` [B, vocabulary] for the next tokens."""
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
         self.scores = self._forward(input_ids=tokens[:, None], position_ids=self._next)
         self._next = self._next + 1
@@ -72,7 +72,7 @@ class Batch:
 
 
 class Chooser:
-    """Chooses a token per row as decode.choose does, each row from its own generator."""
+    """Chooses a token per row like decode.choose, each row with its own generator."""
 
     def __init__(self, config: DecodeConfig, eos: Sequence[int], rows: int, on: torch.device):
         self._config, self._eos = config, list(eos)
@@ -82,10 +82,10 @@ class Chooser:
         self,
         scores: torch.Tensor,
         said: int,
-        answers: Sequence[Answer] = (),
+        answers: Sequence[BatchAnswer] = (),
         rules: Sequence[AnswerRules | None] = (),
     ) -> torch.Tensor:
-        """scores [B, vocabulary] after `said` new tokens -> tokens [B], under each row's rules."""
+        """scores [B, vocabulary] after `said` new tokens -> tokens [B], with each row's rules."""
         config = self._config
         for row, (answer, rule) in enumerate(zip(answers, rules, strict=False)):
             if rule is not None and not answer.stop:
@@ -114,16 +114,15 @@ def generate(
     on_step: Callable[[list[int]], None],
     cancelled: Callable[[], bool],
     rules: Sequence[AnswerRules | None] = (),
-) -> list[Answer]:
-    """One answer per prompt [1, S_i, hidden], equal to its own single run in float32.
+) -> list[BatchAnswer]:
+    """One answer per prompt [1, S_i, hidden]; in float32 equal to a single run.
 
-    `rules`: the checkpoint's for each prompt, or () for none.
-
-    on_step is called after each step with the new tokens of the rows that go on.  NotFinite if a
-    row's first scores are no numbers.  Cancelled, every answer that has not ended stops there.
+    `rules`: the checkpoint's rules for each prompt, or () for none.
+    on_step is called after each step with the new tokens of the rows that continue.  NotFinite if a
+    row's first scores are not finite.  If cancelled, all unfinished answers stop.
     """
-    answers = [Answer() for _ in prompts]
-    batch = Batch(decoder, pad(prompts))
+    answers = [BatchAnswer() for _ in prompts]
+    batch = BatchDecoder(decoder, pad(prompts))
     refuse_non_finite(batch.scores)
     choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
     said = 0
@@ -134,14 +133,14 @@ def generate(
         if all(answer.stop for answer in answers):
             return answers
         if cancelled():
-            return [Answer(answer.ids, answer.stop or "cancelled") for answer in answers]
+            return [BatchAnswer(answer.ids, answer.stop or "cancelled") for answer in answers]
         batch.step(tokens)
 
 
 def _take(
-    answers: Sequence[Answer], tokens: Sequence[int], config: DecodeConfig, eos: Sequence[int]
+    answers: Sequence[BatchAnswer], tokens: Sequence[int], config: DecodeConfig, eos: Sequence[int]
 ) -> list[int]:
-    """Adds each row's token to its answer if that goes on; the tokens that were added."""
+    """Adds each row's token to its answer if that continues; returns the added tokens."""
     added = []
     for answer, token in zip(answers, tokens, strict=True):
         if answer.stop:

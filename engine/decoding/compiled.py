@@ -1,14 +1,12 @@
-"""The decode step, compiled: one token as one graph over keys and values of a fixed length.
+"""The compiled decode step: one token as one graph, with keys and values of a fixed length.
 
-As gpt-fast has it: memory for keys and values is made beforehand and written by index, the position
-is a tensor that the step itself moves on, the best token is chosen inside, and on CUDA the whole is
-captured as a CUDA graph; prefill stays eager.  Lengths come in buckets, so that another prompt
-compiles nothing.  What was compiled is kept on disk (torch.compile's own cache, in the folder of
-the settings).
+As in gpt-fast: memory for keys and values is allocated beforehand and written by index, the
+position is a tensor that the step increments, the best token is chosen inside, and on CUDA the step
+is captured as a CUDA graph; prefill stays eager.  Lengths are rounded up to buckets, so another
+prompt does not compile again.  torch.compile's cache is kept on disk, in the settings' folder.
 
-Boundary: one decoder's step, its memory and its compilation; the loop is decode.py's.  A failure is
-kept in words and never raised, since eager always works.  One answer at a time: whoever decodes
-owns the device.
+Boundary: one decoder's step, its memory and its compilation; decode.py holds the loop.  A failure
+is recorded as text, not raised, because the eager step always works.  One answer at a time.
 """
 
 from __future__ import annotations
@@ -35,28 +33,28 @@ from engine.machine import memory
 from engine.types import DecodeConfig
 
 COMPILER = "inductor"
-# Tokens in one bucket.  On the CPU one graph serves all of them, so that they may be small.
+# Bucket sizes in tokens.  On the CPU one graph serves all buckets, so they may be small.
 BUCKET, CPU_BUCKET = 256, 64
-ROOMS = 2  # buckets kept in memory, the least recently used one leaves
+BUCKETS = 2  # buckets kept in memory; the least recently used one is dropped
 _WARM = 3  # runs before a CUDA graph is captured
-_SHOWN = 200  # characters of a compiler's complaint
-# Matrix times vector is then tuned as a reduction, which is what reaches the bandwidth (gpt-fast).
+_SHOWN = 200  # characters of a compiler error
+# Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
 _CUDA_OPTIONS = {"coordinate_descent_tuning": True}
 
 Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
 
 
 def wanted(config: DecodeConfig, device: torch.device) -> bool:
-    """Whether this configuration asks for the compiled step: "auto" does on CUDA."""
+    """Whether this configuration uses the compiled step; "auto" does on CUDA."""
     return config.backend == "compiled" or (config.backend == "auto" and device.type == "cuda")
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
-    """The memory of one bucket: keys and values [heads, L, D] per layer, and what the step takes.
+class Bucket:
+    """The memory of one bucket: keys and values [heads, L, D] per layer, and the step's inputs.
 
-    `token` and `position` are [1]; at positions below `held` no answer may end.  `call` runs the
-    step on all of it: scores [1, vocabulary] float32 and the best token [1].
+    `token` and `position` are [1].  EOS is not allowed at positions below `held`.  `call` runs the
+    step: scores [1, vocabulary] float32 and the best token [1].
     """
 
     keys: list[torch.Tensor]
@@ -68,7 +66,7 @@ class Room:
 
 
 class CompiledStep(nn.Module):
-    """The compiled step of one loaded model.  A module, so that hooks can watch its scores."""
+    """The compiled step of one loaded model; a module, so that hooks can read its scores."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -77,16 +75,16 @@ class CompiledStep(nn.Module):
         self._limit = int(decoder.text_config.max_position_embeddings)
         self._eos = list(decoder.eos_ids)
         self._step: Step | None = None
-        self._rooms: OrderedDict[int, Room] = OrderedDict()
-        self._room: Room | None = None
+        self._rooms: OrderedDict[int, Bucket] = OrderedDict()
+        self._room: Bucket | None = None
         self._config = DecodeConfig()
         self._rules: AnswerRules | None = None
 
     @torch.inference_mode()
     def ready(self, tokens: int) -> float:
-        """Makes ready for so many tokens; the seconds it took to compile, 0.0 if that was done.
+        """Prepares a bucket for `tokens` tokens; returns the compile time in s, 0.0 if none.
 
-        After a failure, which `failure` then tells, nothing is tried again.
+        After a failure, which `failure` describes, it does not try again.
         """
         size = self._bucket(tokens)
         if self.failure or tokens > self._limit or size in self._rooms:
@@ -94,12 +92,12 @@ class CompiledStep(nn.Module):
         start, compiled = time.perf_counter(), self._compiles()
         try:
             self._rooms[size] = self._open(size)
-        except Exception as error:  # noqa: BLE001 - a compiler fails in any way, eager still works
+        except Exception as error:  # noqa: BLE001 - any compiler error; eager still works
             self.failure = _reason(error)
             memory.forget(error)
             self._close()
             return 0.0
-        while len(self._rooms) > ROOMS:
+        while len(self._rooms) > BUCKETS:
             self._rooms.popitem(last=False)
         return time.perf_counter() - start if compiled else 0.0
 
@@ -111,14 +109,14 @@ class CompiledStep(nn.Module):
         unit = CPU_BUCKET if self._decoder.device.type == "cpu" else BUCKET
         return -(-tokens // unit) * unit
 
-    def _open(self, size: int) -> Room:
+    def _open(self, size: int) -> Bucket:
         _use_own_folder(settings.load().compiled_dir)
         llama, device, head = self._decoder.llama, self._decoder.device, self._decoder.head
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")
         if self._step is None or self._compiles():
             self._step = _compile(_step(llama, head.weight, self._eos, self._limit), device)
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):  # tuning draws
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for tuning
             return _furnish(self._step, llama, size, device)
 
     def _close(self) -> None:
@@ -130,7 +128,7 @@ class CompiledStep(nn.Module):
     def start(
         self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
     ) -> None:
-        """Takes over the keys and values of a prompt; `ready` was called for this length."""
+        """Copies the keys and values of a prompt; call `ready` for this length first."""
         self._rules = rules
         context = kept.get_seq_length()
         size = self._bucket(context + config.max_new_tokens)
@@ -141,7 +139,7 @@ class CompiledStep(nn.Module):
         ):
             for room, rows in ((keys, layer.keys), (values, layer.values)):
                 room[:, :context] = rows[0]
-                room[:, context:] = 0  # what an earlier answer left might be no number
+                room[:, context:] = 0  # old values might be NaN
         self._room.position.fill_(context)
         self._room.held.fill_(context + config.min_new_tokens - 1)
 
@@ -161,7 +159,7 @@ class CompiledStep(nn.Module):
 
 
 def _step(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
-    """The step as a function of its memory; weights and rotations are the function's own."""
+    """The step as a function of its memory; it holds the weights and rotations."""
     layers, embedding, last_norm, eps = llama.layers, llama.embedding, llama.norm, llama.eps
     heads, size = llama.heads, llama.head_dim
     cosines, sines = llama.rotations(0, limit)
@@ -199,7 +197,7 @@ def _step(llama: Llama, head: torch.Tensor, eos: list[int], limit: int) -> Step:
 
 
 def _times(weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
-    """weight [out, in], vector [in] -> [out]: written so that it is fused with its neighbours."""
+    """weight [out, in], vector [in] -> [out], in a form that the compiler can fuse."""
     return (weight * vector).sum(-1)
 
 
@@ -214,7 +212,7 @@ def _attend(
 
 
 def _compile(step: Step, device: torch.device) -> Step:
-    """On CUDA a graph per bucket, of fixed lengths; elsewhere one in which the length is free."""
+    """On CUDA one graph per bucket with fixed lengths; elsewhere one with a dynamic length."""
     options = dict(_CUDA_OPTIONS) if device.type == "cuda" and COMPILER == "inductor" else None
     compiled: Step = torch.compile(  # type: ignore[call-overload]  # of its last argument
         step,
@@ -222,13 +220,13 @@ def _compile(step: Step, device: torch.device) -> Step:
         dynamic=False if device.type == "cuda" else None,
         backend=COMPILER,
         options=options,
-        isolate_recompiles=True,  # other models' graphs do not count against this one's limit
+        isolate_recompiles=True,  # so other models' graphs do not count towards this limit
     )
     return compiled
 
 
-def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Room:
-    """Makes the memory of a bucket and runs the step on it once, which compiles."""
+def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucket:
+    """Allocates the memory of a bucket and runs the step once, which compiles it."""
     weight = llama.embedding
 
     def memory_() -> list[torch.Tensor]:
@@ -248,13 +246,13 @@ def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Room:
     call()
     if device.type == "cuda":
         call = _captured(call, device)
-    return Room(keys, values, token, position, held, call)
+    return Bucket(keys, values, token, position, held, call)
 
 
 def _captured(
     call: Callable[[], tuple[torch.Tensor, torch.Tensor]], device: torch.device
 ) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
-    """The call as a CUDA graph, warmed up on a stream of its own, as torch.cuda.graph asks."""
+    """The call as a CUDA graph, warmed up on a side stream, as torch.cuda.graph requires."""
     with torch.cuda.device(device):
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(device))
@@ -263,7 +261,7 @@ def _captured(
                 call()
         torch.cuda.current_stream(device).wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        # other threads may look at the device meanwhile
+        # other threads may use the device meanwhile
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             scores, best = call()
 
@@ -275,19 +273,19 @@ def _captured(
 
 
 def _use_own_folder(folder: Path) -> None:
-    """torch.compile keeps and reads its code there: code, so nobody else may write it."""
+    """Sets torch.compile's cache folder.  It holds code, so no other user may write to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         state = folder.stat()
     except OSError as error:
         raise SettingsError(f"{folder} cannot be used ({error.strerror})") from error
     if os.name == "posix" and (state.st_uid != os.geteuid() or state.st_mode & 0o022):
-        raise SettingsError(f"others may write {folder}: remove it, or take that right from them")
+        raise SettingsError(f"other users may write to {folder}: remove it, or its permissions")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what a compiler or an allocator says, without torch's wrapping of it."""
+    """The first line of a compiler's or allocator's message, without torch's prefix."""
     error = getattr(error, "inner_exception", error)
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     said = f"{type(error).__name__}: {line.rstrip('.')}" if line else type(error).__name__

@@ -1,9 +1,9 @@
 """Stage 4: prefill, one token, the loop.
 
-Boundary: takes embeddings [1, S, hidden] and gives token ids; it knows nothing of pictures, prompts
-or text.  Choosing a token follows transformers' generate() step by step (float32 scores, minimum
-length, temperature, top-p, softmax, one draw from torch's global generator), so that equal scores
-and an equal seed give equal tokens.
+Boundary: takes embeddings [1, S, hidden] and gives token ids; knows no pictures, prompts or text.
+Choosing a token follows transformers' generate() step by step (float32 scores, minimum length,
+temperature, top-p, softmax, one draw from torch's global generator), so that equal scores and an
+equal seed give equal tokens.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class Decoder:
 
     @cached_property
     def llama(self) -> llama.Llama | None:
-        """The language model as plain weights, or None if only its own forward() will do."""
+        """The language model as plain weights, or None if its own forward() is needed."""
         return llama.read(self.language_model)
 
 
 def prefill(
     decoder: Decoder, embeds: torch.Tensor, past: DynamicCache | None = None
 ) -> tuple[torch.Tensor, DynamicCache]:
-    """embeds [1, S, hidden] -> scores for the first new token [1, vocabulary], filled cache.
+    """embeds [1, S, hidden] -> (scores for the first new token [1, vocabulary], filled cache).
 
-    `past`, if given, has read what stands before the embeddings; it is the cache that grows.
+    `past` is the cache of the tokens before the embeddings; it is extended.
     """
     cache = llama.cache(decoder.text_config) if past is None else past
     out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
@@ -60,10 +60,10 @@ def prefill(
 
 
 def refuse_non_finite(scores: torch.Tensor) -> None:
-    """NotFinite for scores of which some are NaN or +infinity: argmax would make an answer of them.
+    """NotFinite if a score is NaN or +infinity; argmax would turn such scores into an answer.
 
-    -infinity is how tokens are ruled out.  Asked of the first token alone, as it waits for the
-    device.
+    -infinity is allowed: it excludes tokens.  Only the first token is checked, because the check
+    waits for the device.
     """
     if bool((torch.isnan(scores) | torch.isposinf(scores)).any()):
         raise NotFinite(
@@ -73,7 +73,7 @@ def refuse_non_finite(scores: torch.Tensor) -> None:
 
 
 class FirstScores(LogitsProcessor):
-    """The same look at a model's own generate(); changes no score."""
+    """The same check inside a model's own generate(); does not change scores."""
 
     def __init__(self) -> None:
         self._looked = False
@@ -103,7 +103,7 @@ def choose(
     eos: list[int],
     rules: AnswerRules | None = None,
 ) -> int:
-    """scores [1, vocabulary] -> the next token's id, under the checkpoint's rules if it has any."""
+    """scores [1, vocabulary] -> the next token's id, with the checkpoint's rules, if any."""
     if rules is not None:
         scores = rules(scores, ids)
     if len(ids) < config.min_new_tokens:
@@ -120,7 +120,7 @@ def choose(
 
 
 class Steps(Protocol):
-    """What goes on after the prefill: `start` once, then `next` for every token."""
+    """The steps after the prefill: `start` once, then `next` for every token."""
 
     def start(
         self, kept: DynamicCache, config: DecodeConfig, rules: AnswerRules | None = None
@@ -129,7 +129,7 @@ class Steps(Protocol):
 
 
 class EagerSteps:
-    """One step after another, each computed as it is asked for."""
+    """Computes one step at a time."""
 
     def __init__(self, decoder: Decoder) -> None:
         self._decoder, self._eos = decoder, list(decoder.eos_ids)
@@ -156,7 +156,7 @@ def generate(
     past: DynamicCache | None = None,
     rules: AnswerRules | None = None,
 ) -> tuple[list[int], Stop]:
-    """New token ids (an EOS included) and why they end.  on_token is called as each appears.
+    """New token ids (with EOS) and why they stop.  on_token is called for each token.
 
     `past` is as in prefill(), `rules` as in choose().
     """
@@ -184,8 +184,8 @@ def generation_config(
     rules: GenerationRules | None = None,
     context: int = 0,
 ) -> GenerationConfig:
-    """The same choices for a model's own generate() on a prompt of `context` tokens, with the
-    checkpoint's rules and nothing else of its own."""
+    """The same settings for a model's own generate() on a prompt of `context` tokens, with the
+    checkpoint's rules and no other settings of the checkpoint."""
     sampling = (
         {}
         if config.greedy

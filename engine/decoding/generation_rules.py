@@ -1,10 +1,10 @@
-"""The settings of a checkpoint's generation configuration that change its greedy answer.
+"""The generation settings of a checkpoint that change its greedy answer.
 
-A repetition penalty, forbidden words and the like are part of what a model answers; they are
-applied by transformers' own logits processors, in the order of its generate().  How tokens are
-drawn (sampling, beams) is the user's choice, and `notes` says where the checkpoint prefers another.
+Repetition penalties, forbidden words and similar settings are applied by transformers' logits
+processors, in the order of its generate().  How tokens are drawn (sampling, beams) is the user's
+choice; `notes` says if the checkpoint has another default.
 
-Boundary: settings and ids in, scores out; it knows no adapter, no stage and no file.
+Boundary: settings and ids in, scores out; knows no adapters, stages or files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOLLOWED = (
 )
 _NO_EFFECT: dict[str, Any] = {"repetition_penalty": 1, "guidance_scale": 1}
 _NO_EFFECT["encoder_repetition_penalty"] = 1
-# Settings that change a greedy answer in ways that no path here can follow.
+# Settings that change a greedy answer and are not supported.
 _REFUSED = (
     "guidance_scale",
     "encoder_repetition_penalty",
@@ -51,25 +51,25 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def refused(settings: Mapping[str, Any]) -> str | None:
-    """The first setting that cannot be followed, or None."""
+    """The first setting that is not supported, or None."""
     return next((name for name in _REFUSED if _acts(settings, name)), None)
 
 
 def notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a card and a result say of the checkpoint's own settings."""
+    """Notes about the checkpoint's own settings, for its card and results."""
     found = []
     if followed := [name for name in FOLLOWED if _acts(settings, name)]:
-        found.append(f"The checkpoint's generation settings are followed: {', '.join(followed)}.")
+        found.append(f"The checkpoint's generation settings are used: {', '.join(followed)}.")
     if settings.get("do_sample"):
         given = [f"{n} {settings[n]:g}" for n in _SAMPLING if settings.get(n) is not None]
         listed = f" ({', '.join(given)})" if given else ""
         found.append(
-            f"The checkpoint's own default is sampling{listed}; here the run's temperature decides."
+            f"The checkpoint's default is sampling{listed}; this run uses its own temperature."
         )
     if (settings.get("num_beams") or 1) > 1:
         found.append(
-            f"The checkpoint's own default is beam search with {settings['num_beams']} beams, "
-            "which is not used here."
+            f"The checkpoint's default is beam search with {settings['num_beams']} beams, "
+            "which is not used."
         )
     return tuple(found)
 
@@ -83,7 +83,7 @@ def _acts(settings: Mapping[str, Any], name: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class GenerationRules:
-    """The followed settings of one checkpoint, by name."""
+    """The supported settings of one checkpoint, by name."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -92,9 +92,9 @@ class GenerationRules:
         return cls({name: settings[name] for name in FOLLOWED if _acts(settings, name)})
 
     def options(self, config: DecodeConfig, context: int = 0) -> dict[str, Any]:
-        """The same for a GenerationConfig, with the larger of both `min_new_tokens`.
+        """Options for a GenerationConfig, with the larger of both `min_new_tokens`.
 
-        No least length exceeds the most tokens that this prompt of `context` tokens can reach.
+        The minimum length never exceeds what a prompt of `context` tokens can reach.
         """
         most = config.max_new_tokens
         least = max(self.values.get("min_new_tokens", 0), config.min_new_tokens)
@@ -126,10 +126,10 @@ class GenerationRules:
         eos: Sequence[int],
         device: torch.device,
     ) -> AnswerRules | None:
-        """The rules bound to one prompt; None where no setting acts.
+        """The rules for one prompt; None if no setting has an effect.
 
-        `prompt` holds the ids that generate() would count, [] where it is given embeddings alone;
-        `context` is the prompt's length with its visual rows in place.
+        `prompt` holds the ids that generate() would count, [] if it gets embeddings only;
+        `context` is the prompt's length including its visual rows.
         """
         if not self.values:
             return None
@@ -141,13 +141,13 @@ class GenerationRules:
 
 @dataclass(frozen=True, eq=False)
 class AnswerRules:
-    """What changes the scores of one answer."""
+    """The logits processors of one answer."""
 
     prompt: tuple[int, ...]
     processors: tuple[Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ...]
 
     def __call__(self, scores: torch.Tensor, ids: Sequence[int]) -> torch.Tensor:
-        """scores [1, vocabulary] for what follows these new ids -> the same under the rules."""
+        """scores [1, vocabulary] after these new ids -> the scores with the rules applied."""
         import torch
 
         so_far = torch.tensor([[*self.prompt, *ids]], dtype=torch.long, device=scores.device)
@@ -171,7 +171,7 @@ def _processors(
     ends = torch.tensor(list(eos), device=device)
     shortest = values.get("min_length") or 0
     least = values.get("min_new_tokens") or 0
-    # generate() counts a prompt of embeddings out of min_length
+    # generate() subtracts a prompt of embeddings from min_length
     shortest = least + prompt if least else max(shortest - (0 if prompt else context), 0)
     first = prompt + int(prompt <= 1 and "forced_bos_token_id" in values)
     made: dict[str, Callable[[Any], Any]] = {

@@ -1,12 +1,12 @@
-"""One token through a LLaMA, without the work that transformers does again for every token.
+"""One token through a LLaMA, without the work that transformers repeats for every token.
 
-The operations and their order are those of transformers' LlamaModel for one token after others
-(no mask, scaled_dot_product_attention), so scores are equal bit for bit; masks, checks of
-arguments, module calls and growing copies of keys and values are left out.
+The operations and their order are those of transformers' LlamaModel for one token
+(no mask, scaled_dot_product_attention), so scores are equal bit for bit.  Masks, argument checks,
+module calls and copies of keys and values are left out.
 
-Boundary: knows weights, keys and values; heads, choosing and loops are decode.py's.  Whatever is
-not such a LLaMA (quantized, hooked, spread over devices, another attention) is None to `read`, and
-its own forward() is used instead.
+Boundary: knows weights, keys and values; decode.py holds the head, the choice of tokens and the
+loop.  For any other model (quantized, hooked, on several devices, another attention) `read` returns
+None, and the model's own forward() is used.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from transformers import DynamicCache, LlamaModel
 from transformers.cache_utils import DynamicLayer
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
-AHEAD = 256  # tokens for which room is made at once
-_GROWS = ("dynamic", "longrope")  # rotations that change with the length
+AHEAD = 256  # tokens for which memory is allocated at once
+_GROWS = ("dynamic", "longrope")  # rotary types that change with the length
 _NOTES_OUTPUTS = "transformers.utils.output_capturing"  # hooks that change nothing
 
 
 class RoomyLayer(DynamicLayer):
-    """Keys and values [B, heads, S, D] as views of memory that has room for more tokens.
+    """Keys and values [B, heads, S, D] as views of a larger buffer.
 
-    A token is written behind the others; transformers' own layer copies all of them instead.
+    A new token is written after the others; transformers' own layer copies all of them instead.
     """
 
     keys: Any
@@ -60,7 +60,7 @@ class RoomyLayer(DynamicLayer):
         return self.keys, self.values
 
     def _lies_in(self, room: torch.Tensor) -> bool:
-        """Whether what is kept is still there: it may have been cropped, or rows selected."""
+        """Whether keys and values still lie in the buffer (not cropped, no rows selected)."""
         keys: torch.Tensor = self.keys
         if keys is self._last:
             return True
@@ -76,7 +76,7 @@ def _room(like: torch.Tensor, kept: torch.Tensor, start: int, end: int) -> torch
 
 
 def cache(text_config: Any) -> DynamicCache:
-    """An empty cache whose plain layers have room to grow."""
+    """An empty cache whose plain layers can grow without copies."""
     made = DynamicCache(config=text_config)
     made.layers = [RoomyLayer() if type(one) is DynamicLayer else one for one in made.layers]
     return made
@@ -85,12 +85,12 @@ def cache(text_config: Any) -> DynamicCache:
 class Layer(NamedTuple):
     """The weights of one decoder layer, [out, in] as Linear has them."""
 
-    before: torch.Tensor  # of the norm before attention
+    before: torch.Tensor  # weight of the norm before attention
     q: torch.Tensor
     k: torch.Tensor
     v: torch.Tensor
     o: torch.Tensor
-    between: torch.Tensor  # of the norm before the MLP
+    between: torch.Tensor  # weight of the norm before the MLP
     gate: torch.Tensor
     up: torch.Tensor
     down: torch.Tensor
@@ -98,7 +98,7 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Llama:
-    """The weights that a token passes, and the rotations of the positions met so far."""
+    """The weights of the model, and the rotations of the positions so far."""
 
     embedding: torch.Tensor
     layers: tuple[Layer, ...]
@@ -110,7 +110,7 @@ class Llama:
     _rotations: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def takes(self, token: torch.Tensor, kept: DynamicCache) -> bool:
-        """Whether it is one token of one answer, over keys and values that are all to be seen."""
+        """Whether this is one token of one answer that attends to all keys and values."""
         return token.shape == (1, 1) and isinstance(kept.layers[0], DynamicLayer)
 
     def token(self, token: torch.Tensor, kept: DynamicCache) -> torch.Tensor:
@@ -142,7 +142,7 @@ class Llama:
         return functional.linear(mixed.view(1, 1, -1), layer.o)
 
     def _rotation(self, position: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """cos and signed sin [D] of a position; those of the next ones are computed with it."""
+        """cos and signed sin [D] of a position; computed for several positions at once."""
         if position not in self._rotations:
             cos, sin = self.rotations(position, position + AHEAD)
             pairs = zip(cos.unbind(), sin.unbind(), strict=True)
@@ -158,21 +158,21 @@ class Llama:
 
 
 def rms_norm(hidden: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """As LlamaRMSNorm: in float32, and back before the weight."""
+    """As LlamaRMSNorm: computed in float32, converted back before the weight."""
     wide = hidden.float()
     wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
     return weight * wide.to(hidden.dtype)
 
 
 def rotate(heads: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """As apply_rotary_pos_emb: the sign that it gives to half of the heads is the sine's here."""
+    """As apply_rotary_pos_emb, but the sign is part of `sin`."""
     return heads * cos + heads.roll(heads.shape[-1] // 2, -1) * sin
 
 
 def read(model: nn.Module) -> Llama | None:
-    """The weights of a LLaMA whose steps are the plain ones; None if anything else would run.
+    """The weights of a plain LLaMA; None if its forward() would run anything else.
 
-    A hook before the model as a whole is no hindrance: it sees the prefill.
+    A hook before the whole model is allowed: it sees the prefill.
     """
     if not isinstance(model, LlamaModel) or not _is_plain(model):
         return None
@@ -227,7 +227,7 @@ def _inner(model: Any) -> Iterator[nn.Module]:
 
 
 def _is_changed(module: nn.Module) -> bool:
-    """Whether a module does something else than its class says: hooks, or another forward()."""
+    """Whether a module differs from its class: hooks, or another forward()."""
     hooks = module._forward_hooks.values()
     return "forward" in vars(module) or any(
         getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in hooks

@@ -1,1 +1,1 @@
-"""What runs with no download: a small world, a dataset of it, and checkpoints that have seen it."""
+"""The demo that needs no download: simulated driving scenes, a dataset, and trained checkpoints."""

@@ -1,6 +1,6 @@
 """Sky and ground of a demo scene, painted per pixel at the size of a frame (160 x 120).
 
-Knows colours, texture and perspective of the flat world; what stands on it is in props.py.
+Boundary: colours, texture and perspective of the ground; props.py draws the objects on it.
 """
 
 from __future__ import annotations

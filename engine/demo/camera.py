@@ -1,6 +1,6 @@
 """The camera of the demo world and the canvas it draws on.
 
-Knows perspective, light and pixels; knows nothing about what a car or a tree looks like.
+Boundary: perspective, light and pixels; knows no cars or trees.
 Metres: x to the right of the lane's middle, y above the road, z ahead of the lens.
 """
 

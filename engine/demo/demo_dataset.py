@@ -1,6 +1,6 @@
-"""The demo dataset: scenes written to disk exactly as a real dataset root holds its recordings.
+"""The demo dataset: scenes written to disk in the same form as a real dataset.
 
-The boundary: seeds in, a folder out. Reading the folder is the engine's ordinary work.
+Boundary: seeds in, a folder out. engine/media reads the folder like any other.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""What the demo models have learned to be asked: kinds of question, each in many wordings.
+"""The questions that the demo models were trained on: several kinds, each in many wordings.
 
-The boundary: questions only, no answer and no scene. Importing it costs nothing but NumPy.
+Boundary: questions only, no answers and no scenes. Importing it only imports NumPy.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-# How each kind of question is put. The first of "describe" is the default of every model.
+# The wordings of each kind. The first of "describe" is the default of every model.
 ASKED: dict[str, tuple[str, ...]] = {
     "describe": (
         "What are the key elements in this scene?",
@@ -179,7 +179,7 @@ QUESTIONS: tuple[str, ...] = (
 
 
 def draw_question(kind: str, rng: np.random.Generator) -> str:
-    """A wording of the question, now and then typed carelessly; often the published ones."""
+    """A random wording of the question, sometimes with careless typing."""
     wordings = ASKED[kind]
     usual = 5 if kind == "describe" else 1
     if rng.random() < 0.4:

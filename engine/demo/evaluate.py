@@ -1,7 +1,7 @@
-"""How often the demo models are right about scenes that they were not trained on.
+"""Measures how often the demo models are right about scenes that they were not trained on.
 
-The boundary: it asks through the engine's ordinary pipeline, files on disk included, and reads the
-answers as a person would. It knows nothing of networks.
+Boundary: runs the engine's ordinary pipeline on files on disk and parses the answers; knows no
+networks.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Table = dict[str, dict[str, Score]]
 def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) -> Table:
     """{model: {attribute: accuracy, majority, n, claimed}} from greedy answers.
 
-    accuracy is right answers / n and claimed the share that state the attribute at all; n counts
-    the scenes to which it applies; majority is what always naming the commonest value would get.
+    accuracy: right answers / n; claimed: the share that state the attribute; n: scenes to which it
+    applies; majority: the accuracy of always naming the most common value.
     """
     truths: list[Claims] = []
     claims: dict[str, list[Claims]] = {model: [] for model in models}
@@ -61,7 +61,7 @@ def _samples(root: Path, seeds: Iterable[int]) -> tuple[Sample, ...]:
 
 
 def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:
-    """What a model says about each sample, the motion once more when it is asked for."""
+    """A model's statements about each sample; motion is also asked separately."""
     rows = []
     for sample in samples:
         said = read_attributes(ask(model, sample, DEFAULT_QUESTION))

@@ -1,6 +1,6 @@
-"""Who moves in a demo scene: the vehicle ahead and the pedestrian.
+"""The moving objects of a demo scene: the vehicle ahead and the pedestrian.
 
-Each knows its place in metres at time 0 and how it moves; the camera's place comes with each call.
+Each knows its place in metres at time 0 and how it moves; each call passes the camera's place.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Vehicle:
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody who walks at the roadside."""
+    """A pedestrian at the roadside."""
 
     z: float
     x: float
@@ -140,7 +140,7 @@ def make_vehicle(rng: np.random.Generator, truck: bool, motion: str) -> Vehicle:
 
 
 def make_person(rng: np.random.Generator, side: int, speed: float) -> Person:
-    """Somebody on one side (-1 left, 1 right), in view for most of the second."""
+    """A pedestrian on one side (-1 left, 1 right), in view for most of the second."""
     middle = rng.uniform(5.0, 7.4)
     x = min(rng.uniform(1.8, 2.9), 118.0 * middle / 230.0)
     drift = rng.uniform(-0.5, 0.5)

@@ -1,7 +1,7 @@
-"""The things that stand beside the road of a demo scene, and how each is drawn.
+"""The objects beside the road of a demo scene, and how each is drawn.
 
-A prop knows its place in metres and its looks; where the camera is and what time it is comes
-with each call. Random looks are fixed when a prop is made, so that it stays itself in a clip.
+A prop knows its place in metres and its looks; each call passes the camera's place and the time.
+Random looks are fixed when a prop is created, so that it does not change within a clip.
 """
 
 from __future__ import annotations

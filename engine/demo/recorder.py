@@ -1,7 +1,7 @@
-"""One recording of the demo world as a dataset holds it: events, event images, frames, MP4.
+"""Encodes and decodes the PNGs and MP4s of a demo recording.
 
-The boundary: a scene in, media out; PyAV is imported for MP4s alone. Where the files go is
-dataset.py's business, what is learned from them corpus.py's.
+Boundary: frames in, bytes out, and back; PyAV is only imported for MP4s. writing.py decides where
+the files go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from PIL import Image
 
 Frames = npt.NDArray[np.uint8]  # (F, H, W, 3) RGB
-# One thread and no SIMD: x264's vector code gives other bytes from one run to the next.
+# One thread and no SIMD: x264's vector code does not give the same bytes in every run.
 MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "asm=0"}
 
 

@@ -1,7 +1,8 @@
-"""What a model that sees a demo scene would answer.
+"""The correct answers about a demo scene.
 
-The boundary: truth (attribute -> value) in, sentences out; reading.py goes the other way. A voice
-is what a model can know: `event` has no colours and no hour, `image` sees no motion.
+Boundary: truth (attribute -> value) in, sentences out; analysis/answer_reading.py does the reverse.
+A voice is what a kind of model can know: `event` has no colours and no time of day, `image` sees
+no motion.
 """
 
 from __future__ import annotations

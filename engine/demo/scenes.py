@@ -1,6 +1,6 @@
 """One-second driving scenes whose content is known, drawn from a seed.
 
-The boundary: numbers in, frames and truth out. Nothing here knows of events, files or models.
+Boundary: numbers in, frames and truth out; knows no events, files or models.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScenePlan:
     """All that is drawn in a scene, before the first pixel."""
 
     bend: float
@@ -91,7 +91,7 @@ def mirror(scene: Scene) -> Scene:
     return Scene(scene.seed, frames, labels, truth, scene.distance)
 
 
-def _plan(rng: np.random.Generator, truth: dict[str, str]) -> Plan:
+def _plan(rng: np.random.Generator, truth: dict[str, str]) -> ScenePlan:
     night = truth["time of day"] == "night"
     speed = float(rng.uniform(3.0, 5.0))
     turn = {"left": -1.0, "straight": 0.0, "right": 1.0}[truth["curve"]]
@@ -101,7 +101,7 @@ def _plan(rng: np.random.Generator, truth: dict[str, str]) -> Plan:
     lead = truth["lead vehicle"]
     side = {"left": -1, "right": 1}
     person = truth["pedestrian"]
-    return Plan(
+    return ScenePlan(
         bend=float(bend),
         speed=speed,
         light=Light(night, gain, surroundings.haze),
@@ -138,7 +138,7 @@ def _shake(rng: np.random.Generator) -> npt.NDArray[np.float64]:
 
 
 def _frame(
-    plan: Plan, sky: npt.NDArray[np.float32], number: int, rng: np.random.Generator
+    plan: ScenePlan, sky: npt.NDArray[np.float32], number: int, rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     time = number / FPS
     gone = plan.speed * time

@@ -1,6 +1,6 @@
-"""An event camera, simulated: frames of a scene -> brightness changes with microsecond times.
+"""A simulated event camera: frames of a scene -> brightness changes with microsecond times.
 
-The boundary: pixels in, events out. It never learns what a scene shows, nor whether it is night.
+Boundary: pixels in, events out; knows nothing else about the scene.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A demo scene's files and its record, in the form a real recording has on disk.
+"""Writes a demo scene's files and its record, in the same form as a real recording.
 
-Boundary: a rendered scene in, files below a dataset root out.  Which scenes there are, and when
-they are made, is dataset.py's.
+Boundary: a rendered scene in, files below a dataset root out.  demo_dataset.py chooses the scenes.
 """
 
 from __future__ import annotations

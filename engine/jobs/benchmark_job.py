@@ -97,7 +97,7 @@ class BenchmarkJob(Job):
             self.cluster.check(self.plan)
         return ClusterExecutor(self.cluster, cancelled=self.cancelled)
 
-    def _ready(self) -> execute.Ready:
+    def _ready(self) -> execute.PreparedRun:
         if self.resume is not None:
             return execute.resume(self.resume, self.root, self.force)
         if self.plan is None or self.root is None:

@@ -62,7 +62,7 @@ class ModelJob(Job):
 
     def run(self) -> None:
         self.state = "loading" if self.action == "load" else "running"
-        with progress.told_to(self._follow):
+        with progress.reported_to(self._follow):
             {"load": self._load, "unload": self._unload, "hash": self._hash}[self.action]()
         self.state = "done"
 

@@ -97,7 +97,7 @@ class VerifyJob(Job, VerifyWatcher):
         ]
         self.certificate = certificates.make(self.request, models, self.verdicts, self.dataset)
         try:
-            certificates.keep(self.certificate)
+            certificates.store(self.certificate)
         except BadInput as error:
             self.unkept = str(error)
         self.state = "done"

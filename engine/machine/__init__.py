@@ -1,4 +1,4 @@
-"""What the engine runs on: the device, its memory, its clocks, and how busy the machine is.
+"""The machine that the engine runs on: device, memory, clocks, and how busy it is.
 
 Boundary: knows no model, no sample and no run.
 """

@@ -1,7 +1,7 @@
-"""Two clocks read at one moment, the CPU time of this process, and a thread's wait for a core.
+"""Reads two clocks at one moment, the CPU time of this process, and a thread's wait for a core.
 
 Boundary: reads clocks and counters of the system; knows no run and no stage.  The second clock
-checks the first one: times of two clocks are only compared from such a moment on.
+checks the first.  Their times are compared relative to a moment that was read on both.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def second_s() -> float:
 
 
 def moment(first: Callable[[], float]) -> Moment:
-    """Reads first, second, first; repeats until the two first readings are near each other.
+    """Reads first, second, first; repeats until the outer two readings are close together.
 
-    The moment is the middle of the narrowest bracket.  A thread that loses its core between two
-    readings makes a wide bracket, which is thrown away.
+    The moment is the middle of the narrowest bracket.  If the thread loses its core between two
+    readings, the bracket is wide and is thrown away.
     """
     best: Moment | None = None
     for _ in range(TRIES):
@@ -53,7 +53,7 @@ def moment(first: Callable[[], float]) -> Moment:
 def cpu_ms() -> float:
     """CPU time of this process so far, all threads together, in milliseconds.
 
-    torch computes in threads of its own: the time of the calling thread would leave them out.
+    The time of the calling thread would not be enough: torch computes in its own threads.
     """
     return time.process_time() * 1000
 
@@ -91,5 +91,5 @@ class ThreadWait:
 
 
 def since(start: float | None, end: float | None) -> float | None:
-    """end - start, or None where one of them is not known."""
+    """end - start, or None if one of them is not known."""
     return None if start is None or end is None else end - start

@@ -1,4 +1,4 @@
-"""The device that models run on: which one, what it is called, how much memory it has.
+"""The device that models run on: which one, its name, and its memory.
 
 Boundary: imports torch only when a device other than the CPU may be meant.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def choose(name: str | None = None) -> torch.device:
-    """The device of the settings; "auto" is torch's accelerator (CUDA, MPS ...), else the CPU."""
+    """The device in the settings; "auto" is torch's accelerator (CUDA, MPS ...), else the CPU."""
     import torch
 
     wanted = name or settings.load().device
@@ -40,7 +40,7 @@ def choose(name: str | None = None) -> torch.device:
 
 
 def check() -> None:
-    """SettingsError if the settings name a device that is not here; torch is imported only then."""
+    """SettingsError if the settings name a device that this machine does not have."""
     if settings.load().device not in ("auto", "cpu"):
         choose()
 
@@ -53,7 +53,7 @@ def _absent(wanted: str) -> SettingsError:
 
 @dataclass(frozen=True)
 class Memory:
-    """A device's memory in bytes: what there is, and what nobody uses."""
+    """A device's memory in bytes: total and free."""
 
     device: str
     label: str
@@ -75,13 +75,15 @@ def memories() -> tuple[Memory, ...]:
 
 
 def memory_of(device: torch.device) -> Memory:
-    """The memory of one device; the system's for the CPU, and for those that share it (MPS)."""
+    """The memory of one device; for the CPU and devices that share its memory (MPS), the
+    system's."""
     found = {one.device: one for one in memories()}
     return found.get(f"{device.type}:{device.index or 0}", found["cpu"])
 
 
 def memory() -> Memory:
-    """Where models' weights go: the accelerator if torch already runs on one, else the system."""
+    """The memory that holds weights: the accelerator's if torch already uses one, else the
+    system's."""
     wanted, found = settings.load().device, memories()
     if found[1:] and (wanted == "auto" or wanted.startswith("cuda")):
         return memory_of(choose())
@@ -89,12 +91,12 @@ def memory() -> Memory:
 
 
 def free_bytes() -> int:
-    """Memory for weights that nobody uses."""
+    """Free memory for weights, in bytes."""
     return memory().free
 
 
 def _system() -> tuple[int, int]:
-    """Total and available bytes; without psutil what POSIX tells, which counts no caches."""
+    """Total and available bytes; without psutil from POSIX, which does not count caches."""
     try:
         import psutil
     except ImportError:
@@ -105,7 +107,7 @@ def _system() -> tuple[int, int]:
 
 
 def environment(device: torch.device) -> dict[str, str]:
-    """What a figure depends on beside the model: versions, device, threads."""
+    """What a measurement depends on besides the model: versions, device, threads."""
     import torch
     import transformers
 
@@ -125,7 +127,7 @@ def environment(device: torch.device) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """What the processor calls itself, or its architecture."""
+    """The processor's name, or its architecture."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text(errors="replace").splitlines() if cpu.is_file() else []
     named = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")

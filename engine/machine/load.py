@@ -1,7 +1,6 @@
-"""How busy the machine was during a run, and the one rule that says when that is too busy.
+"""How busy the machine was during a run, and the one rule that decides when it was too busy.
 
-Boundary: figures in, sentences out; the measuring is meter.py's.  None means "not known", which is
-never the same as 0.
+Boundary: figures in, sentences out; load_meter.py measures.  None means "not known", never 0.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ DIFFERENT = 0.25  # of the cores that a run needs: two blocks differ if others' 
 class MachineLoad:
     """The machine during one run, from just before its clock started to just after it ended.
 
-    `cpu_ms` is the CPU time of this process, all its threads; `waited_ms` how long the thread that
-    ran the stages was ready and had no core.  `others` and `steal` are cores: CPU time that other
-    processes, or other guests of the same host, used per time, on the `cores` that this process
-    may use.  `runnable` is how many other threads wanted a core, the mean of both ends.
-    `threads` is how many cores the run itself can use.  `began_s` is Unix time.
+    `cpu_ms`: CPU time of all threads of this process.  `waited_ms`: how long the thread that ran
+    the stages was ready but had no core.  `others`, `steal`: cores used by other processes and by
+    other guests of the host (CPU time per wall time), among the `cores` that this process may use.
+    `runnable`: other threads that wanted a core, mean of start and end.  `threads`: cores that the
+    run itself can use.  `began_s`: Unix time.
     """
 
     began_s: float
@@ -38,29 +37,30 @@ class MachineLoad:
 
     @property
     def waited(self) -> float | None:
-        """The share of the run's time in which its thread was ready and had no core."""
+        """The share of the run's time in which its thread was ready but had no core."""
         return None if self.waited_ms is None or not self.wall_ms else self.waited_ms / self.wall_ms
 
     @property
     def taken(self) -> float | None:
-        """Cores that other processes and other guests of the host took together."""
+        """Cores used by other processes and by other guests of the host, together."""
         return None if self.others is None else self.others + (self.steal or 0.0)
 
     @property
     def known(self) -> bool:
-        """Whether anything is known from which `busy` can tell."""
+        """Whether enough is known for `busy` to decide."""
         return self.waited_ms is not None or self.others is not None
 
 
 def busy(load: MachineLoad | None) -> str:
-    """Why times of this run are not those of a quiet machine, or "" (also where nothing is known).
+    """Why the times of this run were disturbed by other work; "" if they were not, or if nothing is
+    known.
 
-    A run is disturbed if its own thread waited for a core for more than WAITED of its time: then
-    that much of its time is not its own.  That also sees the other threads of this process, such
-    as a page's.  It does not see a delay of torch's threads, so a run is disturbed as well if
-    others took, beside the cores that the run leaves free, more than EXCESS of the cores that it
-    needs.  Other guests of the host take any core, a free one or not: WAITED of all is too much.
-    Below LEAST_MS of their time the system's counters are too coarse to tell.
+    A run is disturbed if its thread waited for a core for more than WAITED of its time.  This also
+    covers other threads of this process, such as a page's.  It does not cover delays of torch's
+    threads, so a run is also disturbed if others used more than EXCESS of the cores it needs, after
+    the cores that the run leaves free are subtracted.  Other guests of the host can take any core,
+    so more than WAITED of all cores is too much.  If others used less than LEAST_MS of CPU time,
+    the system's counters are too coarse to decide.
     """
     if load is None:
         return ""
@@ -77,9 +77,9 @@ def busy(load: MachineLoad | None) -> str:
 
 
 def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
-    """Several runs as one: times are added up, cores are means over time; None for no run.
+    """Several runs as one: times are added, cores are means over time; None for no run.
 
-    What is not known of one run is not known of all.
+    A figure that is unknown for one run is unknown for all.
     """
     if not loads:
         return None
@@ -108,9 +108,9 @@ def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
 
 
 def different(a: MachineLoad, b: MachineLoad) -> bool:
-    """Whether two blocks of runs met machines so different that their times do not compare.
+    """Whether the machine's load differed so much that the times of two blocks do not compare.
 
-    By more than DIFFERENT of the cores that a run needs, or by more than WAITED of a run's time.
+    The limits are DIFFERENT of the cores that a run needs, and WAITED of a run's time.
     """
     needed = min(max(a.threads, b.threads), a.cores)
     return _apart(a.taken, b.taken, DIFFERENT * needed) or _apart(a.waited, b.waited, WAITED)
@@ -122,7 +122,7 @@ def _apart(a: float | None, b: float | None, most: float) -> bool:
 
 
 def shares(load: MachineLoad, who: str) -> list[str]:
-    """What others took of the machine, and how long `who` waited; what is not known is left out."""
+    """Cores that others used, and how long `who` waited; unknown figures are left out."""
     parts = []
     if load.taken is not None:
         parts.append(f"others used {load.taken:.1f} of {load.cores:,} cores")
@@ -132,7 +132,7 @@ def shares(load: MachineLoad, who: str) -> list[str]:
 
 
 def words(load: MachineLoad) -> str:
-    """The figures of a load for people, or that none are known."""
+    """The figures of a load as text."""
     parts = shares(load, "the run")
     if load.runnable is not None:
         parts.append(f"{load.runnable:.1f} other threads wanted a core")

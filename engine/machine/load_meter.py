@@ -1,7 +1,7 @@
 """Measures how busy the machine is while a run goes on.
 
-Boundary: reads the system's counters before and after; what the figures mean is busy.py's.  Linux
-is read from /proc, other systems through psutil; what neither tells stays None.
+Boundary: reads the system's counters before and after; load.py interprets the figures.  Linux is
+read from /proc, other systems through psutil; a figure that neither gives is None.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Counters:
 
 
 class Meter:
-    """Starts when it is made, in the thread that runs the stages; `read` may follow once."""
+    """Starts when it is created, in the thread that runs the stages; `read` may be called once."""
 
     def __init__(self, threads: int) -> None:
         self._cpus, self._threads = _own_cpus(), threads
@@ -64,14 +64,14 @@ class Meter:
 
 
 def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
-    """CPU time as a number of cores; counters of 10 ms may put it a little outside its bounds."""
+    """CPU time as a number of cores, clipped: the counters have a resolution of 10 ms."""
     if cpu_ms is None or not wall_ms:
         return None
     return min(max(0.0, cpu_ms / wall_ms), float(cores))
 
 
 def _beside_this(*found: int | None) -> float | None:
-    """The mean of what was read, without the thread that reads."""
+    """The mean of the readings, without the thread that reads."""
     known = [max(0, one - 1) for one in found if one is not None]
     return sum(known) / len(known) if len(known) == len(found) else None
 
@@ -91,7 +91,7 @@ def _counters(cpus: frozenset[int]) -> _Counters:
 
 
 def _from_proc(lines: Iterable[str], cpus: frozenset[int]) -> _Counters:
-    """The lines of /proc/stat; ValueError or IndexError if they have another form."""
+    """The counters in the lines of /proc/stat; ValueError or IndexError for another format."""
     wanted, busy, steal = {f"cpu{one}" for one in cpus}, 0, 0
     runnable = None
     for line in lines:
@@ -108,8 +108,8 @@ def _from_proc(lines: Iterable[str], cpus: frozenset[int]) -> _Counters:
 
 
 def _from_psutil(cpus: frozenset[int]) -> _Counters:
-    """User and system time of all cores; nothing is known of steal and of the queue."""
-    if len(cpus) < (os.cpu_count() or 1):  # which cores the others used is not told
+    """User and system time of all cores; steal and runnable threads are unknown."""
+    if len(cpus) < (os.cpu_count() or 1):  # psutil does not say which cores others used
         return _Counters()
     try:
         import psutil

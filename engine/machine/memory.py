@@ -1,7 +1,7 @@
-"""Memory given back: after a model is unloaded, after a load that failed, after a run too large.
+"""Frees memory: after a model is unloaded, a load failed, or a run was too large.
 
 Boundary: knows devices and exceptions, no models.  An exception keeps every frame it passed
-through, and with them the tensors of a run or half a model: `forget` takes them away.
+through, with the tensors of a run or half a model in it; `forget` clears these frames.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class Reserve(Protocol):
-    """Something in memory that may be dropped when a model needs the room."""
+    """Memory that may be freed when a model needs it."""
 
     @property
     def bytes(self) -> int: ...
 
     def clear(self) -> int:
-        """Drops all of it; how many parts there were."""
+        """Frees all of it; returns the number of entries."""
         ...
 
 
@@ -38,9 +38,9 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 
 @contextmanager
 def guard(name: str, on: torch.device) -> Iterator[None]:
-    """OutOfMemory, with figures, for a run that its device had no memory for; all of it is freed.
+    """Turns a device's out-of-memory error into OutOfMemory with figures, and frees the memory.
 
-    Clears only frames that have ended: what is guarded should be one call.
+    Only frames that have ended are cleared, so the guarded block should be one call.
     """
     failure: BaseException
     try:
@@ -58,7 +58,7 @@ def guard(name: str, on: torch.device) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether this is an accelerator's or the CPU allocator's way to say so."""
+    """Whether an accelerator or the CPU allocator reports that memory is full."""
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError):
         return True
@@ -70,9 +70,9 @@ def is_out_of_memory(error: BaseException) -> bool:
 def _message(name: str, on: torch.device) -> str:
     one = device.memory_of(on)
     return (
-        f"{name} ran out of memory on {on} ({gib(one.free)} of {gib(one.total)} were free then); "
-        "what this run held is free again: lower max_new_tokens, unload other models, or choose "
-        "a smaller dtype or model."
+        f"{name} ran out of memory on {on} ({gib(one.free)} of {gib(one.total)} were free then). "
+        "The memory of this run is free again: lower max_new_tokens, unload other models, or "
+        "choose a smaller dtype or model."
     )
 
 
@@ -85,7 +85,7 @@ def gib(size: int) -> str:
 
 
 def forget(error: BaseException) -> None:
-    """Clears the local variables of all ended frames that the error and its causes passed."""
+    """Clears the local variables of all ended frames of the error and its causes."""
     seen: set[int] = set()
     todo: list[BaseException | None] = [error]
     while todo:
@@ -98,23 +98,23 @@ def forget(error: BaseException) -> None:
 
 
 def add_reserve(reserve: Reserve) -> None:
-    """From now on this is dropped when a model needs the room."""
+    """Registers memory that may be freed when a model needs it."""
     _reserves.add(reserve)
 
 
 def reserved_bytes() -> int:
-    """What all reserves hold."""
+    """Bytes of all reserves."""
     return sum(one.bytes for one in list(_reserves))
 
 
 def clear_reserves() -> bool:
-    """Drops all reserves; whether there was anything."""
+    """Frees all reserves; returns whether there was anything to free."""
     return sum(one.clear() for one in list(_reserves)) > 0
 
 
 def release() -> None:
-    """Frees what nobody refers to any more, and hands an accelerator's unused memory back."""
-    frozen = gc.get_freeze_count() > 0  # models loaded behind the page are kept out of collections
+    """Collects garbage, and returns an accelerator's unused memory."""
+    frozen = gc.get_freeze_count() > 0  # loaded models are excluded from collections
     if frozen:
         gc.unfreeze()
     gc.collect()

@@ -1,10 +1,10 @@
-"""Stage 1: a sample's files to the pictures that one kind of model is shown.
+"""Stage 1: turns a sample's files into the pictures that a kind of model is shown.
 
-Each kind has sources in an order of preference; the first that can be read is used, and what
-failed before it is said in the notes.  The digest is made of the very bytes that were decoded.
+Each kind has sources in an order of preference; the first readable one is used, and the notes name
+those that failed before it.  The digest covers exactly the bytes that were decoded.
 
-Boundary: the only entrance to events, images and video; knows nothing of models.  Pillow and
-PyAV are imported when the first sample is loaded, so importing this package costs nothing.
+Boundary: the only entry point for events, images and video; knows no models.  Pillow and PyAV are
+imported when the first sample is loaded, so importing this package is cheap.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from engine.media.media_files import Data, pieces
 from engine.types import Extent, Image, Media, MediaKind, Sample
 
 if TYPE_CHECKING:
-    from engine.media.media_sources import Found
+    from engine.media.media_sources import LoadedPictures
 
-# Raised whenever the same files come out as other pictures: old cached features are then left.
+# Increase it whenever the same files give different pictures: this invalidates cached features.
 READER = "2"
 PREVIEW_WIDTH = 320
 
 
 def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> Media:
-    """The sample's event pictures, its frames by the rule, or its middle frame.
+    """The sample's event pictures, its frames chosen by the rule, or its middle frame.
 
-    `rule` is one of FRAME_RULES and matters to "video" alone, `extent` to raw events alone.
-    MediaError, in one sentence, when none of the sample's sources can be read.
+    `rule` is one of FRAME_RULES and only affects "video"; `extent` only affects raw events.
+    MediaError if none of the sample's sources can be read.
     """
     from engine.media import media_sources
 
@@ -50,7 +50,7 @@ def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -
 
 
 def prepare() -> None:
-    """Imports the readers now, so that the first load does not pay for it."""
+    """Imports the readers now, so that the first load is not slower than the others."""
     from engine.media import media_sources  # noqa: F401
 
 
@@ -62,7 +62,7 @@ def thumbnail(sample: Sample) -> Image | None:
         try:
             return images.shrink(source.read().images[0], PREVIEW_WIDTH)
         except MediaError:
-            continue  # A preview is no place for errors: the run itself says what is wrong.
+            continue  # the run reports the error
     return None
 
 
@@ -73,12 +73,12 @@ def _nothing(sample: Sample, kind: MediaKind, reasons: list[str]) -> str:
     return sample.missing.get(kind, default)
 
 
-def _digest(kind: str, rule: str, found: Found) -> str:
-    """64 hex digits over what decides the pictures; names and folders are no part of it."""
+def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
+    """64 hex digits over everything that decides the pictures, without names and folders."""
     parts: Iterable[Data] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
     digest = hashlib.blake2b(digest_size=32)
     for part in (*parts, *found.content):
-        digest.update(len(part).to_bytes(8, "little"))  # So that no two lists of parts agree.
+        digest.update(len(part).to_bytes(8, "little"))  # separates the parts
         for piece in pieces(part):
             digest.update(piece)
     return digest.hexdigest()
@@ -86,12 +86,12 @@ def _digest(kind: str, rule: str, found: Found) -> str:
 
 @lru_cache(maxsize=1)
 def _reader() -> bytes:
-    """This package's version and those of the decoders whose pixels it passes on."""
+    """The versions of this package and of the decoders it uses."""
     return f"{READER} av {_version('av')} pillow {_version('pillow')}".encode()
 
 
 def _version(package: str) -> str:
-    """None is as good as a version: what is not installed has decoded nothing."""
+    """The package's version, "none" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
 
     try:

@@ -1,15 +1,14 @@
-"""Clips as FFmpeg opens them, chosen by content: MP4 and MOV, Matroska and WebM, MPEG transport
-streams, AVI and GIF.
+"""Opens clips with FFmpeg: MP4 and MOV, Matroska and WebM, MPEG transport streams, AVI and GIF.
 
-The reader is named, never left for FFmpeg to guess: what calls itself a clip may be a playlist,
-and the readers of those follow what is written in a file to other files.  The five that are named
-here read the one file they are given, through Python, which opens nothing else; a reader may not
-call on another one (AVI can hold subtitles of any kind), nor open an address.
+The content decides the reader, and FFmpeg is told which one to use.  If FFmpeg guessed, a file
+could be read as a playlist that opens other files.  The five readers listed here read only the one
+file they are given, through Python.  A reader may not use another reader (AVI can hold subtitles
+of any kind) or open a network address.
 
-Sizes are bounded before memory is taken: what an MP4's tables declare (boxes.py), and the pixels of
-a frame, both in the header and where the decoder meets them.
+Sizes are checked before memory is allocated: what an MP4's tables declare (mp4_boxes.py), and the
+pixels of a frame, both in the header and in the decoder.
 
-Boundary: bytes to an open container; decodes nothing.
+Boundary: opens a container; decodes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from engine.plain_files import reason
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-MIN_BYTES = 1_000  # of all kinds but GIF, where a picture may take fewer
+MIN_BYTES = 1_000  # of all kinds except GIF, which can be smaller
 MAX_PIXELS = 8192 * 4320  # 8K; eight frames of it, as RGB, take 850 MB
 READERS = {
     kinds.MP4: "mp4",
@@ -37,20 +36,20 @@ READERS = {
     kinds.AVI: "avi",
     kinds.GIF: "gif",
 }
-# What FFmpeg calls these readers in full, which is how it compares.
+# FFmpeg's full names of these readers, which it compares.
 _FORMATS = {"mp4": "mov,mp4,m4a,3gp,3g2,mj2", "matroska": "matroska,webm"}
-# FFmpeg decodes pictures when it opens a clip, to learn what its header already says.
+# Without these options FFmpeg decodes pictures on opening, to learn what the header already says.
 UNPROBED = {"skip_frame": "all", "analyzeduration": "1"}
 
 
 def reader_of(head: bytes, name: str = "") -> str:
-    """FFmpeg's name for the reader of a file that begins like this; MP4 unless it is another.
+    """FFmpeg's name of the reader for a file with these first bytes; MP4 if they are unknown.
 
-    MediaError for a kind that is known and not read.
+    MediaError for a known kind that is not supported.
     """
     kind = kinds.by_content(head) or kinds.MP4
     if kind not in READERS:
-        raise MediaError(kind.refusal(name, "a clip that is read here"))
+        raise MediaError(kind.refusal(name, "a supported clip"))
     return READERS[kind]
 
 
@@ -65,10 +64,10 @@ def _options(kind: str, probed: bool) -> dict[str, str]:
 
 @contextmanager
 def container(data: Data, name: str, probed: bool = True) -> Iterator[InputContainer]:
-    """The clip, open.  What FFmpeg refuses until it is closed leaves as a MediaError.
+    """The open clip.  FFmpeg's errors are raised as MediaError until it is closed.
 
-    Not `probed`, an MP4 opens at a fraction of the cost and knows only what its header says; to
-    ask for its pixel format would then crash PyAV.
+    With `probed` False an MP4 opens much faster and gives only what its header says; asking for
+    its pixel format would then crash PyAV.
     """
     try:
         import av
@@ -104,10 +103,10 @@ def _check_bytes(data: Data, kind: str, name: str) -> None:
 
 def _check(clip: InputContainer, name: str) -> None:
     if not clip.streams.video:
-        raise MediaError(f"{name} has no video track: give a clip with a picture.")
+        raise MediaError(f"{name} has no video track: choose a clip that has one.")
     stream = clip.streams.video[0]
     if stream.codec_context is None:
-        raise MediaError(f"{name} has a video track of no known codec: encode it as H.264.")
+        raise MediaError(f"The codec of {name} is not known: encode it as H.264.")
     if stream.width * stream.height > MAX_PIXELS:
         raise MediaError(
             f"{name} is {stream.width:,} x {stream.height:,} pixels: make it smaller than "

@@ -1,10 +1,10 @@
-"""A dataset root on disk to samples; a record that is wrong becomes a sample that says why.
+"""Reads a dataset root into samples; a bad record becomes a sample that states the problem.
 
 Layout: EventGPT_Instruction_Subset.json (or _Subset_<sequence>.json) beside the folders event_npy,
-event_image, video and mp4, as the scripts that build such datasets write them.
+event_image, video and mp4.
 
-Boundary: reads the JSON and looks the files up, but opens none of them (of a user's own files it
-reads the first bytes, which say their kind); whether a file decodes is found out when it is loaded.
+Boundary: reads the JSON and checks that the files exist, but opens none of them, except for the
+first bytes of a user's own files, which give their kind.  Decoding happens when a sample is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from engine.errors import BadInput, DatasetError
 from engine.media import kinds
-from engine.media.dataset_record import Record
+from engine.media.dataset_record import DatasetRecord
 from engine.media.media_files import by_number, place
 from engine.media.roots import Root
 from engine.plain_files import read_bytes, reason
@@ -31,12 +31,13 @@ MIN_PREFIX = 4
 MAX_JSON_BYTES = 64 << 20
 MAX_RECORDS = 500_000
 OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
-_UNUSED = "The clip is shown and the pictures beside it are not: drop one or the other."
+_UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """The samples of one root, in the files' order; clips[i] is the "seq/000000" of samples[i]."""
+    """The samples of one root in file order; clips[i] is the clip name "seq/000000" of
+    samples[i]."""
 
     root: Path
     samples: tuple[Sample, ...]
@@ -63,10 +64,10 @@ def read(root: Path, name: str | None = None) -> Dataset:
 
 
 def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -> list[str]:
-    """Put one file's records into `samples` and `clips`; the ids that earlier files had."""
+    """Adds one file's records to `samples` and `clips`; returns ids that earlier files had."""
     earlier, repeated = set(samples), []
     for number, value in enumerate(_records(file), start=1):
-        record = Record(value, number, root)
+        record = DatasetRecord(value, number, root)
         given = record.id()
         if given in earlier:
             repeated.append(str(given))
@@ -78,7 +79,7 @@ def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -
 
 
 def find(dataset: Dataset, wanted: str) -> Sample:
-    """The sample of an id, a clip name "seq/000000" or an unambiguous start of an id."""
+    """The sample with this id, clip name "seq/000000" or unambiguous start of an id."""
     by_id = {sample.id: sample for sample in dataset.samples}
     if wanted in by_id:
         return by_id[wanted]
@@ -101,7 +102,7 @@ def find(dataset: Dataset, wanted: str) -> Sample:
 
 
 def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
-    """The id that each line means, empty lines left out; DatasetError counts those in vain."""
+    """The id of the sample that each line names; DatasetError counts the lines not found."""
     known = {sample.id for sample in dataset.samples}
     ids, absent = list[str](), list[DatasetError]()
     for name in filter(None, map(str.strip, lines)):
@@ -120,11 +121,11 @@ OWN = "own files"  # the sequence of a sample of files that a user gave
 
 
 def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample:
-    """One sample of files that a user gave: (the name he knows, where it was saved).
+    """One sample made of a user's files, each given as (its name, where it was saved).
 
-    A clip (or animated GIF), a raw .npy and any number of PNG or JPEG files (or still GIFs), which
-    are event images if the flag says so.  Content decides the kind before the name does.  BadInput
-    for other kinds and for two of what there can be one of.
+    Accepts one clip (or animated GIF), one raw .npy and any number of PNG or JPEG files (or still
+    GIFs), which are event images if `event_images` is set.  The content decides the kind, then the
+    name.  BadInput for other kinds, and for a second clip or .npy.
     """
     if not files:
         raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
@@ -141,9 +142,9 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
     frames = () if event_images else pictures
     as_events = pictures if event_images else ()
     missing = {
-        "events": "" if raw or as_events else "No event images or raw .npy were given: add them.",
-        "video": "" if mp4 or len(frames) > 1 else "No clip and no images in order were given.",
-        "image": "" if mp4 or frames else "No clip and no image were given: add one.",
+        "events": "" if raw or as_events else "Needs event images or a raw .npy.",
+        "video": "" if mp4 or len(frames) > 1 else "Needs a video or several frames.",
+        "image": "" if mp4 or frames else "Needs an image or a video.",
     }
     return Sample(
         id=", ".join(name for name, _ in files[:3]) + ("..." if len(files) > 3 else ""),
@@ -158,12 +159,12 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
 
 
 def _field(name: str, path: Path) -> str:
-    """What a file is used for; BadInput, which names its kind, if it is not read."""
+    """The use of a file ("clip", "events" or "images"); BadInput if its kind is not supported."""
     kind = kinds.of_file(path, name)
     if kind is None:
-        raise BadInput(f"{quoted(name)} is of no known kind: give {OWN_KINDS} files.")
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS} files.")
     if not kind.field:
-        raise BadInput(kind.refusal(quoted(name), f"a file that is read here ({OWN_KINDS})"))
+        raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
     return kind.field
 
 
@@ -184,7 +185,7 @@ def _folder(root: Path) -> Path:
 
 
 def _json_files(folder: Path, name: str | None) -> list[Path]:
-    """The dataset's own JSON files; result files lie in the same folder."""
+    """The dataset's JSON files; result files may lie in the same folder."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
     except OSError as error:
@@ -248,12 +249,12 @@ def _bytes(file: Path) -> bytes:
 def _unused(
     wanted: str | None, number: int, used: Mapping[str, Sample], problems: list[str]
 ) -> str:
-    """The record's own id if it has one that nobody took, else one made of its number."""
+    """The record's own id if it has one that is free, else one made from its number."""
     if wanted is not None and wanted not in used:
         return wanted
     made = f"record-{number}"
     while made in used:
         made += "+"
-    said = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
-    problems.append(f"Record {number:,} has {said} and is called {made}: give it an id of its own.")
+    has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
+    problems.append(f"Record {number:,} has {has} and is called {made}: give it a unique id.")
     return made

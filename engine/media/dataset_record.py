@@ -1,11 +1,10 @@
-"""One record of a dataset's JSON to a Sample, whatever the record holds.
+"""Turns one record of a dataset's JSON into a Sample, whatever the record holds.
 
-Fields, as the scripts that build such datasets write them: id, split, event_data ("seq/000000.npy"
-below event_npy/), video_data ("seq/000000" below video/), mp4_data ("seq/000000.mp4" below mp4/),
-event_image or a variant of it (names below the folder of the field's own name), conversations;
-and truth, what a made scene is known to show.
+Fields: id, split, event_data ("seq/000000.npy" below event_npy/), video_data ("seq/000000" below
+video/), mp4_data ("seq/000000.mp4" below mp4/), event_image or a variant of it (names below the
+folder with the field's name), conversations; and truth, the known content of a generated scene.
 
-Boundary: never raises for what a record says; every field that is wrong is a sentence.
+Boundary: never raises for a bad record; each wrong field becomes a sentence.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ _NOT_NAMED = {
 
 
 @dataclass
-class Record:
-    """One value of the JSON list, its number counted from 1, and what is wrong with it."""
+class DatasetRecord:
+    """One value of the JSON list, its number counted from 1, and its problems."""
 
     value: Any
     number: int
@@ -54,12 +53,12 @@ class Record:
             self.value = {}
 
     def id(self) -> str | None:
-        """The id, or None when it is absent, blank or no text."""
+        """The id, or None if it is absent, blank or not text."""
         value = self.value.get("id")
         return clean(value) if isinstance(value, str) and value.strip() else None
 
     def sample(self, sample_id: str) -> Sample:
-        """The sample under that id, with the files that exist and reasons for the others."""
+        """The sample with that id, with the files that exist and reasons for missing ones."""
         self.clip = self._clip()
         event_images, raw = self._event_images(), self._raw()
         mp4, frames = self._mp4(), self._frames()
@@ -84,7 +83,7 @@ class Record:
         )
 
     def _text(self, key: str) -> str:
-        """A field of text; "" when it is absent, and a problem when it is something else."""
+        """A text field; "" if it is absent; a problem is noted if it is not text."""
         value = self.value.get(key)
         if value is None or isinstance(value, str):
             return clean(value or "")
@@ -92,13 +91,13 @@ class Record:
         return ""
 
     def _clip(self) -> str:
-        """What its files are called in every folder: "seq/000000"."""
+        """The name of its files in every folder: "seq/000000"."""
         values = [self.value.get(key) for key in ("event_data", "mp4_data", "video_data")]
         named = [value for value in values if isinstance(value, str) and value]
         return re.sub(r"\.npy\Z", "", _CLIP_ENDING.sub("", clean(named[0]))) if named else ""
 
     def _file(self, kind: str, folder: str, value: object) -> Path | None:
-        """The file that the record names below a folder, or None and the reason noted."""
+        """The file that the record names below a folder; or None, and the reason is noted."""
         try:
             return self.root.file(self.root.path_of(folder, value))
         except MediaError as error:
@@ -114,7 +113,7 @@ class Record:
         return None if value in (None, "") else self._file("events", "event_npy", value)
 
     def _event_images(self) -> tuple[Path, ...]:
-        """All event images of the first field that names some; none if one of them is unusable."""
+        """All event images of the first field that names any; none if one is unusable."""
         keys = ["event_image", *sorted(key for key in self.value if _VARIANT.fullmatch(key))]
         key = next((key for key in keys if self.value.get(key)), "event_image")
         values = self.value.get(key) or []
@@ -129,7 +128,7 @@ class Record:
         paths = []
         for value in values:
             path = self._file("events", key, value)
-            if path is None:  # A model that was shown the others would answer about less.
+            if path is None:  # the other images alone would show less
                 return ()
             paths.append(path)
         return tuple(sorted(paths, key=by_number))
@@ -141,7 +140,7 @@ class Record:
         return self._derived_mp4()
 
     def _derived_mp4(self) -> Path | None:
-        """The clip at the place its name says; no reason is noted when none is there."""
+        """The clip at its usual place; no reason is noted if there is none."""
         video = self.value.get("video_data")
         named = isinstance(video, str) and Path(video).suffix.lower() in CLIP_SUFFIXES
         name = video if named else f"{self.clip}.mp4"
@@ -149,7 +148,7 @@ class Record:
             try:
                 path = self.root.path_of(folder, name)
             except MediaError:
-                return None  # The field that the name comes from is refused in its own words.
+                return None  # another field's check reports the bad name
             if self.root.has(path):
                 return self._file("frames", folder, name)
         return None
@@ -200,7 +199,7 @@ class Record:
         return {clean(key): clean(value) for key, value in truth.items()}
 
     def _why(self, kind: str, files: str) -> str:
-        """One sentence of all reasons noted for these files."""
+        """All reasons noted for these files, as one sentence."""
         reasons = [reason.rstrip(".") for reason in self.reasons[files]]
         return "; ".join(reasons) + "." if reasons else _NOT_NAMED[kind]
 

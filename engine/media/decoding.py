@@ -1,7 +1,6 @@
-"""Packets to pictures: all of a clip's, or some.
+"""Decodes packets into pictures: all frames of a clip, or some.
 
-Boundary: drives the decoder and converts the frames that are wanted; which these are, and which
-packets they need, is decided by its callers.
+Boundary: runs the decoder and converts the wanted frames; callers decide which frames and packets.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
 
 THREADS = 0  # as many as there are cores
 MAX_FRAMES = 1_000_000
-# A few kilobytes can describe hours of large still pictures.  Of a healthy clip there are at most
-# some hundred pixels a byte; a short one of a still scene may have more.
+# A few kilobytes can describe hours of large still pictures.  A healthy clip has at most some
+# hundred pixels per byte; a short clip of a still scene may have more.
 MAX_DECODED = 5_000_000_000  # pixels, or as many as the file has bytes for
 PIXELS_PER_BYTE = 8_000
-# What a decoder repairs depends on what it decoded before: an error instead of a repair.
+# A decoder's repairs depend on what it decoded before, so damage is an error here.
 _STRICT = {"err_detect": "explode"}
 
 
-def everything(
+def all_frames(
     data: Data, name: str, wanted: Collection[int], threads: int = 1
 ) -> tuple[dict[int, Image], int, int]:
     """(the wanted frames by index, how many frames came, how many of them were damaged)."""
@@ -48,16 +47,17 @@ def everything(
     return kept, count, damaged
 
 
-def some(
+def frames_of(
     clip: InputContainer,
     packets: Iterable[Packet[Any]],
     sent: Collection[int],
     wanted: Mapping[int, int],
     threads: int | None = None,
 ) -> dict[int, Image] | None:
-    """The frames of the packets at the places `sent`: those with a time in `wanted`, by its index.
+    """Decodes the packets at the positions `sent`; returns the frames at the times in `wanted`.
 
-    None unless the decoder gives one whole frame for each packet, in the order of showing.
+    The result is keyed by frame index.  None unless the decoder gives one whole frame per packet,
+    in display order.
     """
     _use(clip, threads)
     context = clip.streams.video[0].codec_context
@@ -85,7 +85,7 @@ def _frames(context: Any, packets: Iterable[Packet[Any]], sent: Collection[int])
 
 
 def check_count(count: int, name: str) -> None:
-    """MediaError for the packets or frames of a clip that no one can have meant."""
+    """MediaError for an absurd number of packets or frames."""
     if count > MAX_FRAMES:
         raise MediaError(f"{name} has over {MAX_FRAMES:,} frames: cut it shorter.")
 
@@ -105,7 +105,7 @@ def _use(clip: InputContainer, threads: int | None) -> None:
 
 
 def pixels(frame: Any) -> Image:
-    """[H, W, 3] RGB, turned as the container says: phones film sideways."""
+    """[H, W, 3] RGB, rotated as the container says (phones film sideways)."""
     image: Image = frame.to_ndarray(format="rgb24")
     turns = round(frame.rotation / 90) % 4
     return np.ascontiguousarray(np.rot90(image, turns)) if turns else image

@@ -1,8 +1,8 @@
-"""Event streams: a raw .npy file to `Events`, and `Events` to the pictures a model is shown.
+"""Event streams: reads a raw .npy file into `Events`, and draws `Events` as pictures.
 
-Boundary: checks and normalises once, at the door; behind it x and y are uint16, p is 0 or 1 and
-t is int64 microseconds.  t is taken as microseconds, the unit of the published data: the file
-does not say, so fractions (which would be seconds) are refused.
+Boundary: checks and normalises the values once, on reading; after that x and y are uint16, p is 0
+or 1, and t is int64 microseconds.  The file does not state the unit of t; microseconds is that of
+the published data, so fractions (which would be seconds) are refused.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from engine.quoting import shown
 from engine.types import Events, Extent, Image
 
 SLICES = 5
-# Four times the side of today's largest event sensors; a stray coordinate must not fill the memory.
+# Four times the side of today's largest sensors; one wrong coordinate must not fill the memory.
 MAX_SIDE = 4096
-MAX_EVENTS = 1 << 26  # 67 million: about 2 GB while they are checked and drawn
+MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
 
 Numbers = npt.NDArray[Any]
-# What reads each kind of event file: its bytes and its name in, the columns x, y, t and p out.
-READERS: Mapping[kinds.Kind, Callable[[bytes, str], dict[str, Column]]] = {kinds.NPY: npy.columns}
+# One reader per kind of event file: (bytes, name) in, the columns x, y, t and p out.
+Reader = Callable[[bytes, str], dict[str, Column]]
+READERS: Mapping[kinds.FileKind, Reader] = {kinds.NPY: npy.columns}
 
 
 def read(path: Path) -> Events:
@@ -39,14 +40,14 @@ def read(path: Path) -> Events:
 
 
 def parse(data: bytes, name: str) -> Events:
-    """The stream in the bytes of an event file; `name` is what error messages call it."""
+    """The stream in the bytes of an event file; `name` is used in error messages."""
     kind = kinds.of(data[: kinds.HEAD], name) or kinds.NPY
     table = READERS.get(kind, npy.columns)(data, name)
     x, y, t, p = (_stream(table, key, name) for key in "xytp")
     lengths = {key: len(values) for key, values in zip("xytp", (x, y, t, p), strict=True)}
     if len(set(lengths.values())) > 1:
-        said = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
-        raise MediaError(f"{name} has columns of different lengths ({said}): record it again.")
+        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
     if not len(t):
         raise MediaError(f"{name} holds 0 events: pick another recording.")
     if len(t) > MAX_EVENTS:
@@ -60,12 +61,12 @@ def parse(data: bytes, name: str) -> Events:
 
 
 def render(events: Events, count: int = SLICES, extent: Extent = "slice") -> list[Image]:
-    """Event pictures, `count` of [H, W, 3]: white ground, red for p = 1, blue for p = 0.
+    """`count` event pictures [H, W, 3]: white background, red for p = 1, blue for p = 0.
 
-    The stream is cut into `count` slices of equally many events in the file's order, the remainder
-    in the last; the last event at a pixel wins.  With extent "slice" each picture is as large as
-    its own events reach (max(y) + 1, max(x) + 1), as in the published code; with "stream" all are
-    as large as the stream.  MediaError for fewer events than slices.
+    The stream is split into `count` slices with equal numbers of events in file order; the last
+    slice takes the remainder.  The last event at a pixel wins.  With extent "slice" the size of a
+    picture is (max(y) + 1, max(x) + 1) of its own events, as in the published code; with "stream"
+    it is that of the whole stream.  MediaError if there are fewer events than slices.
     """
     size = len(events) // count if count > 0 else 0
     if not size:
@@ -85,7 +86,7 @@ def _drawn(events: Events, part: slice, extent: Extent) -> Image:
     picture = np.full((height * width, 3), 255, np.uint8)
     pixels = y.astype(np.intp) * width + x
     red = events.p[part] * np.uint8(255)
-    # NumPy assigns in order, so of equal indices the last one stays: the last event wins.
+    # NumPy assigns in order, so the last event at a pixel wins.
     picture[pixels, 0] = red
     picture[pixels, 1] = 0
     picture[pixels, 2] = ~red
@@ -105,12 +106,12 @@ def _stream(table: Mapping[str, Column], key: str, name: str) -> Numbers:
 
 
 def _whole(values: Numbers, key: str, name: str) -> Numbers:
-    """The values as integers: floats are taken when they are finite and have no fraction."""
+    """The values as integers; floats are accepted if they are finite and have no fraction."""
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
     if values.dtype.kind != "f":
         return values
-    with np.errstate(invalid="ignore"):  # a NaN may say so when it is rounded
+    with np.errstate(invalid="ignore"):  # rounding a NaN may warn
         values = values.astype(np.float64, copy=False)
         bad = ~np.isfinite(values) | (values != np.trunc(values)) | (np.abs(values) >= 2**62)
     if bad.any():
@@ -123,7 +124,7 @@ def _whole(values: Numbers, key: str, name: str) -> Numbers:
 
 
 def _side(values: Numbers, given: Column | None, key: str, name: str) -> int:
-    """The sensor's width or height: as the file says, else the largest coordinate + 1."""
+    """The sensor's width or height: from the file, else the largest coordinate + 1."""
     whole = _whole(values, key, name)
     low, high = int(whole.min()), int(whole.max())
     if low < 0 or high >= MAX_SIDE:
@@ -148,7 +149,7 @@ def _u16(values: Numbers) -> npt.NDArray[np.uint16]:
 
 
 def _polarity(p: Numbers, name: str) -> tuple[npt.NDArray[np.uint8], bool]:
-    """(0 or 1 per event, whether some were -1): the published code draws -1 as positive."""
+    """(0 or 1 per event, whether any was -1); the published code draws -1 as positive."""
     known = (p == 0) | (p == 1) | (p == -1)
     if not known.all():
         wrong = p[int((~known).argmax())]
@@ -157,9 +158,9 @@ def _polarity(p: Numbers, name: str) -> tuple[npt.NDArray[np.uint8], bool]:
 
 
 def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
-    """(t without the overflows of a 16 or 32 bit counter, how many there were)."""
+    """(t without overflows of a 16 or 32 bit counter, the number of overflows)."""
     for extreme in (int(t.min()), int(t.max())):
-        if abs(extreme) >= 2**62:  # Differences of larger ones would overflow in silence.
+        if abs(extreme) >= 2**62:  # differences of larger values would overflow silently
             raise MediaError(f"{name} has an event at t = {extreme:,}: give microseconds.")
     times = t.astype(np.int64)
     if t.dtype.kind != "u" or t.dtype.itemsize not in (2, 4):
@@ -167,10 +168,10 @@ def _unwrap(t: Numbers, name: str) -> tuple[npt.NDArray[np.int64], int]:
     lap = 1 << (8 * t.dtype.itemsize)
     steps = np.diff(times)
     over = steps < -(lap - lap // 8)
-    # A late event of the lap before jumps forward by nearly as much and takes the lap back.
+    # A late event from before an overflow jumps forward by nearly as much, which undoes it.
     laps = np.cumsum(over.astype(np.int64) - (steps > lap - lap // 8))
     back = steps[~over]
-    # Other large steps back mean shuffled times, which no counter explains.
+    # Other large steps back mean shuffled times, not an overflow.
     if not over.any() or laps.min() < 0 or (len(back) and back.min() < -(lap // 8)):
         return times, 0
     times[1:] += laps * lap
@@ -193,7 +194,7 @@ def _notes(
     duration = float(times.max() - times.min()) / 1000
     if duration >= LONG_MS:
         notes.append(
-            f"{name} lasts {duration:,.1f} ms; EventGPT's published code refuses streams of "
-            f"{LONG_MS:.0f} ms and longer, here it is drawn all the same."
+            f"{name} lasts {duration:,.1f} ms.  It is drawn, although EventGPT's published code "
+            f"refuses streams of {LONG_MS:.0f} ms and longer."
         )
     return tuple(notes)

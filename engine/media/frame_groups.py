@@ -1,17 +1,15 @@
-"""A few frames of an H.264 clip without decoding the others, equal to those of a whole decoding.
+"""Decodes a few frames of an H.264 clip without the others; the pixels equal a full decoding.
 
-All packets are read first, which is cheap.  Of each stretch from one IDR picture to the next, only
-those are decoded that a wanted frame can be built on: the references from the IDR picture up to
-it.  A keyframe that is no IDR picture is no safe start, so the flags of the container are not
-asked.  The first packet is always decoded: encoders tell the decoder about themselves there.
+All packets are read first, which is cheap.  Between one IDR picture and the next, only the pictures
+that a wanted frame may depend on are decoded: the references from the IDR picture up to it.  A
+keyframe that is not an IDR picture is not a safe start, so the container's flags are ignored.  The
+first packet is always decoded, because encoders put information for the decoder there.
+Any doubt raises `Unsure`, and everything has to be decoded: another codec; packets that are hidden,
+corrupt, carry settings, or have no unique time; times that do not follow the order of the pictures;
+fields; gaps; more reordering than the clip announces; a decoder that returns unexpected frames.
 
-Anything in doubt raises `Unsure` and everything has to be decoded: another codec, packets without
-a time or with one that another has, that are hidden, corrupt or bring settings along, an order of
-times that is not the pictures' own, fields, gaps, more reordering than the clip announces, and a
-decoder that gives other frames than were sent.
-
-Boundary: from a clip to its wanted frames, or `Unsure`.  Damage in packets that are not decoded is
-neither noticed nor said; it cannot reach the frames that are.
+Boundary: a clip in, its wanted frames out, or `Unsure`.  Damage in packets that are not decoded is
+not reported; it cannot affect the decoded frames.
 """
 
 from __future__ import annotations
@@ -24,27 +22,27 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import MediaError
 from engine.media.containers import container
-from engine.media.decoding import MAX_DECODED, MAX_FRAMES, some
-from engine.media.h264 import Picture, Reader, Unsure
+from engine.media.decoding import MAX_DECODED, MAX_FRAMES, frames_of
+from engine.media.h264 import CodedPicture, Reader, Unsure
 from engine.media.media_files import Data
 from engine.types import Image
 
 if TYPE_CHECKING:
     from av.container import InputContainer
 
-HELD_BYTES = 32 << 20  # a longer clip's packets are read again instead of being kept
+HELD_BYTES = 32 << 20  # packets of larger clips are read again instead of being kept
 
 
 @dataclass
-class Table:
-    """A clip's packets in the order of decoding: when each is shown, and what it holds."""
+class PacketTable:
+    """A clip's packets in decoding order: the display time and content of each."""
 
     times: list[int] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
-    held: list[Any] | None = field(default_factory=list)  # the packets, while they are few
+    pictures: list[CodedPicture] = field(default_factory=list)
+    held: list[Any] | None = field(default_factory=list)  # the packets, if they are few
     size: int = 0
 
-    def add(self, packet: Any, picture: Picture) -> None:
+    def add(self, packet: Any, picture: CodedPicture) -> None:
         self.times.append(packet.pts)
         self.pictures.append(picture)
         self.size += packet.size
@@ -54,13 +52,13 @@ class Table:
             self.held.append(packet)
 
     def shown(self) -> list[int]:
-        """The packets' places in the order of showing."""
+        """The packets' positions in display order."""
         return sorted(range(len(self.times)), key=self.times.__getitem__)
 
 
 @dataclass(frozen=True)
-class Cut:
-    """What is decoded of a clip of `count` frames: places of packets, and the frames wanted."""
+class DecodePlan:
+    """What is decoded of a clip of `count` frames: packet positions, and the wanted frames."""
 
     count: int
     indices: tuple[int, ...]
@@ -70,41 +68,41 @@ class Cut:
 
 def frames(
     data: Data, name: str, choice: Callable[[int], Sequence[int]]
-) -> tuple[dict[int, Image], Cut]:
-    """The frames that `choice` picks, by index; Unsure when everything has to be decoded."""
+) -> tuple[dict[int, Image], DecodePlan]:
+    """The frames that `choice` picks, by index; Unsure if everything has to be decoded."""
     try:
         with container(data, name, probed=False) as clip:
             table = read(clip)
             cut = plan(table, choice)
             _check_work(cut, clip)
             if table.held is not None:
-                return _whole(some(clip, table.held, cut.sent, cut.wanted)), cut
+                return _whole(frames_of(clip, table.held, cut.sent, cut.wanted)), cut
         with container(data, name, probed=False) as clip:
             packets = (packet for packet in clip.demux(clip.streams.video[0]) if packet.size)
-            return _whole(some(clip, packets, cut.sent, cut.wanted)), cut
-    except MediaError as error:  # the decoding of everything has the last word on a broken clip
+            return _whole(frames_of(clip, packets, cut.sent, cut.wanted)), cut
+    except MediaError as error:  # a full decoding reports what is wrong with a broken clip
         raise Unsure(str(error)) from error
 
 
-def _check_work(cut: Cut, clip: InputContainer) -> None:
+def _check_work(cut: DecodePlan, clip: InputContainer) -> None:
     stream = clip.streams.video[0]
     if len(cut.sent) * stream.width * stream.height > MAX_DECODED:
-        raise Unsure("more pixels than are decoded without a look at the whole")
+        raise Unsure("more pixels than a partial decoding may produce")
 
 
 def _whole(found: dict[int, Image] | None) -> dict[int, Image]:
     if found is None:
-        raise Unsure("the decoder gave other frames than were sent")
+        raise Unsure("the decoder returned unexpected frames")
     return found
 
 
-def read(clip: InputContainer) -> Table:
+def read(clip: InputContainer) -> PacketTable:
     """Every packet of the clip, or Unsure."""
     stream = clip.streams.video[0]
     context = stream.codec_context
     if context.name != "h264":
         raise Unsure(f"codec {context.name}")
-    reader, table = Reader(context.extradata or b""), Table()
+    reader, table = Reader(context.extradata or b""), PacketTable()
     for number, packet in enumerate(clip.demux(stream)):
         if number > MAX_FRAMES:
             raise Unsure("too many packets")
@@ -116,19 +114,19 @@ def read(clip: InputContainer) -> Table:
     return table
 
 
-def plan(table: Table, choice: Callable[[int], Sequence[int]]) -> Cut:
-    """Which packets the chosen frames need; Unsure if there is nothing to choose from."""
+def plan(table: PacketTable, choice: Callable[[int], Sequence[int]]) -> DecodePlan:
+    """The packets that the chosen frames need; Unsure if there are no frames."""
     order = table.shown()
     indices = tuple(choice(len(order)))
     if not indices:
         raise Unsure("no frame is wanted")
     places = {order[index] for index in indices}
     wanted = {table.times[order[index]]: index for index in indices}
-    return Cut(len(order), indices, frozenset(needed(table.pictures, places)), wanted)
+    return DecodePlan(len(order), indices, frozenset(needed(table.pictures, places)), wanted)
 
 
-def needed(pictures: Sequence[Picture], wanted: Collection[int]) -> set[int]:
-    """The places of the wanted pictures and of all that these may be built on."""
+def needed(pictures: Sequence[CodedPicture], wanted: Collection[int]) -> set[int]:
+    """The positions of the wanted pictures and of all pictures they may depend on."""
     sent, building = {0}, False
     for place in range(len(pictures) - 1, -1, -1):
         picture = pictures[place]
@@ -146,8 +144,8 @@ def _check_packet(packet: Any) -> None:
         raise Unsure(f"a packet brings {', '.join(sorted(brought))}")
 
 
-def _check_order(table: Table) -> None:
-    """The times order the frames as the pictures' own numbers do, and no two are equal."""
+def _check_order(table: PacketTable) -> None:
+    """The times are unique and follow the order of the pictures' own numbers."""
     stretch, own = 0, []
     for picture in table.pictures:
         stretch += picture.idr
@@ -158,8 +156,8 @@ def _check_order(table: Table) -> None:
             raise Unsure("times disagree with the order of the pictures")
 
 
-def _check_depth(table: Table, announced: int) -> None:
-    """No picture waits for more than `announced` others: a decoder would then drop some."""
+def _check_depth(table: PacketTable, announced: int) -> None:
+    """No picture waits for more than `announced` others; a decoder would drop some."""
     earlier: list[int] = []
     for time in table.times:
         at = bisect_right(earlier, time)

@@ -1,8 +1,8 @@
-"""What H.264 packets say about themselves, read without decoding a picture.
+"""Reads the headers of H.264 packets without decoding a picture.
 
-Whether a picture may start a decoding (IDR), whether others are built on it (reference), and its
-place in the order of showing.  Only what is certain is said: whatever this module does not know
-how to read raises `Unsure`, and the caller decodes everything.
+They say whether decoding may start at a picture (IDR), whether others depend on it (reference), and
+its position in display order.  Anything that this module cannot read with certainty raises
+`Unsure`; the caller then decodes everything.
 
 Format: ITU-T H.264 (08/2021), 7.3.1 (NAL units), 7.3.2.1 (sequence parameter sets), 7.3.2.3 (SEI),
 7.3.3 (slice headers), 8.2.1 (picture order count); ISO/IEC 14496-15, 5.3.3 (avcC).
@@ -17,27 +17,27 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SLICE, IDR, SEI, SPS, PPS, DELIMITER, FILLER = 1, 5, 6, 7, 8, 9, 12
-HEADER = 64  # bytes of a slice that surely hold what is read of its header
+HEADER = 64  # bytes of a slice that are enough for the header fields read here
 _KNOWN = (SLICE, IDR, SEI, SPS, PPS, DELIMITER, FILLER)
 # Profiles whose parameter sets have the chroma fields (7.3.2.1.1).
 _CHROMA_PROFILES = (100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135)
-# Buffering, timing, user data and recovery points: nothing that turns or changes a picture.
+# Buffering, timing, user data and recovery points: nothing that rotates or changes a picture.
 _HARMLESS_SEI = (0, 1, 4, 5, 6)
 
 
 class Unsure(Exception):
-    """Something that this module cannot read for certain."""
+    """The clip cannot be read with certainty."""
 
 
 class Sequence(NamedTuple):
-    """Of a sequence parameter set: what slice headers cannot be read without."""
+    """The fields of a sequence parameter set that are needed to read slice headers."""
 
     frame_bits: int
-    order_bits: int  # 0 where pictures are shown in the order of decoding
+    order_bits: int  # 0 if display order equals decoding order
 
 
-class Header(NamedTuple):
-    """The head of a slice; all slices of a picture agree in it."""
+class SliceHeader(NamedTuple):
+    """The header of a slice; all slices of a picture have the same."""
 
     idr: bool
     reference: bool
@@ -46,8 +46,8 @@ class Header(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Picture:
-    """One packet: `order` rises in the order of showing, from one IDR picture to the next."""
+class CodedPicture:
+    """One packet; `order` rises in display order between two IDR pictures."""
 
     idr: bool
     reference: bool
@@ -55,7 +55,7 @@ class Picture:
 
 
 class Reader:
-    """Reads a clip's packets, which must come in the order of decoding and begin with an IDR."""
+    """Reads a clip's packets, which must come in decoding order and begin with an IDR."""
 
     def __init__(self, extradata: bytes) -> None:
         self._length, self._given = _configuration(extradata)
@@ -63,19 +63,19 @@ class Reader:
         self._sequence = Sequence(0, 0)
         self._frame = self._msb = self._lsb = self._number = 0
 
-    def picture(self, packet: bytes) -> Picture:
-        """What one packet holds: exactly one whole frame, or it is Unsure."""
+    def picture(self, packet: bytes) -> CodedPicture:
+        """The one whole frame in a packet; Unsure for anything else."""
         units = list(_split(packet, self._length))
         self._check_sets(tuple(unit for unit in units if unit[0] & 31 in (SPS, PPS)), units)
-        headers = {self._header(unit) for unit in units if _slice(unit)}
+        headers = {self._header(unit) for unit in units if unit[0] & 31 in (SLICE, IDR)}
         if len(headers) != 1:
             raise Unsure("not one picture in a packet")
         header = headers.pop()
         self._check_frame(header)
-        return Picture(header.idr, header.reference, self._order(header))
+        return CodedPicture(header.idr, header.reference, self._order(header))
 
     def _check_sets(self, sets: tuple[bytes, ...], units: list[bytes]) -> None:
-        """Parameter sets come with every IDR picture or with none, and are always the same."""
+        """Parameter sets come with every IDR picture or with none, and never change."""
         idr = any(unit[0] & 31 == IDR for unit in units)
         if self._sets is None:
             if not idr:
@@ -85,7 +85,7 @@ class Reader:
         elif sets != self._sets and (idr or sets):
             raise Unsure("parameter sets change")
 
-    def _header(self, unit: bytes) -> Header:
+    def _header(self, unit: bytes) -> SliceHeader:
         idr = unit[0] & 31 == IDR
         bits = Bits(unit[1:HEADER])
         bits.ue()  # first macroblock
@@ -96,18 +96,18 @@ class Reader:
         if idr:
             bits.ue()  # number of the IDR picture
         order = bits.take(self._sequence.order_bits)
-        return Header(idr, bool(unit[0] & 0x60), frame, order)
+        return SliceHeader(idr, bool(unit[0] & 0x60), frame, order)
 
-    def _check_frame(self, header: Header) -> None:
-        """Each picture's number follows that of the last reference (7.4.3), or one is missing."""
+    def _check_frame(self, header: SliceHeader) -> None:
+        """Each picture's number must follow that of the last reference (7.4.3)."""
         wanted = 0 if header.idr else (self._frame + 1) % (1 << self._sequence.frame_bits)
         if header.frame != wanted or (header.idr and not header.reference):
             raise Unsure("pictures are missing")
         if header.reference:
             self._frame = header.frame
 
-    def _order(self, header: Header) -> int:
-        """The picture order count (8.2.1.1, 8.2.1.3), but for a factor that orders the same."""
+    def _order(self, header: SliceHeader) -> int:
+        """The picture order count (8.2.1.1, 8.2.1.3), up to a constant factor."""
         self._number += 1
         if not self._sequence.order_bits:
             return self._number
@@ -121,7 +121,7 @@ class Reader:
 
 
 class Bits:
-    """The bits of a NAL unit's payload, first to last; Unsure beyond the end."""
+    """Reads the bits of a NAL unit's payload in order; Unsure beyond the end."""
 
     def __init__(self, payload: bytes) -> None:
         plain = payload.replace(b"\0\0\3", b"\0\0")  # 7.4.1: bytes against false start codes
@@ -145,7 +145,7 @@ class Bits:
 
 
 def _configuration(extradata: bytes) -> tuple[int, tuple[bytes, ...]]:
-    """(bytes of a length before each unit, or 0 for start codes; the parameter sets given)."""
+    """(bytes of the length before each unit, 0 for start codes; the parameter sets)."""
     if not extradata.startswith(b"\1"):
         return 0, tuple(_split(extradata, 0))
     if len(extradata) < 7:
@@ -191,12 +191,8 @@ def _between_start_codes(data: bytes) -> Iterator[bytes]:
         yield unit.rstrip(b"\0")
 
 
-def _slice(unit: bytes) -> bool:
-    return unit[0] & 31 in (SLICE, IDR)
-
-
 def _check_sei(unit: bytes) -> None:
-    """Each message is a kind and a size, both in bytes of 255 and a last one, then the payload."""
+    """A message is a type and a size, each a run of 255 bytes and a last byte, and a payload."""
     payload, at = unit[1:].replace(b"\0\0\3", b"\0\0"), 0
     while len(payload) - at > 1:
         kind, at = _sei_number(payload, at)
@@ -217,7 +213,7 @@ def _sei_number(payload: bytes, at: int) -> tuple[int, int]:
 
 
 def _sequence(sets: tuple[bytes, ...]) -> Sequence:
-    """The one sequence parameter set there is, of whole frames without gaps."""
+    """The only sequence parameter set; Unsure if it allows fields or gaps."""
     found = [unit for unit in sets if unit and unit[0] & 31 == SPS]
     if len(found) != 1:
         raise Unsure("not one sequence parameter set")

@@ -1,9 +1,9 @@
-"""PNG and JPEG files to pixels.
+"""Decodes PNG and JPEG files into pixels.
 
-Every picture is opened here: its declared size is checked before memory is taken, and Pillow gets
-only the parts that decide the pixels (picture_parts.py).
+Every picture is opened here.  Its declared size is checked before memory is allocated, and Pillow
+gets only the parts that decide the pixels (picture_parts.py).
 
-Boundary: one picture at a time; which pictures a model is shown is decided elsewhere.
+Boundary: one picture at a time; media_sources.py chooses the pictures.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from PIL import UnidentifiedImageError
 from engine.errors import MediaError
 from engine.media import kinds, picture_parts
 from engine.media.media_files import content, label
-from engine.media.picture_parts import Parts
+from engine.media.picture_parts import PictureParts
 from engine.plain_files import reason
 from engine.types import Image
 
 MAX_PIXELS = 50_000_000
-MAX_BYTES = 320 << 20  # of a file; 50 million pixels of 16 bits and three colours take 300 MB
-MAX_SIDE = 65_535  # a thinner picture becomes huge when its short side is resized for a model
+MAX_BYTES = 320 << 20  # per file; 50 million pixels with three 16-bit channels take 300 MB
+MAX_SIDE = 65_535  # a very thin picture becomes huge when its short side is resized
 _EIGHT_BITS = (np.arange(65_536) / 257).round().astype(np.uint8)
 _TURNS = {
     2: Pillow.Transpose.FLIP_LEFT_RIGHT,
@@ -45,7 +45,7 @@ def read(path: Path) -> Image:
 
 
 def decode(data: bytes, name: str) -> Image:
-    """The picture in the bytes of a PNG or JPEG file; `name` is what error messages call it."""
+    """The picture in the bytes of a PNG or JPEG file; `name` is used in error messages."""
     kind = kinds.by_content(data[: kinds.HEAD])
     if kind is not None and kind not in (kinds.PNG, kinds.JPEG):
         raise MediaError(kind.refusal(name, "a PNG or JPEG picture"))
@@ -76,7 +76,7 @@ def shrink(image: Image, width: int) -> Image:
     return np.array(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BOX))
 
 
-def _check_size(parts: Parts, name: str) -> None:
+def _check_size(parts: PictureParts, name: str) -> None:
     size = f"{parts.width:,} x {parts.height:,} pixels"
     if parts.width * parts.height > MAX_PIXELS:
         raise MediaError(f"{name} is {size}: make it smaller than {MAX_PIXELS:,} pixels.")
@@ -85,16 +85,16 @@ def _check_size(parts: Parts, name: str) -> None:
 
 
 def _pixels(picture: Pillow.Image, orientation: int) -> Image:
-    """A writable copy; torch complains about arrays that share Pillow's read-only memory."""
-    if orientation in _TURNS:  # Phones store photos sideways and say so in the Exif data.
+    """A writable copy; torch warns about arrays that share Pillow's read-only memory."""
+    if orientation in _TURNS:  # phones store photos sideways, with the rotation in Exif
         picture = picture.transpose(_TURNS[orientation])
     if picture.mode.startswith("I"):  # 16-bit grey: Pillow would clip instead of scaling
         grey = _EIGHT_BITS[np.clip(np.array(picture), 0, 65_535)]
         return np.repeat(grey[..., None], 3, axis=2)
-    # A convert that changes nothing costs a third of the decoding.
+    # convert() would cost a third of the decoding even if it changes nothing.
     return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
 
 
 def _reason(error: Exception) -> str:
-    """Pillow's own words, without the object address it puts into some of them."""
+    """Pillow's message; some contain an object address and are replaced."""
     return "its content is damaged" if isinstance(error, UnidentifiedImageError) else reason(error)

@@ -1,8 +1,8 @@
-"""What kind of file this is, by its first bytes and then by its name, and what to do about it.
+"""The kind of a file, by its first bytes and then by its name.
 
-Kinds that are not read are named, so that a user learns how to convert a healthy file.
+Unsupported kinds are listed too, so that the error can say how to convert the file.
 
-Boundary: first bytes and names in, a Kind out; decodes nothing.
+Boundary: first bytes and names in, a FileKind out; decodes nothing.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _TO_NPY = "convert it to a .npy with a dict of the arrays x, y, t and p"
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A kind of file; `field` is what a sample uses it for, "" where it is not read."""
+class FileKind:
+    """A kind of file; `field` is its use in a sample, "" if it is not supported."""
 
     name: str
     field: str
@@ -29,23 +29,23 @@ class Kind:
     short: str = ""
 
     def refusal(self, file: str, wanted: str) -> str:
-        """The sentence that refuses a file of this kind where another is wanted."""
+        """The sentence that refuses a file of this kind where `wanted` is expected."""
         return f"{file} is {self.name}, not {wanted}: {self.advice or f'give {wanted}'}."
 
 
-PNG = Kind("a PNG picture", "images")
-JPEG = Kind("a JPEG picture", "images")
-GIF = Kind("a GIF", "clip", _TO_PNG, "GIF")
-STILL_GIF = Kind("a GIF picture", "images")
-NPY = Kind("a .npy file", "events")
-MP4 = Kind("an MP4 clip", "clip", short="MP4")
-MOV = Kind("a MOV clip", "clip", short="MOV")
-MATROSKA = Kind("a Matroska clip", "clip", short="Matroska")
-WEBM = Kind("a WebM clip", "clip", short="WebM")
-MPEGTS = Kind("an MPEG transport stream", "clip", short="MPEG-TS")
-AVI = Kind("an AVI clip", "clip", short="AVI")
+PNG = FileKind("a PNG picture", "images")
+JPEG = FileKind("a JPEG picture", "images")
+GIF = FileKind("a GIF", "clip", _TO_PNG, "GIF")
+STILL_GIF = FileKind("a GIF picture", "images")
+NPY = FileKind("a .npy file", "events")
+MP4 = FileKind("an MP4 clip", "clip", short="MP4")
+MOV = FileKind("a MOV clip", "clip", short="MOV")
+MATROSKA = FileKind("a Matroska clip", "clip", short="Matroska")
+WEBM = FileKind("a WebM clip", "clip", short="WebM")
+MPEGTS = FileKind("an MPEG transport stream", "clip", short="MPEG-TS")
+AVI = FileKind("an AVI clip", "clip", short="AVI")
 
-# (place, bytes there, kind): the first that agrees decides.
+# (offset, bytes there, kind): the first match decides.
 _MAGIC = (
     (0, b"\x89PNG\r\n\x1a\n", PNG),
     (0, b"\xff\xd8\xff", JPEG),
@@ -53,32 +53,32 @@ _MAGIC = (
     (0, b"GIF89a", GIF),
     (0, b"\x93NUMPY", NPY),
     (0, b"\x1a\x45\xdf\xa3", MATROSKA),  # EBML's own id, RFC 8794 11.2.1
-    *((4, b"ftyp" + brand, Kind("a HEIF or AVIF picture", "", _TO_PNG))
+    *((4, b"ftyp" + brand, FileKind("a HEIF or AVIF picture", "", _TO_PNG))
       for brand in (b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis")),
     (4, b"ftypqt  ", MOV),
     *((4, box, MP4) for box in (b"ftyp", b"moov", b"mdat", b"moof", b"styp", b"wide", b"pnot")),
     (8, b"AVI ", AVI),
-    (8, b"WEBP", Kind("a WebP picture", "", _TO_PNG)),
-    (8, b"WAVE", Kind("a sound file (WAV)", "")),
-    (0, b"II*\0", Kind("a TIFF picture", "", _TO_PNG)),
-    (0, b"MM\0*", Kind("a TIFF picture", "", _TO_PNG)),
-    (6, b"\0\0\0\0", Kind("a BMP picture", "", _TO_PNG)),  # with "BM" first, see `_by_content`
-    (0, b"<svg", Kind("an SVG drawing", "", _TO_PNG)),
-    (0, b"%PDF", Kind("a PDF document", "", _TO_PNG)),
-    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", Kind("a WMV (ASF) clip", "", _TO_MP4)),
-    (0, b"FLV\x01", Kind("an FLV clip", "", _TO_MP4)),
-    (0, b"OggS", Kind("an Ogg file", "", _TO_MP4)),
-    (0, b"DKIF", Kind("an IVF clip", "", _TO_MP4)),
-    (0, b"nut/multimedia", Kind("a NUT clip", "", _TO_MP4)),
-    (0, b"\0\0\1\xba", Kind("an MPEG program stream", "", _TO_MP4)),
-    (0, b"\0\0\1\xb3", Kind("a bare MPEG video stream", "", _TO_MP4)),
-    (0, b"#EXTM3U", Kind("an HLS playlist", "", "give the clip itself")),
-    (0, b"ffconcat", Kind("a playlist of FFmpeg", "", "give the clip itself")),
-    (0, b"\x89HDF\r\n\x1a\n", Kind("an HDF5 file", "", _TO_NPY)),
-    (0, b"PK\x03\x04", Kind("a ZIP archive (.npz)", "", _TO_NPY)),
-    (0, b"#!AER-DAT", Kind("an AEDAT recording", "", _TO_NPY)),
-    (0, b"#ROSBAG", Kind("a ROS bag", "", _TO_NPY)),
-    (0, b"% ", Kind("a Prophesee recording (.raw or .dat)", "", _TO_NPY)),
+    (8, b"WEBP", FileKind("a WebP picture", "", _TO_PNG)),
+    (8, b"WAVE", FileKind("a sound file (WAV)", "")),
+    (0, b"II*\0", FileKind("a TIFF picture", "", _TO_PNG)),
+    (0, b"MM\0*", FileKind("a TIFF picture", "", _TO_PNG)),
+    (6, b"\0\0\0\0", FileKind("a BMP picture", "", _TO_PNG)),  # with "BM" first, see `_by_content`
+    (0, b"<svg", FileKind("an SVG drawing", "", _TO_PNG)),
+    (0, b"%PDF", FileKind("a PDF document", "", _TO_PNG)),
+    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", FileKind("a WMV (ASF) clip", "", _TO_MP4)),
+    (0, b"FLV\x01", FileKind("an FLV clip", "", _TO_MP4)),
+    (0, b"OggS", FileKind("an Ogg file", "", _TO_MP4)),
+    (0, b"DKIF", FileKind("an IVF clip", "", _TO_MP4)),
+    (0, b"nut/multimedia", FileKind("a NUT clip", "", _TO_MP4)),
+    (0, b"\0\0\1\xba", FileKind("an MPEG program stream", "", _TO_MP4)),
+    (0, b"\0\0\1\xb3", FileKind("a bare MPEG video stream", "", _TO_MP4)),
+    (0, b"#EXTM3U", FileKind("an HLS playlist", "", "give the clip itself")),
+    (0, b"ffconcat", FileKind("a playlist of FFmpeg", "", "give the clip itself")),
+    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file", "", _TO_NPY)),
+    (0, b"PK\x03\x04", FileKind("a ZIP archive (.npz)", "", _TO_NPY)),
+    (0, b"#!AER-DAT", FileKind("an AEDAT recording", "", _TO_NPY)),
+    (0, b"#ROSBAG", FileKind("a ROS bag", "", _TO_NPY)),
+    (0, b"% ", FileKind("a Prophesee recording (.raw or .dat)", "", _TO_NPY)),
 )  # fmt: skip
 _BMP = 6
 _DOCTYPE = 64  # bytes of an EBML header, which names the type of document
@@ -97,27 +97,29 @@ _ENDINGS = {
     ".png": PNG,
     ".jpg": JPEG,
     ".jpeg": JPEG,
-    ".bin": Kind("an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY),
-    ".raw": Kind("a Prophesee recording (.raw)", "", _TO_NPY),
-    ".dat": Kind("a Prophesee recording (.dat)", "", _TO_NPY),
-    ".aedat": Kind("an AEDAT recording", "", _TO_NPY),
-    ".aedat4": Kind("an AEDAT recording", "", _TO_NPY),
-    ".h5": Kind("an HDF5 file", "", _TO_NPY),
-    ".hdf5": Kind("an HDF5 file", "", _TO_NPY),
-    ".npz": Kind("a ZIP archive (.npz)", "", _TO_NPY),
-    ".csv": Kind("a text file (.csv)", "", _TO_NPY),
-    ".txt": Kind("a text file", "", _TO_NPY),
+    ".bin": FileKind(
+        "an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY
+    ),
+    ".raw": FileKind("a Prophesee recording (.raw)", "", _TO_NPY),
+    ".dat": FileKind("a Prophesee recording (.dat)", "", _TO_NPY),
+    ".aedat": FileKind("an AEDAT recording", "", _TO_NPY),
+    ".aedat4": FileKind("an AEDAT recording", "", _TO_NPY),
+    ".h5": FileKind("an HDF5 file", "", _TO_NPY),
+    ".hdf5": FileKind("an HDF5 file", "", _TO_NPY),
+    ".npz": FileKind("a ZIP archive (.npz)", "", _TO_NPY),
+    ".csv": FileKind("a text file (.csv)", "", _TO_NPY),
+    ".txt": FileKind("a text file", "", _TO_NPY),
 }
 READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
 
 
-def of(head: bytes, name: str) -> Kind | None:
-    """The kind by content, else by the name's ending; None for neither."""
+def of(head: bytes, name: str) -> FileKind | None:
+    """The kind by content, else by file extension; None if neither is known."""
     return by_content(head) or _ENDINGS.get(Path(name).suffix.lower())
 
 
-def by_content(head: bytes) -> Kind | None:
+def by_content(head: bytes) -> FileKind | None:
     if all(head[at : at + 1] == b"G" for at in (0, TS_PACKET, 2 * TS_PACKET)):
         return MPEGTS
     for at, magic, kind in _MAGIC:
@@ -126,10 +128,10 @@ def by_content(head: bytes) -> Kind | None:
     return None
 
 
-def of_file(path: Path, name: str) -> Kind | None:
-    """The kind of a file that a user calls `name`; a GIF of one picture is a picture.
+def of_file(path: Path, name: str) -> FileKind | None:
+    """The kind of a user's file `name`; a GIF with one picture counts as a picture.
 
-    By its name alone where the file cannot be read: who loads it says why.
+    If the file cannot be read, only its name decides; loading it reports the error.
     """
     try:
         with open_regular(path) as file:
@@ -142,7 +144,7 @@ def of_file(path: Path, name: str) -> Kind | None:
 
 
 def moves(data: bytes) -> bool:
-    """Whether a GIF has two pictures (GIF89a specification, 1990: blocks behind the header)."""
+    """Whether a GIF has at least two pictures (GIF89a specification, 1990)."""
     at, pictures = 13 + _table(data, 10), 0
     while at < len(data) and pictures < 2:
         if data[at] == _PICTURE:
@@ -159,6 +161,6 @@ def moves(data: bytes) -> bool:
 
 
 def _table(data: bytes, at: int) -> int:
-    """Bytes of the table of colours that the flags at this place announce."""
+    """Bytes of the colour table that the flags at this offset announce."""
     flags = data[at] if at < len(data) else 0
     return 3 << ((flags & 7) + 1) if flags & _TABLE else 0

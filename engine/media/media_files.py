@@ -1,6 +1,6 @@
-"""A file's bytes, its place among its neighbours, and the name an error message calls it by.
+"""Reads media files, sorts them by number, and names them in error messages.
 
-Boundary: knows nothing of formats.
+Boundary: knows no formats.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PIECE = 1 << 20
 
 @dataclass(frozen=True)
 class Large:
-    """A file that is read piece by piece, as often as need be, and must stay what it is."""
+    """A file that is read in pieces, possibly several times, and must not change meanwhile."""
 
     path: Path
     state: tuple[int, int, int, int]  # device, inode, bytes, time of the last change
@@ -38,17 +38,17 @@ Data = bytes | Large
 
 
 def label(path: Path) -> str:
-    """The file and its folder, as in "seq/000000.npy": enough to find it, short enough to show."""
+    """The file and its folder, as in "seq/000000.npy"."""
     return shown(f"{path.parent.name}/{path.name}" if path.parent.name else path.name)
 
 
 def place(path: Path) -> str:
-    """A whole path, which a user has to find, as messages show it."""
+    """A full path, shortened for messages."""
     return shown(path, MAX_PLACE)
 
 
 def by_number(path: Path) -> tuple[float, str]:
-    """Sort key: the last integer of the name, so that `_10` follows `_2`; names without last."""
+    """Sort key: the last integer in the name, so that `_10` follows `_2`; other names last."""
     numbers = re.findall(r"[0-9]{1,15}", path.stem)
     return (float(numbers[-1]) if numbers else float("inf"), path.name)
 
@@ -61,7 +61,7 @@ def content(path: Path) -> bytes:
 
 
 def large(path: Path) -> Large:
-    """The file without its bytes; MediaError as for `content`."""
+    """The file without reading it; MediaError as for `content`."""
     name = label(path)
     with _readable(name):
         if not path.is_file():
@@ -76,7 +76,7 @@ def large(path: Path) -> Large:
 
 @contextmanager
 def opened(data: Data) -> Iterator[BinaryIO]:
-    """The bytes as an open file; MediaError if it has changed since it was first looked at."""
+    """The bytes as an open file; MediaError if the file has changed since `large`."""
     if isinstance(data, bytes):
         yield io.BytesIO(data)
         return

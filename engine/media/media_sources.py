@@ -1,8 +1,8 @@
-"""The places a kind of media can come from, in the order in which they are tried.
+"""The sources of each kind of media, in the order in which they are tried.
 
-Boundary: knows a sample's fields and the readers; which source wins is decided in the package's
-`load`.  Every source keeps its files' bytes for the digest; a clip, which may be long, is read
-again for it, and refused if it has changed meanwhile.
+Boundary: knows a sample's fields and the readers; `load` of the package chooses the source.  Every
+source keeps its files' bytes for the digest.  A clip may be long, so it is read again for the
+digest and refused if it has changed.
 """
 
 from __future__ import annotations
@@ -22,80 +22,80 @@ _SHOWN_INDICES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What one source gave: pictures, the files that decide them, and how it is described."""
+class LoadedPictures:
+    """The result of one source: pictures, the files that decide them, and a description."""
 
     images: tuple[Image, ...]
     content: Sequence[Data]
     tag: str
     source: str
     notes: tuple[str, ...] = ()
-    rule: str = ""  # where the source decides it: the extent of pictures drawn from raw events
+    rule: str = ""  # set if the source decides it: the extent of pictures drawn from raw events
 
 
 @dataclass(frozen=True)
-class Source:
-    """A way to get the pictures, and what the notes call it."""
+class MediaSource:
+    """A way to get the pictures, and its name in notes."""
 
     what: str
-    read: Callable[[], Found]
+    read: Callable[[], LoadedPictures]
 
 
-def of(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> list[Source]:
-    """The sample's sources for one kind, best first; empty when it has no file for it."""
+def of(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> list[MediaSource]:
+    """The sample's sources for one kind, best first; empty if it has no file for it."""
     if kind == "events":
         return _of_events(sample, events.SLICES, extent)
     if kind == "image":
-        # One picture given beside a clip was given for the picture model.
+        # A single picture beside a clip is meant for the image model.
         sources = _of_frames(sample, video.middle)
         return sources[::-1] if len(sample.images) == 1 else sources
     sources = _of_frames(sample, partial(video.choose, rule=rule))
     return sources[:-1] if len(sample.images) == 1 else sources
 
 
-def previews(sample: Sample) -> list[Source]:
-    """One picture each, the cheap ones first."""
+def previews(sample: Sample) -> list[MediaSource]:
+    """Sources that give one picture each, the cheapest first."""
     stills = [
-        Source("a picture", partial(_folder, paths, video.middle, "picture"))
+        MediaSource("a picture", partial(_folder, paths, video.middle, "picture"))
         for paths in (sample.images, sample.frames, sample.event_images)
         if paths
     ]
-    moving = [Source("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
-    raw = [Source("the events", partial(_rendered, sample.events, 1))] if sample.events else []
+    moving = [MediaSource("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
+    raw = [MediaSource("the events", partial(_rendered, sample.events, 1))] if sample.events else []
     return stills + moving + raw
 
 
-def _of_events(sample: Sample, slices: int, extent: Extent) -> list[Source]:
+def _of_events(sample: Sample, slices: int, extent: Extent) -> list[MediaSource]:
     sources = []
     if sample.event_images:
-        sources.append(Source("event images", partial(_event_images, sample.event_images)))
+        sources.append(MediaSource("event images", partial(_event_images, sample.event_images)))
     if sample.events is not None:
         drawn = partial(_rendered, sample.events, slices, extent)
-        sources.append(Source("raw events", drawn))
+        sources.append(MediaSource("raw events", drawn))
     return sources
 
 
-def _of_frames(sample: Sample, choice: video.Choice) -> list[Source]:
+def _of_frames(sample: Sample, choice: video.Choice) -> list[MediaSource]:
     sources = []
     if sample.mp4 is not None:
-        sources.append(Source("the clip", partial(_clip, sample.mp4, choice)))
+        sources.append(MediaSource("the clip", partial(_clip, sample.mp4, choice)))
     if sample.frames:
         frames = partial(_folder, sample.frames, choice, "frame")
-        sources.append(Source("the frame folder", frames))
+        sources.append(MediaSource("the frame folder", frames))
     if sample.images:
-        sources.append(Source("the images", partial(_folder, sample.images, choice, "image")))
+        sources.append(MediaSource("the images", partial(_folder, sample.images, choice, "image")))
     return sources
 
 
-def _event_images(paths: Sequence[Path]) -> Found:
+def _event_images(paths: Sequence[Path]) -> LoadedPictures:
     data, pictures = _decoded(paths, images.decode)
-    return Found(tuple(pictures), data, "event images", f"{len(data)} event images")
+    return LoadedPictures(tuple(pictures), data, "event images", f"{len(data)} event images")
 
 
 def _decoded(
     paths: Sequence[Path], decode: Callable[[bytes, str], Image]
 ) -> tuple[list[bytes], list[Image]]:
-    """Every file's bytes and picture; MediaError where together they take too much memory."""
+    """Every file's bytes and picture; MediaError if together they need too much memory."""
     contents, pictures, room = list[bytes](), list[Image](), MAX_ROOM
     for path in paths:
         contents.append(content(path))
@@ -110,7 +110,7 @@ def _decoded(
 
 
 def _still(data: bytes, name: str) -> Image:
-    """A picture of any kind that is read: PNG, JPEG or a GIF of one picture."""
+    """A picture: PNG, JPEG or a GIF with one picture."""
     if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
         return images.decode(data, name)
     if kinds.moves(data):
@@ -118,7 +118,7 @@ def _still(data: bytes, name: str) -> Image:
     return video.first(data, name)
 
 
-def _rendered(path: Path, slices: int, extent: Extent = "slice") -> Found:
+def _rendered(path: Path, slices: int, extent: Extent = "slice") -> LoadedPictures:
     data = content(path)
     stream = events.parse(data, label(path))
     try:
@@ -127,47 +127,49 @@ def _rendered(path: Path, slices: int, extent: Extent = "slice") -> Found:
         raise MediaError(f"{label(path)} is too short: {error}") from error
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms, {slices} slices"
     notes = (*stream.warnings, *_sizes(pictures))
-    return Found(pictures, [data], f"raw events {slices}", source, notes, extent)
+    return LoadedPictures(pictures, [data], f"raw events {slices}", source, notes, extent)
 
 
 def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
-    """A note where the event pictures differ in size."""
+    """A note if the event pictures differ in size."""
     sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
     if len(set(sizes)) > 1:
         yield (
-            f"The event pictures differ in size ({', '.join(sizes)}): each is as large as its "
-            "slice of events reaches."
+            f"The event pictures differ in size ({', '.join(sizes)}): each has the size of its own "
+            "slice of events."
         )
 
 
-def _clip(path: Path, choice: video.Choice) -> Found:
+def _clip(path: Path, choice: video.Choice) -> LoadedPictures:
     data = large(path)
     clip = video.decode(data, label(path), choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     said = _said(_called(data), clip.indices, clip.count)
-    return Found(clip.images, [data], "mp4", said, notes)
+    return LoadedPictures(clip.images, [data], "mp4", said, notes)
 
 
-def _first_frame(path: Path) -> Found:
+def _first_frame(path: Path) -> LoadedPictures:
     data = large(path)
-    return Found((video.first(data, label(path)),), [data], "mp4", f"{_called(data)}: frame 0")
+    return LoadedPictures(
+        (video.first(data, label(path)),), [data], "mp4", f"{_called(data)}: frame 0"
+    )
 
 
 def _called(data: Data) -> str:
-    """What kind of clip the file is, in a word."""
+    """The short name of the clip's kind."""
     with opened(data) as file:
         kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
     return kind.short
 
 
-def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> Found:
-    """The chosen ones of pictures that follow each other; the others are not even read."""
+def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> LoadedPictures:
+    """The chosen pictures of a sequence; the others are not read."""
     indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
     contents, decoded = _decoded([paths[i] for i in chosen], _still)
     data = dict(zip(chosen, contents, strict=True))
     pictures = dict(zip(chosen, decoded, strict=True))
-    return Found(
+    return LoadedPictures(
         tuple(pictures[i] for i in indices),
         [data[i] for i in indices],
         f"{len(paths)} pictures",
@@ -177,7 +179,7 @@ def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> Found:
 
 
 def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
-    """A note where the rule shows a frame more than once."""
+    """A note if the rule shows a frame more than once."""
     if len(set(indices)) < len(indices):
         frames = "1 frame" if count == 1 else f"{count:,} frames"
         yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."

@@ -1,8 +1,8 @@
-"""What the tables of an MP4 or MOV declare, looked at before FFmpeg builds its index of them.
+"""Checks the tables of an MP4 or MOV before FFmpeg builds its index from them.
 
-FFmpeg takes about 70 bytes for each declared sample, and a table of 20 bytes can declare two
-thousand million.  The limits here are far above a healthy clip's: a million samples are four and a
-half hours at 60 frames per second.  Sound stored sample by sample is not indexed so, and is exempt.
+FFmpeg needs about 70 bytes per declared sample, and a table of 20 bytes can declare two billion.
+The limits are far above those of a healthy clip: a million samples are four and a half hours at 60
+frames per second.  Sound stored sample by sample is exempt, as FFmpeg does not index it this way.
 
 Format: ISO/IEC 14496-12, 4.2 (boxes), 8.6.1 (stts, ctts), 8.7.3 (stsz, stz2), 8.6.6 (elst),
 8.8.8 (trun).
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 MAX_SAMPLES = 1_000_000
-MAX_TABLES = 128 << 20  # bytes of a header or of a fragment's
+MAX_TABLES = 128 << 20  # bytes of a header, also of a fragment's header
 MAX_BOXES = 200_000
-MAX_EDITED = 100_000_000  # FFmpeg looks at every sample for every entry of an edit list
+MAX_EDITED = 100_000_000  # FFmpeg visits every sample for every entry of an edit list
 _DEPTH = 10  # FFmpeg's own limit
 _FOLDERS = frozenset(
     b"moov moof trak traf mdia minf stbl edts mvex udta dinf tapt wave hoov".split()
@@ -28,12 +28,12 @@ _FOLDERS = frozenset(
 
 @dataclass
 class Counts:
-    """What has been declared so far, over all tracks."""
+    """The declared counts so far, over all tracks."""
 
     samples: int = 0
     edits: int = 0
     boxes: int = 0
-    sound: bool = field(default=False)  # whether the track at hand is one
+    sound: bool = field(default=False)  # whether the current track is sound
 
     def add(self, kind: bytes, box: bytes) -> None:
         """Counts one box; `box` is its content."""
@@ -83,7 +83,7 @@ def _walk(counts: Counts, kind: bytes, data: bytes, begin: int, end: int, depth:
 
 
 def _boxes(data: bytes, begin: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """(kind, begin and end of the content) of the boxes between two places."""
+    """(kind, start and end of the content) of the boxes between two offsets."""
     while begin + 8 <= end:
         kind, first, last = _box(data, begin, end)
         yield kind, first, last
@@ -91,7 +91,7 @@ def _boxes(data: bytes, begin: int, end: int) -> Iterator[tuple[bytes, int, int]
 
 
 def _box(data: bytes, at: int, limit: int) -> tuple[bytes, int, int]:
-    """One box that begins `at`; its end is at most `limit`, and behind its head."""
+    """The box at offset `at`; its end is at most `limit` and after its header."""
     size, kind, begin = _number(data, at), data[at + 4 : at + 8], at + 8
     if size == 1:
         size, begin = int.from_bytes(data[begin : begin + 8], "big"), begin + 8
@@ -108,7 +108,7 @@ def _sized(box: bytes, sound: bool) -> int:
 
 
 def _timed(box: bytes, sound: bool) -> int:
-    """The sum of the counts of a table of (count, duration)."""
+    """The sum of the counts in a table of (count, duration)."""
     entries = min(_number(box, 4), (len(box) - 8) // 8)
     if sound and entries == 1 and _number(box, 12) == 1:
         return 0

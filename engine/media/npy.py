@@ -1,10 +1,10 @@
-"""Reads a raw event file: .npy bytes to named columns of plain numbers.
+"""Reads a raw event file: .npy bytes into named columns of plain numbers.
 
-Format: a header (npy_header.py), then the array's bytes or, for objects, a pickle.  Two contents
-are taken: a 0-d object array that holds a dict of arrays, and a 1-d structured array.  NumPy writes
+Format: a header (npy_header.py), then the array's bytes or, for objects, a pickle.  Two forms are
+accepted: a 0-d object array that holds a dict of arrays, and a 1-d structured array.  NumPy writes
 the gaps of an aligned structured array as fields without a name.
 
-Boundary: knows nothing of what the columns mean; NumPy's own loader of pickles is never used.
+Boundary: does not interpret the columns; never uses NumPy's own pickle loader.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import kinds, npy_header, pickles
-from engine.media.npy_header import Header
+from engine.media.npy_header import NpyHeader
 from engine.media.standins import Array
 from engine.quoting import quoted
 
@@ -29,7 +29,7 @@ Column = npt.NDArray[Any] | int | float
 
 
 def columns(data: bytes, name: str) -> dict[str, Column]:
-    """The arrays and numbers of a .npy file by their names; MediaError that says what is wrong."""
+    """The arrays and numbers of a .npy file by name; MediaError says what is wrong."""
     other = kinds.of(data[: kinds.HEAD], name)
     if other is not None and other.field != "events":
         raise MediaError(other.refusal(name, "a .npy of events"))
@@ -58,13 +58,13 @@ def _dict(data: bytes, start: int) -> dict[str, Column]:
 
 
 def _column(value: object) -> Column | None:
-    """An array or a number; None for what carries neither, such as a list or a text."""
+    """An array or a number; None for anything else, such as a list or a text."""
     if isinstance(value, Array):
         return value.numpy()
     return value if isinstance(value, int | float) else None
 
 
-def _records(header: Header, data: bytes) -> dict[str, Column]:
+def _records(header: NpyHeader, data: bytes) -> dict[str, Column]:
     match header.descr, header.shape:
         case [list(fields), (int(count),)] if 0 < len(fields) <= MAX_FIELDS:
             dtype = _dtype(fields)
@@ -82,7 +82,7 @@ def _records(header: Header, data: bytes) -> dict[str, Column]:
 
 
 def _dtype(fields: list[object]) -> np.dtype[Any]:
-    """The type of one record; fields without a name are gaps and only take room."""
+    """The type of one record; fields without a name are gaps."""
     names, codes, offsets, size = list[str](), list[str](), list[int](), 0
     for field in fields:
         match field:

@@ -1,11 +1,11 @@
-"""The header of a .npy file: what its array holds, and where its bytes begin.
+"""Reads the header of a .npy file: the array's type and shape, and where its bytes begin.
 
 Format: NumPy's .npy, versions 1.0 to 3.0 (numpy.org/doc/stable/reference/generated/
 numpy.lib.format.html): magic, version, header length, then a Python literal.  NumPy writes a dict
-of texts, whole numbers, truth values, lists and tuples; only these are read, by a small reader of
-tokens with limits.  Python's own parser is not used: it warns on stderr and runs out of stack.
+of strings, integers, booleans, lists and tuples; only these are accepted, by a small tokenizer with
+limits.  Python's own parser is not used: it warns on stderr and can overflow the stack.
 
-Boundary: bytes in, plain values out; knows nothing of columns.
+Boundary: bytes in, plain values out; knows no columns.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True)
-class Header:
-    """`descr` and `shape` as the file gives them; the array's bytes begin at `start`."""
+class NpyHeader:
+    """`descr` and `shape` as in the file; the array's bytes begin at offset `start`."""
 
     descr: object
     shape: object
     start: int
 
 
-def read(data: bytes) -> Header:
-    """The header of a whole .npy file; ValueError with a noun phrase that says what is there."""
+def read(data: bytes) -> NpyHeader:
+    """The header of a .npy file; ValueError with a noun phrase that names the problem."""
     if data[:6] != b"\x93NUMPY" or len(data) < 12:
         raise ValueError("no .npy header")
     start = 12 if data[6] > 1 else 10
@@ -46,7 +46,7 @@ def read(data: bytes) -> Header:
     value = _Literal(text.strip()).whole()
     if not isinstance(value, dict):
         raise ValueError("a header that is not a dict")
-    return Header(value.get("descr"), value.get("shape"), start + length)
+    return NpyHeader(value.get("descr"), value.get("shape"), start + length)
 
 
 class _Literal:
@@ -69,7 +69,7 @@ class _Literal:
         return self.tokens[self.at - 1]
 
     def accepts(self, mark: str) -> bool:
-        """Whether the next token is this mark, which is then passed."""
+        """Whether the next token is this mark; if so, it is consumed."""
         found = self.at < len(self.tokens) and self.tokens[self.at] == ("mark", mark)
         self.at += found
         return found
@@ -77,7 +77,7 @@ class _Literal:
     def value(self, depth: int) -> object:
         kind, text = self.next()
         if kind == "text":
-            return text.lstrip("ub")[1:-1]  # escapes stay: no name that is looked for has any
+            return text.lstrip("ub")[1:-1]  # escapes are kept: no expected name has any
         if kind == "number":
             return int(text)
         if kind == "word":

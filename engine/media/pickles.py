@@ -1,17 +1,17 @@
-"""Reads the pickles that NumPy writes for plain arrays, without running any of them.
+"""Reads the pickles that NumPy writes for plain arrays, without executing them.
 
-A pickle is a program: the standard unpickler imports what it names and calls it.  This one is a
-stack machine of its own over `pickletools.genops`, which only splits the bytes into operations.
-Names in the file are looked up in one fixed table of stand-ins; no attribute, module or class of
-this process can be reached, so nothing can be called, allocated or changed from a file.
+A pickle is a program: the standard unpickler imports and calls what it names.  This module is a
+small stack machine over `pickletools.genops`, which only splits the bytes into operations.  Names
+are looked up in one fixed table of stand-ins; a file cannot reach any attribute, module or class of
+this process, so it cannot call, allocate or change anything.
 
-The cost is bounded by the file: at most MAX_STEPS operations, whole numbers of 64 bits, and bytes
-made from text no longer than the pickle.  No message prints a value that the pickle has built, as
-a few hundred bytes can describe tuples whose text has no end.
+The cost is bounded by the file size: at most MAX_STEPS operations, 64-bit integers, and no more
+bytes made from text than the pickle has.  Messages never print a value from the pickle, because a
+few hundred bytes can describe tuples with a nearly endless repr.
 
 Format: Python's pickle protocols 0 to 5 (docs.python.org/3/library/pickletools.html).
 
-Boundary: bytes in, Python values and `Array` stand-ins out; knows nothing of .npy or of events.
+Boundary: bytes in, Python values and `Array` stand-ins out; knows neither .npy nor events.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from engine.plain_files import reason
 MAX_STEPS = 1_000_000
 MAX_BITS = 64
 
-# Operations whose operand is the value; pickletools has already decoded it.
+# Operations whose operand, already decoded by pickletools, is the value.
 _LITERALS = frozenset(
     {
         *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
@@ -41,10 +41,10 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """The pickle machine's stack, marks and memo, with the few operations arrays need."""
+    """The pickle machine's stack, marks and memo, with the few operations that arrays need."""
 
     def __init__(self, budget: int) -> None:
-        self.budget = budget  # bytes that calls may still make of text
+        self.budget = budget  # bytes that calls may still make from text
         self.stack: list[object] = []
         self.marked: list[list[object]] = []
         self.memo: dict[int, object] = {}
@@ -107,7 +107,7 @@ class _Machine:
         self.push(value)
 
     def spend(self, made: int) -> None:
-        """Count bytes that were made of text: a whole file has each text once."""
+        """Counts bytes made from text; a normal file uses each text once."""
         self.budget -= made
         if self.budget < 0:
             raise RefusedError("text that makes more bytes than the file has")
@@ -137,7 +137,7 @@ class _Machine:
         if not isinstance(target, dict) or len(values) % 2:
             raise RefusedError("a key set in something that is no dict")
         for key, value in zip(values[::2], values[1::2], strict=True):
-            # Text only: hashing nested tuples that share parts can take for ever.
+            # Text only: hashing nested tuples that share parts can take forever.
             if not isinstance(key, str):
                 raise RefusedError("a dict whose keys are not text")
             target[key] = value
@@ -181,7 +181,7 @@ _STEPS: dict[str, Callable[[_Machine, Any], None]] = {
 
 
 def load(data: bytes, start: int = 0) -> object:
-    """The value that the pickle from `start` on describes; RefusedError for anything else."""
+    """The value of the pickle at offset `start`; RefusedError for anything else."""
     machine = _Machine(len(data))
     file = io.BytesIO(data)  # shares the bytes
     file.seek(start)
@@ -193,13 +193,13 @@ def load(data: bytes, start: int = 0) -> object:
     except RefusedError:
         raise
     except (ValueError, OverflowError, DeprecationWarning) as error:
-        # The warning is of an odd escape in a text, where warnings are errors.
+        # An invalid escape in a text warns, which raises where warnings are errors.
         raise RefusedError(f"a damaged pickle ({reason(error)})") from error
     return machine.pop()
 
 
 def _literal(operand: object) -> object:
-    """The operand, unless it is a whole number that no array or sensor can have."""
+    """The operand, unless it is an integer that no array or sensor can have."""
     if isinstance(operand, int) and operand.bit_length() > MAX_BITS:
         raise RefusedError(f"a whole number of {operand.bit_length():,} bits")
     return operand

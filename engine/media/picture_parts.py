@@ -1,9 +1,9 @@
-"""PNG and JPEG files cut down to the parts that decide their pixels.
+"""Reduces PNG and JPEG files to the parts that decide their pixels.
 
-Everything else (texts, colour profiles, Exif, further pictures) is left out before a decoder sees
-the file: decoders parse such parts eagerly, warn about them on stderr, and some unpack without a
-limit.  Of Exif one value is read here: the orientation of a JPEG, a whole number from 1 to 8 in the
-first directory.  Any other form of it, and any damage in Exif, means "not turned".
+Everything else (texts, colour profiles, Exif, further pictures) is removed before a decoder sees
+the file, because decoders parse such parts, warn about them on stderr, and some unpack them without
+a limit.  One Exif value is read here: the orientation of a JPEG, an integer from 1 to 8 in the
+first directory.  Any other form, and any damage in Exif, means "not rotated".
 
 Formats: PNG (W3C, 3rd edition, chapters 5 and 11), JPEG (ITU-T T.81, annex B), Exif 2.32 (4.6).
 
@@ -22,14 +22,14 @@ _PNG_KEPT = (b"IHDR", b"PLTE", b"IDAT", b"IEND")
 _BARE = (0x01, *range(0xD0, 0xD8))  # JPEG markers without a length
 _SIZES = tuple(mark for mark in range(0xC0, 0xD0) if mark not in (0xC4, 0xC8, 0xCC))
 _EXIF, _SCAN = 0xE1, 0xDA
-_DROPPED = (*(mark for mark in range(0xE1, 0xF0) if mark != 0xEE), 0xFE)  # Adobe's tells colours
+_DROPPED = (*(mark for mark in range(0xE1, 0xF0) if mark != 0xEE), 0xFE)  # 0xEE: colour space
 _ORIENTATION = 0x0112
 _WIDTHS = {3: 2, 4: 4}  # Exif's SHORT and LONG, in bytes
 
 
 @dataclass(frozen=True)
-class Parts:
-    """A picture's needed bytes, its size as declared, and its Exif orientation (1: upright)."""
+class PictureParts:
+    """A picture's needed bytes, its declared size, and its Exif orientation (1: upright)."""
 
     data: bytes
     width: int
@@ -37,8 +37,8 @@ class Parts:
     orientation: int = 1
 
 
-def png(data: bytes) -> Parts:
-    """ValueError, with the reason, unless every chunk up to IEND is whole."""
+def png(data: bytes) -> PictureParts:
+    """The parts of a PNG; ValueError with the reason if a chunk up to IEND is damaged."""
     kept, seen = [data[:8]], set[bytes]()
     for kind, begin, end in _chunks(data):
         if (kind == b"IHDR") != (not seen) or (kind == b"IHDR" and end - begin != 25):
@@ -48,7 +48,7 @@ def png(data: bytes) -> Parts:
             kept.append(data[begin:end])
     if b"IDAT" not in seen:
         raise ValueError("it has no pixels")
-    return Parts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
+    return PictureParts(b"".join(kept), _number(data, 16, 4), _number(data, 20, 4))
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -67,8 +67,9 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
     raise ValueError("it has too many chunks")
 
 
-def jpeg(data: bytes) -> Parts:
-    """ValueError, with the reason, unless the segments before the first scan are whole."""
+def jpeg(data: bytes) -> PictureParts:
+    """The parts of a JPEG; ValueError with the reason if a segment before the first scan is
+    damaged."""
     kept, at, width, height, orientation = [data[:2]], len(data), 0, 0, 1
     for mark, begin, end in _segments(data):
         if mark == _SCAN:  # the decoder reads the rest by itself
@@ -82,7 +83,7 @@ def jpeg(data: bytes) -> Parts:
     scans = data.count(b"\xff\xda", at)
     if scans * width * height > MAX_SCANNED:
         raise ValueError(f"its {width:,} x {height:,} pixels come in {scans:,} scans")
-    return Parts(b"".join((*kept, data[at:])), width, height, orientation)
+    return PictureParts(b"".join((*kept, data[at:])), width, height, orientation)
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
@@ -104,7 +105,7 @@ def _number(data: bytes, at: int, size: int) -> int:
 
 
 def _marker(data: bytes, at: int) -> tuple[int, int]:
-    """(the marker at this place, where its segment begins); it may have leading fill bytes."""
+    """(the marker at this offset, the start of its segment); fill bytes may come before it."""
     if data[at : at + 1] != b"\xff":
         raise ValueError("it ends early" if at >= len(data) else "a segment is out of place")
     while data[at : at + 1] == b"\xff":
@@ -115,7 +116,7 @@ def _marker(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _orientation(segment: bytes) -> int:
-    """What an APP1 segment says: a TIFF header, then a directory of entries of 12 bytes."""
+    """The orientation in an APP1 segment: a TIFF header, then a directory of 12-byte entries."""
     tiff = segment[6:]
     if segment[:6] != b"Exif\0\0" or tiff[:4] not in (b"II*\0", b"MM\0*"):
         return 1

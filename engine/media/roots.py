@@ -1,9 +1,9 @@
-"""The files below one dataset root: a record's text to a path that may be opened, or a refusal.
+"""Resolves a record's file names below one dataset root, or refuses them.
 
-A record is somebody else's text: it must not make this program open a file outside its root, by
-"..", an absolute path, a Windows form or a symbolic link.
+A record is untrusted text.  It must not make this program open a file outside its root, by "..", an
+absolute path, a Windows path or a symbolic link.
 
-Boundary: only looks files up (names, sizes, links); opens none.
+Boundary: checks names, sizes and links; opens no file.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
 class Root:
-    """One dataset root.  Every path it gives lies inside, links followed."""
+    """One dataset root.  Every path it returns lies inside it, after links are resolved."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
         self._folders: dict[Path, bool] = {}
 
     def path_of(self, folder: str, value: object) -> Path:
-        """root/folder/value; MediaError if the value is no path that stays below root/folder."""
+        """root/folder/value; MediaError if the value is not a path below root/folder."""
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise MediaError(f"{quoted(value)} is no file name: correct the record.")
+            raise MediaError(f"{quoted(value)} is not a file name: correct the record.")
         parts = value.split("/")
         if "\\" in value or re.match(r"[A-Za-z]:", value) or value.startswith("/"):
             raise MediaError(f"{quoted(value)} is refused: name a path relative to {folder}/.")
@@ -42,7 +42,7 @@ class Root:
         return self.path / folder / value
 
     def has(self, path: Path) -> bool:
-        """Whether anything lies there, a broken link included; False where nobody may look."""
+        """Whether anything exists there, even a broken link; False without permission."""
         try:
             path.lstat()
         except OSError:
@@ -69,7 +69,7 @@ class Root:
         return path
 
     def pictures(self, path: Path) -> tuple[Path, ...]:
-        """The PNG and JPEG files of a folder by their numbers; MediaError if there are none."""
+        """The PNG and JPEG files of a folder, sorted by number; MediaError if there are none."""
         name = self._name(path)
         try:
             self._check_inside(path, path.is_symlink())
@@ -90,7 +90,7 @@ class Root:
         return shown(path.relative_to(self.path).as_posix())
 
     def _check_inside(self, path: Path, link: bool) -> None:
-        """MediaError if a link on the way leads out; a folder is looked at once."""
+        """MediaError if a link leads out of the root; the result for a folder is remembered."""
         inside = self._folders.get(path.parent)
         if inside is None:
             inside = self._folders[path.parent] = self._holds(path.parent)
@@ -102,10 +102,10 @@ class Root:
     def _holds(self, path: Path) -> bool:
         try:
             return path.resolve().is_relative_to(self.path)
-        except RuntimeError:  # Python 3.10 to 3.12 say so of links in a circle.
+        except RuntimeError:  # Python 3.10 to 3.12 raise it for circular links
             return False
 
 
 def _is_picture(name: str) -> bool:
-    # macOS leaves "._000027.png" beside the real ones on foreign disks.
+    # macOS writes "._000027.png" beside the real files on other file systems.
     return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith(".")

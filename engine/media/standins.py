@@ -1,11 +1,11 @@
 """Stand-ins for the classes and functions that a pickle of plain arrays names.
 
-numpy.ndarray and numpy.dtype themselves hand out raw pointers to whoever may call them with
-arguments of his choice; these take only plain numbers, and check sizes against the bytes there.
+numpy.ndarray and numpy.dtype called with arbitrary arguments can expose raw pointers.  These accept
+only plain numbers, and check sizes against the bytes.
 
 Format: the reductions of NumPy 1.x and 2.x for arrays, dtypes and scalars (`__reduce__` of each).
 
-Boundary: values already split from the pickle in, arrays and numbers out; runs nothing.
+Boundary: values split from the pickle in, arrays and numbers out; executes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 PLAIN_NUMBER = re.compile(r"b1|[iu][1248]|f[248]")
-MAX_AXES = 32  # as NumPy 1.x: a product of more sizes is only ever an attack
+MAX_AXES = 32  # as NumPy 1.x
 
 
 class RefusedError(ValueError):
@@ -28,7 +28,7 @@ class RefusedError(ValueError):
 
 
 class Name(NamedTuple):
-    """A stand-in for a function or class: `build` takes the arguments the pickle gives it."""
+    """A stand-in for a function or class; `build` is called with the pickle's arguments."""
 
     path: str
     build: Callable[[tuple[object, ...]], object] | None
@@ -42,7 +42,7 @@ class Dtype:
     order: str = "="
 
     def set(self, state: object) -> int:
-        """Take NumPy's (version, order, subdtype, names, fields, size, alignment, flags, ...)."""
+        """Accepts NumPy's (version, order, subdtype, names, fields, size, alignment, ...)."""
         match state:
             case (int(), str(order), None, None, None, *_) if order in ("<", ">", "=", "|"):
                 self.order = order
@@ -58,7 +58,7 @@ class Dtype:
 
 @dataclass(eq=False)
 class Array:
-    """A stand-in for numpy.ndarray: the parts of one, checked when `numpy()` puts them together."""
+    """A stand-in for numpy.ndarray: its parts, which `numpy()` checks and combines."""
 
     shape: object = ()
     dtype: object = None
@@ -66,7 +66,8 @@ class Array:
     data: object = b""
 
     def set(self, state: object) -> int:
-        """Take NumPy's (version, shape, dtype, is_fortran, data); the bytes made of text."""
+        """Accepts NumPy's (version, shape, dtype, is_fortran, data); returns the bytes made from
+        text."""
         match state:
             case (int(), tuple(shape), Dtype() as dtype, bool(fortran), data):
                 self.shape, self.dtype, self.fortran = shape, dtype, fortran
@@ -77,14 +78,14 @@ class Array:
         return len(data) if isinstance(data, str) else 0
 
     def item(self) -> object:
-        """The one object of a 0-d object array, which is how np.save writes a dict."""
+        """The only object of a 0-d object array; np.save writes a dict this way."""
         match self:
             case Array(shape=(), dtype=Dtype(code="O8" | "O4" | "O"), data=[value]):
                 return value
         raise RefusedError("an array that does not hold exactly one dict")
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The array, if its dtype is a plain number and its size is that of its bytes."""
+        """The array, if its dtype is a plain number and its size matches its bytes."""
         raw, shape = _raw(self.data), self.shape
         if not isinstance(self.dtype, Dtype) or not isinstance(shape, tuple):
             raise RefusedError("an array that was never filled")
@@ -154,7 +155,7 @@ BUILDERS: dict[str, Callable[[tuple[object, ...]], object] | None] = {
     "numpy._core.multiarray.scalar": _scalar,
     "numpy.core.numeric._frombuffer": _from_buffer,
     "numpy._core.numeric._frombuffer": _from_buffer,
-    # Protocols 0 to 2 have no bytes: Python writes them as text and a call that encodes it.
+    # Protocols 0 to 2 have no bytes: Python writes text and a call that encodes it.
     "_codecs.encode": _encode,
     "__builtin__.bytes": _bytes,
     "builtins.bytes": _bytes,

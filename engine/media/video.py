@@ -1,10 +1,10 @@
-"""Clips to the few frames a model is shown, and the rules that choose them.
+"""Reads the few frames of a clip that a model is shown, and holds the rules that choose them.
 
-Where it is certain which packets the wanted frames need, only those are decoded (groups.py); else
-every frame is, as later ones are built on earlier ones.  Either way only the wanted ones are
-converted to RGB and kept, and a long clip takes no more memory than a short one.
+If it is certain which packets the wanted frames need, only those are decoded (frame_groups.py);
+otherwise every frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
+needs no more memory than a short one.
 
-Boundary: bytes in, pictures out; a folder of frames is not a clip, yet follows the same rules.
+Boundary: bytes in, pictures out.  Folders of frames use the same rules, but not this reader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from engine.media.media_files import Data, label, large, opened
 from engine.types import FRAME_RULES, Image
 
 FRAMES = 8
-_TAIL = 64  # bytes in which a GIF has its end mark
+_TAIL = 64  # the last bytes of a GIF, which hold its end mark
 
 Choice = Callable[[int], Sequence[int]]
 
@@ -39,10 +39,11 @@ class Clip:
 
 
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
-    """Which `count` of n frames are shown, in ascending order; BadInput for an unknown rule.
+    """The indices of the `count` frames of n that are shown, ascending; BadInput for an unknown
+    rule.
 
-    Of fewer frames than `count`, "arange" and "linspace" repeat some, so that there are always
-    `count`; "spread" gives each once.
+    If n is below `count`, "arange" and "linspace" repeat frames to reach `count`; "spread" gives
+    each frame once.
     """
     if rule not in FRAME_RULES:
         raise BadInput(f"frames is {rule!r}: choose one of {', '.join(FRAME_RULES)}.")
@@ -58,12 +59,12 @@ def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
 
 
 def middle(n: int) -> list[int]:
-    """The one frame a picture model is shown: n // 2."""
+    """The one frame that an image model is shown: n // 2."""
     return [n // 2] if n > 0 else []
 
 
 def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
-    """The frames [H, W, 3] RGB that the rule chooses from a clip; MediaError if undecodable."""
+    """The frames [H, W, 3] RGB that the rule chooses; MediaError if the clip cannot be decoded."""
     return decode(large(path), label(path), lambda n: choose(n, rule, count))
 
 
@@ -78,7 +79,7 @@ def decode(data: Data, name: str, choice: Choice) -> Clip:
 
 
 def _cut_short(data: Data, name: str) -> Iterator[str]:
-    """A note on a GIF without its end mark (0x3B), of which FFmpeg reads what is there."""
+    """A note for a GIF without its end mark (0x3B), which FFmpeg reads without an error."""
     with opened(data) as file:
         head = file.read(4)
         file.seek(max(0, len(data) - _TAIL))
@@ -88,28 +89,28 @@ def _cut_short(data: Data, name: str) -> Iterator[str]:
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:
-    """The same after decoding every frame: what is always right.
+    """The same, but every frame is decoded; this always gives the right frames.
 
-    By one thread: several repair damage differently from run to run, and at times do not mark it.
+    With one thread: several threads repair damage differently each time and may not report it.
     """
     expected = _count(data, name)
     wanted = list(choice(expected))
-    kept, count, damaged = decoding.everything(data, name, wanted)
+    kept, count, damaged = decoding.all_frames(data, name, wanted)
     if count != expected:
         wanted = list(choice(count))
-        kept, count, damaged = decoding.everything(data, name, wanted)
+        kept, count, damaged = decoding.all_frames(data, name, wanted)
     if not wanted or not count:
         raise MediaError(f"{name} holds no frames: encode it again or pick another clip.")
     notes = []
     if count != expected:
-        notes.append(f"{name} says {expected:,} frames, of which {count:,} could be decoded.")
+        notes.append(f"{name} announces {expected:,} frames; {count:,} could be decoded.")
     if damaged:
         notes.append(f"{name} is damaged: {damaged:,} of its frames were repaired by the decoder.")
     return Clip(tuple(kept[i] for i in wanted), tuple(wanted), count, tuple(notes))
 
 
 def first(data: Data, name: str) -> Image:
-    """Frame 0 of a clip, for previews: nothing behind it is decoded."""
+    """Frame 0 of a clip, for previews; no later frame is decoded."""
     with container(data, name) as clip:
         frame = next(clip.decode(clip.streams.video[0]), None)
         if frame is None:
@@ -118,7 +119,7 @@ def first(data: Data, name: str) -> Image:
 
 
 def _count(data: Data, name: str) -> int:
-    """How many frames there are to decode: the packets, less those that an edit list hides."""
+    """The number of frames to decode: all packets except those that an edit list hides."""
     count = 0
     with container(data, name) as clip:
         for number, packet in enumerate(clip.demux(clip.streams.video[0])):

@@ -1,8 +1,8 @@
-"""Adapter: what the pipeline asks of every family, and what all of them share.
+"""Adapter: the interface of every model family, and the code that all families share.
 
-Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its rows;
-it knows neither files, clocks nor caches.  The rows it caches are final: after projector, adaptor
-and pooling, ready to stand between the prompt's embeddings, so that nothing is applied twice.
+Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its visual
+rows; it knows no files, clocks or caches.  Its rows are final: after projector, adaptor and
+pooling, ready to be inserted between the prompt's embeddings, so that nothing is applied twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from engine.types import (
 
 
 class Adapter(ABC):
-    """One loaded model.  Subclasses name the classes, the prompt and the order of operations."""
+    """One loaded model.  Subclasses define the classes, the prompt and the order of operations."""
 
     kind: ClassVar[MediaKind]
     prompt: ClassVar[str]  # holds {question} once
@@ -63,14 +63,14 @@ class Adapter(ABC):
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self.runs = 0
-        self.compiled: CompiledStep | None = None  # made when a run first asks for it
+        self.compiled: CompiledStep | None = None  # created at its first use
         self.eos_ids = _eos_ids(model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         self.rules = _rules(info, model)
         self.notes = (*notes, *generation_rules.notes(vars(self.own_generation)))
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
-        self._plain = pixels.plain(image_processor)
+        self._plain = pixels.known_settings(image_processor)
         self._processor = _digest(
             json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
         )
@@ -78,7 +78,7 @@ class Adapter(ABC):
     @classmethod
     @abstractmethod
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
-        """The model of this folder on the device of the settings, or ModelUnavailable."""
+        """Loads the folder's model on the device in the settings, or raises ModelUnavailable."""
 
     @property
     @abstractmethod
@@ -94,12 +94,12 @@ class Adapter(ABC):
         """Stage 3: pixels -> visual rows [V, hidden]."""
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
-        """Stage 3 of several samples: rows [V, hidden] of each, in one pass where that is given."""
+        """Stage 3 of several samples: rows [V, hidden] of each, in one pass if possible."""
         return [self.encode(one) for one in prepared]
 
     @abstractmethod
     def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
-        """Rows [V, hidden] between the prompt's embeddings: [1, context, hidden]."""
+        """Inserts rows [V, hidden] between the prompt's embeddings: [1, context, hidden]."""
 
     @abstractmethod
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
@@ -146,17 +146,17 @@ class Adapter(ABC):
 
     @property
     def has_fast_pixels(self) -> bool:
-        """Whether the checkpoint's image processor has settings that "fast" can follow."""
+        """Whether "fast" supports the settings of the checkpoint's image processor."""
         return self._plain is not None and self._plain.has_fast
 
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
-        """Stage 2: what the checkpoint's own image processor computes, and the family's prompt."""
+        """Stage 2: the pixels of the checkpoint's image processor, and the family's prompt."""
         words = self.words(media, question, setting)
         pixels = self.pixels(media.images, setting).to(self.device, self.dtype)
         return replace(words, pixels=pixels)
 
     def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
-        """Stage 2 without its pixels ([0]): the prompt, and the digest of what it is about."""
+        """Stage 2 without pixels ([0]): the prompt, and the digest of the media."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
         return Prepared(
@@ -168,7 +168,7 @@ class Adapter(ABC):
         )
 
     def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
-        """T images [H, W, 3] -> [T, 3, S, S] float32, as the setting says."""
+        """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""
         found = self._plain.pixels(images, setting) if self._plain else None
         return self.processed(images) if found is None else found
 
@@ -180,11 +180,11 @@ class Adapter(ABC):
         return float(((one - other).abs() / steps).max())
 
     def processed(self, images: Sequence[Image]) -> torch.Tensor:
-        """The same by the checkpoint's own image processor."""
+        """The same, computed by the checkpoint's own image processor."""
         return processors.values(self.image_processor, images)
 
     def question_ids(self, prepared: Prepared) -> torch.Tensor:
-        """What follows the last visual row, [1, Q]: all of a prompt that a question changes."""
+        """The ids after the last visual row, [1, Q]: the only part that a question changes."""
         places = (prepared.input_ids[0] == self.visual_id).nonzero()
         return prepared.input_ids[:, int(places[-1]) + 1 :]
 
@@ -194,8 +194,7 @@ class Adapter(ABC):
         return embeds
 
     def step_for(self, request: RunRequest) -> CompiledStep | None:
-        """The compiled step where the request asks for one; made, not yet compiled, at its first
-        use."""
+        """The compiled step if the request asks for one; it is compiled at its first use."""
         if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
             return None
         if self.compiled is None:
@@ -203,33 +202,33 @@ class Adapter(ABC):
         return self.compiled
 
     def compile_ahead(self, request: RunRequest) -> float:
-        """Compiles what the request will need; the seconds it took, 0.0 for nothing to be done.
+        """Compiles what the request needs; returns the seconds this took, 0.0 if nothing was
+        compiled.
 
-        The prompt's length follows from the question; where it does not, the run itself finds the
-        step missing.
+        The prompt's length is computed from the question.  If it is wrong, the run compiles.
         """
         if (step := self.step_for(request)) is None:
             return 0.0
         try:
             refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))
-        except BadInput:  # the run says so
+        except BadInput:  # the run reports it
             return 0.0
         _, context = self.prompt_ids(request.prompt, self.info.images or 1)
         return step.ready(context + request.decode.max_new_tokens)
 
     def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
-        """ContextTooLong unless prompt, visual rows and new tokens have positions."""
+        """ContextTooLong if prompt, visual rows and new tokens exceed the context."""
         room = self.context_limit - prepared.context_tokens
         if max_new_tokens <= room:
             return
         fix = f"set max_new_tokens to at most {room:,}" if room > 0 else "shorten the question"
         raise ContextTooLong(
-            f"{self.info.name} has a context of {self.context_limit:,} tokens; this prompt takes "
+            f"{self.info.name} has a context of {self.context_limit:,} tokens; this prompt has "
             f"{prepared.context_tokens:,} and max_new_tokens is {max_new_tokens:,}: {fix}."
         )
 
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
-        """What the rows of `prepared` depend on; the question is not among it."""
+        """What the rows of `prepared` depend on; the question is not part of it."""
         return FeatureSpec(
             model=self.info.family,
             checkpoint=self.info.digest,
@@ -242,18 +241,18 @@ class Adapter(ABC):
         )
 
     def takes(self, prepared: Prepared, rows: torch.Tensor) -> bool:
-        """Whether rows from the cache have the shape [V, hidden] that this prompt has room for."""
+        """Whether cached rows have the shape [V, hidden] that this prompt needs."""
         words = int((prepared.input_ids != self.visual_id).sum())
         shape = (prepared.context_tokens - words, int(self.text_config.hidden_size))
         return tuple(rows.shape) == shape and rows.is_floating_point()
 
     def text(self, ids: Sequence[int]) -> str:
-        """New token ids as text, special tokens left out."""
+        """New token ids as text, without special tokens."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
 
 
 def code_digest() -> str:
-    """Changes with this package's own model code and with the libraries that compute for it."""
+    """A digest of this package's model code and of the versions of the libraries it uses."""
     total = hashlib.blake2b(digest_size=8)
     for file in sorted(Path(__file__).parent.glob("*.py")):
         total.update(file.read_bytes())
@@ -268,15 +267,15 @@ def generate_options(
 
 
 def _rules(info: ModelInfo, model: Any) -> GenerationRules:
-    """The checkpoint's rules, or ModelUnavailable for what cannot be followed."""
+    """The checkpoint's rules, or ModelUnavailable for a setting that is not supported."""
     settings = vars(model.generation_config)
     supported.refuse_generation(info.name, settings)
     rules = GenerationRules.read(settings)
     known = model.get_input_embeddings().num_embeddings
     if strange := next((token for token in rules.ids() if not 0 <= token < known), None):
         raise ModelUnavailable(
-            f"{info.name}: its generation_config.json names the token {strange}, and the model "
-            f"has {known:,}: copy both from one checkpoint."
+            f"{info.name}: its generation_config.json names the token {strange}, but the model "
+            f"has {known:,} tokens: copy both from one checkpoint."
         )
     return rules
 

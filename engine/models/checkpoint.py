@@ -1,7 +1,7 @@
 """An entry of models.toml and the folder that holds its checkpoint.
 
-Boundary: finds the folder and says what to do where there is none; imports neither torch nor
-transformers and never goes to the network.  The files inside are weights.py's and files.py's.
+Boundary: finds the folder, or says what to do if there is none; imports neither torch nor
+transformers and uses no network.  weights.py and checkpoint_files.py read the files inside.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class ModelEntry:
 
     @property
     def precision(self) -> str:
-        """As ModelInfo has it: "float16", or "float16 4bit" for a quantized model."""
+        """As in ModelInfo: "float16", or "float16 4bit" for a quantized model."""
         return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
 
 def is_hub_name(checkpoint: str) -> bool:
-    """ "owner/name" is a hub name; a folder with one slash is written ./owner/name."""
+    """Whether this is a hub name "owner/name"; a folder with one slash is written ./owner/name."""
     return _HUB_NAME.fullmatch(checkpoint) is not None
 
 
@@ -61,20 +61,20 @@ def locate(entry: ModelEntry) -> Path:
     except OSError as error:
         raise ModelUnavailable(
             f"{entry.name}: {error.filename or folder} cannot be read ({error.strerror}): "
-            "give this user the right to it."
+            "give this user read permission."
         ) from error
     return folder
 
 
 def revision(entry: ModelEntry, folder: Path) -> str | None:
-    """The commit, where the hub's cache names the folder by it, else what the entry asks for."""
+    """The commit if the hub's cache names the folder by it, else the entry's revision."""
     return folder.name if _COMMIT.fullmatch(folder.name) else entry.revision
 
 
 def _not_here(entry: ModelEntry, folder: Path) -> ModelUnavailable:
     if folder.exists():
         return ModelUnavailable(
-            f"{entry.name}: {folder} is a file and not a checkpoint folder: correct its "
+            f"{entry.name}: {folder} is a file, not a checkpoint folder: correct its "
             "checkpoint in models.toml."
         )
     return ModelUnavailable(
@@ -95,7 +95,7 @@ def _no_weights(entry: ModelEntry, folder: Path) -> ModelUnavailable:
 def _in_hub_cache(entry: ModelEntry) -> Path:
     from huggingface_hub import constants
 
-    # The client takes 0.1 s to import: a name without a folder in its cache is not looked up.
+    # The client takes 0.1 s to import, so it is only imported if its cache has such a folder.
     name = constants.REPO_ID_SEPARATOR.join(["models", *entry.checkpoint.split("/")])
     found = None
     if Path(constants.HF_HUB_CACHE, name).is_dir():

@@ -1,7 +1,7 @@
-"""One file of a checkpoint: its JSON, the header of its tensors, or why it is no such file.
+"""Reads one file of a checkpoint: its JSON, or the header of its tensors.
 
 Boundary: opens single files, imports neither torch nor transformers, unpickles nothing.  Every
-refusal is a ModelUnavailable that names the file.  Which files there are is weights.py's business.
+error is a ModelUnavailable that names the file.  weights.py decides which files to read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from engine.errors import BadInput, ModelUnavailable
 from engine.models import checkpoint_schema
 from engine.quoting import cut
 
-JSON_BYTES = 16 * 2**20  # of one file of settings; the published ones have some kilobytes
+JSON_BYTES = 16 * 2**20  # of one settings file; published ones have a few kilobytes
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
-# What transformers opens in a folder beside the weights, whether it is of use here or not.
+# The files that transformers opens beside the weights, even if they are not used here.
 READ = (
     "config.json",
     "generation_config.json",
@@ -37,12 +37,12 @@ READ = (
     "adapter_config.json",
 )
 TOKENIZERS = ("tokenizer.json", "tokenizer.model")
-POINTER = b"version https://git-lfs"  # how the text begins that git-lfs leaves for a large file
+POINTER = b"version https://git-lfs"  # the first bytes of a git-lfs pointer
 AGAIN = "copy or download it again"
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
-    """A JSON object of a checkpoint with values of the right types, or ModelUnavailable."""
+    """A JSON object of a checkpoint, its values checked for their types, or ModelUnavailable."""
     refuse_unreadable(path, name)
     data = read_bytes(path, JSON_BYTES, name)
     try:
@@ -59,14 +59,14 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_if_there(path: Path, name: str) -> dict[str, Any]:
-    """The same; {} for a file that is not there."""
+    """As `read_json`; {} if the file does not exist."""
     return read_json(path, name) if os.path.lexists(path) else {}
 
 
 def read_record(
     path: Path, kind: type[checkpoint_schema.Record], name: str
 ) -> checkpoint_schema.Record:
-    """A file of schema.FILES as its typed record; all defaults for a file that is not there."""
+    """A file of checkpoint_schema.FILES as a typed record; all defaults if it does not exist."""
     return checkpoint_schema.checked(read_if_there(path, name), kind, path, name)
 
 
@@ -79,8 +79,8 @@ def read_bytes(path: Path, limit: int, name: str) -> bytes:
 
 
 def check_settings(folder: Path, name: str) -> None:
-    """ModelUnavailable if a file that transformers would open is no regular file, too large, or
-    holds a value of a wrong type."""
+    """ModelUnavailable if a file that transformers would open is not a regular file, is too large,
+    or holds a value of a wrong type."""
     for file in READ:
         path = folder / file
         if not os.path.lexists(path):
@@ -100,7 +100,7 @@ def _no_number(text: str) -> None:
 
 def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
     """ModelUnavailable if the file is absent, unreadable, a git-lfs pointer or over `limit`."""
-    if path.exists() and not path.is_file():  # a pipe would be waited for
+    if path.exists() and not path.is_file():  # a pipe would block
         raise ModelUnavailable(f"{name}: {path} is not a file: {AGAIN}.")
     try:
         with path.open("rb") as stream:
@@ -112,28 +112,28 @@ def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
         ) from error
     except OSError as error:
         raise ModelUnavailable(
-            f"{name}: {path} cannot be read ({error.strerror}): give this user the right to it."
+            f"{name}: {path} cannot be read ({error.strerror}): give this user read permission."
         ) from error
     if start == POINTER:
         raise ModelUnavailable(
-            f"{name}: {path} is a git-lfs pointer and not the file itself: run `git lfs pull` in "
+            f"{name}: {path} is a git-lfs pointer, not the file itself: run `git lfs pull` in "
             "its folder, or download it again."
         )
     if limit is not None and size > limit:
         raise ModelUnavailable(
-            f"{name}: {path} has {size:,} bytes and at most {limit:,} are read: {AGAIN}."
+            f"{name}: {path} has {size:,} bytes; at most {limit:,} are allowed: {AGAIN}."
         )
 
 
 def shapes(file: Path, name: str) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor of a safetensors file, or ModelUnavailable if it is not whole."""
+    """The shape of every tensor of a safetensors file, or ModelUnavailable if it is incomplete."""
     refuse_unreadable(file, name)
     try:
         with safe_open(file, framework="np") as tensors:
             return {key: tuple(tensors.get_slice(key).get_shape()) for key in tensors.keys()}  # noqa: SIM118 - no mapping
     except (OSError, SafetensorError) as error:
         raise ModelUnavailable(
-            f"{name}: {file} is not a whole safetensors file ({error}): {AGAIN}."
+            f"{name}: {file} is not a complete safetensors file ({error}): {AGAIN}."
         ) from error
 
 
@@ -144,7 +144,7 @@ def tensor_bytes(file: Path, name: str) -> int:
 
 
 def header_digest(file: Path, name: str) -> str:
-    """Hex text for the names, shapes and sizes in a weights file; its tensors are not read."""
+    """A digest of the names, shapes and sizes in a weights file; its tensors are not read."""
     total = hashlib.blake2b(str(file.stat().st_size).encode(), digest_size=16)
     if file.suffix == ".safetensors":
         for key, shape in sorted(shapes(file, name).items()):
@@ -162,5 +162,5 @@ def _archive(file: Path, name: str) -> list[zipfile.ZipInfo]:
             return archive.infolist()
     except (OSError, zipfile.BadZipFile, ValueError) as error:
         raise ModelUnavailable(
-            f"{name}: {file} is not a whole file of PyTorch weights ({error}): {AGAIN}."
+            f"{name}: {file} is not a complete file of PyTorch weights ({error}): {AGAIN}."
         ) from error

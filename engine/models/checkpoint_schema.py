@@ -31,8 +31,8 @@ Sides = Side | dict[str, Side | None]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
 
 
-class Text(Struct):
-    """The language model of config.json; None is the class's default."""
+class TextConfig(Struct):
+    """The language model in config.json; None means the class's default."""
 
     model_type: str | None = None
     hidden_size: Width | None = None
@@ -54,7 +54,7 @@ class Text(Struct):
 
 
 class Vision(Struct):
-    """The vision tower of config.json."""
+    """The vision tower in config.json."""
 
     model_type: str | None = None
     hidden_size: Width | None = None
@@ -70,11 +70,11 @@ class Vision(Struct):
     attention_dropout: Number | None = None
 
 
-class Config(Text):
-    """config.json: of the whole model, and of EventGPT's language model."""
+class ModelConfig(TextConfig):
+    """config.json as a whole; EventGPT keeps its language model's fields here."""
 
     architectures: list[str] | None = None
-    text_config: Text | None = None
+    text_config: TextConfig | None = None
     vision_config: Vision | None = None
     vision_feature_layer: int | Annotated[list[int], Meta(min_length=1)] | None = None
     vision_feature_select_strategy: str | None = None
@@ -89,8 +89,8 @@ class Config(Text):
     mm_video_tower: Any = None
 
 
-class Generation(Struct):
-    """generation_config.json: what decides a greedy answer, and what sampling starts from."""
+class GenerationSettings(Struct):
+    """generation_config.json: the settings for greedy answers and the defaults for sampling."""
 
     eos_token_id: TokenId | Ids | None = None
     repetition_penalty: Positive | None = None
@@ -175,8 +175,8 @@ class ChatTemplate(Struct):
 
 
 FILES: dict[str, type[Struct]] = {
-    "config.json": Config,
-    "generation_config.json": Generation,
+    "config.json": ModelConfig,
+    "generation_config.json": GenerationSettings,
     "tokenizer_config.json": TokenizerConfig,
     "preprocessor_config.json": ImageProcessor,
     "processor_config.json": Processor,

@@ -1,8 +1,8 @@
-"""EventGPT: five event images, pooled to a row per image and a row per patch.
+"""EventGPT: five event images, pooled to one row per image and one row per patch.
 
-Boundary: the family's tokenizer, prompt and calls; the network is eventgpt_model's.  The prompt is
-tokenised in two pieces around <event>, joined by -200, with BOS once at the start, as the
-published code does.
+Boundary: the family's tokenizer, prompt and calls; eventgpt_model.py holds the network.  As in the
+published code, the prompt is tokenised in two pieces around <event>, joined by -200, with one BOS
+at the start.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class EventGPTAdapter(Adapter):
         return embeds
 
     def counted_ids(self, prepared: Prepared) -> list[int]:
-        """None: as published, generate() is given embeddings alone."""
+        """None: as in the published code, generate() gets embeddings only."""
         return []
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
@@ -121,17 +121,18 @@ class EventGPTAdapter(Adapter):
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without transformers' word that penalties count new tokens alone: so it is published."""
+    """Hides transformers' warning that penalties only count new tokens; the published code does
+    the same."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Passing `.*` with `inputs_embeds`")
         yield
 
 
 def _tokenizer(info: ModelInfo, folder: Path) -> Any:
-    """The checkpoint's; a sentencepiece model is read as the published code reads it.
+    """The checkpoint's tokenizer; a sentencepiece model is read as in the published code.
 
-    That is with `legacy`, unless its tokenizer_config.json says otherwise: a space is then put in
-    front of what follows a special token.
+    That means `legacy`, unless its tokenizer_config.json says otherwise: a space is inserted after
+    a special token.
     """
     if not (folder / "tokenizer.model").is_file():
         if (folder / "tokenizer.json").is_file():
@@ -152,11 +153,11 @@ def _processor(info: ModelInfo, folder: Path, size: int) -> tuple[Any, tuple[str
 
 
 def _add_markers(info: ModelInfo, folder: Path, model: Any, tokenizer: Any) -> None:
-    """The markers that the checkpoint's flags ask for, and an embedding as long as the tokenizer.
+    """Adds the markers that the checkpoint's flags ask for, and resizes the embedding to match.
 
     As in the published code, rows beyond the tokenizer's are cut, so that no answer holds an id
-    without a text, and absent rows are added.  New rows are the mean of the others, so that a
-    token never trained is never the best one.
+    without text, and missing rows are added.  New rows are the mean of the others, so that an
+    untrained token is never the best one.
     """
     config = model.config
     markers = ["<ev_patch>"] if config.mm_use_im_patch_token else []

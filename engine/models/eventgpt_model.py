@@ -1,9 +1,8 @@
-"""The EventGPT network: a LLaMA that reads rows made from event images by a CLIP vision tower.
+"""The EventGPT network: a LLaMA that reads rows which a CLIP vision tower makes from event images.
 
-Boundary: tensors in, tensors or token ids out; it knows neither files nor prompts.  Parameter
-names are those of the released checkpoint, which loads as it is.  Per event image the tower's last
-hidden state [1 + P, vision hidden] (CLS kept) passes projector and adaptor; T images are then
-pooled to T + (1 + P) rows.
+Boundary: tensors in, tensors or token ids out; knows no files and no prompts.  Parameter names are
+those of the released checkpoint.  For each event image the tower's last hidden state [1 + P, vision
+hidden] (with CLS) goes through projector and adaptor; T images are then pooled to T + (1 + P) rows.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from transformers import (
     LlamaModel,
 )
 
-EVENT_TOKEN_ID = -200  # stands for all visual rows in the prompt; never reaches the embedding
+EVENT_TOKEN_ID = -200  # represents all visual rows in the prompt; never reaches the embedding
 # openai/clip-vit-large-patch14-336, the tower of the released checkpoint
 CLIP_L_336: dict[str, Any] = {
     "hidden_size": 1024,
@@ -74,7 +73,7 @@ class EventGPTModel(LlamaModel):
             nn.GELU(),
             nn.Linear(config.hidden_size, config.hidden_size),
         )
-        # the published code asks whether the config has event_feature_adaptor, not for its value
+        # the published code checks that event_feature_adaptor exists, not its value
         self.feature_adaptor = nn.Linear(config.hidden_size, config.hidden_size)
         self.post_init()
 
@@ -100,7 +99,7 @@ class EventGPT(LlamaForCausalLM):
         return self.encode_batch([event_tensors])[0]
 
     def encode_batch(self, event_tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """encode_events of several samples, tower to adaptor in one pass; pooled one by one."""
+        """encode_events for several samples: tower to adaptor in one pass, pooling per sample."""
         tokens = self.model.feature_adaptor(self.visval_encode(torch.cat(list(event_tensors))))
         samples = tokens.split([len(one) for one in event_tensors])
         return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in samples]
@@ -110,7 +109,7 @@ class EventGPT(LlamaForCausalLM):
         ids = input_ids[0]
         places = (ids == EVENT_TOKEN_ID).nonzero().flatten().tolist()
         if len(places) != 1:
-            raise ValueError(f"the prompt holds {len(places)} event tokens, one is needed")
+            raise ValueError(f"the prompt holds {len(places)} event tokens; exactly one is needed")
         embed = self.get_input_embeddings()
         before, after = embed(ids[: places[0]]), embed(ids[places[0] + 1 :])
         return torch.cat([before, rows.to(before.dtype), after])[None]
@@ -123,8 +122,9 @@ class EventGPT(LlamaForCausalLM):
         event_features: torch.Tensor | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The published entry: event_tensors [T, 3, S, S], or event_features [V, hidden] that are
-        already projected, adapted and pooled.  Returns new token ids only, [1, N].
+        """The published entry point.  Takes event_tensors [T, 3, S, S], or event_features
+        [V, hidden] that are already projected, adapted and pooled.  Returns new token ids only,
+        [1, N].
         """
         if event_tensors is None and event_features is None:
             return super().generate(input_ids, **kwargs)

@@ -1,8 +1,8 @@
-"""How far a long look at a checkpoint has come, for whoever started it.
+"""Reports the progress of hashing or loading a checkpoint.
 
-Boundary: one context variable.  What reads a checkpoint reports here, whoever wants to know (a job)
-listens, and nothing between the two passes it on.  A listener may raise Cancelled: the reader
-ends there and keeps nothing.
+Boundary: one context variable.  The code that reads a checkpoint calls `report`; a job listens;
+the code between them does not pass anything on.  A listener may raise Cancelled, which stops the
+reader.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextvars import ContextVar
 from typing import Literal
 
 Step = Literal["hash", "weights"]
-Listener = Callable[[Step, int, int], None]  # a step, how much of it is done, out of how much
+Listener = Callable[[Step, int, int], None]  # (step, amount done, total amount)
 
 
-def _nobody(step: Step, done: int, total: int) -> None: ...
+def _no_listener(step: Step, done: int, total: int) -> None: ...
 
 
-_listener: ContextVar[Listener] = ContextVar("listener", default=_nobody)
+_listener: ContextVar[Listener] = ContextVar("listener", default=_no_listener)
 
 
 @contextmanager
-def told_to(listener: Listener) -> Iterator[None]:
-    """Within it, on this thread, every report goes to the listener."""
+def reported_to(listener: Listener) -> Iterator[None]:
+    """Sends every report of this thread to the listener inside the `with`."""
     before = _listener.set(listener)
     try:
         yield
@@ -33,5 +33,5 @@ def told_to(listener: Listener) -> Iterator[None]:
 
 
 def report(step: Step, done: int, total: int) -> None:
-    """Bytes of a hash, or weights in place, out of `total`."""
+    """Reports progress: bytes hashed, or weights loaded, out of `total`."""
     _listener.get()(step, done, total)

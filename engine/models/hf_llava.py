@@ -1,6 +1,6 @@
-"""What LLaVA-1.5 and Video-LLaVA share: placeholder tokens in the prompt, one row for each.
+"""What LLaVA-1.5 and Video-LLaVA share: one placeholder token in the prompt per visual row.
 
-Boundary: everything but the classes, the placeholder and the call that encodes.
+Boundary: everything except the classes, the placeholder and the encoding call.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from engine.models.loading import (
 from engine.models.shape import Form
 from engine.types import Prepared
 
-OWN_PROMPT = "The prompt is that of the checkpoint's own chat template."
+OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
 
 
 class PlaceholderAdapter(Adapter):
-    """A model of transformers whose prompt holds one placeholder token per visual row."""
+    """A transformers model whose prompt holds one placeholder token per visual row."""
 
     model_class: ClassVar[Any]
     placeholder: ClassVar[str]
-    markers: ClassVar[tuple[str, ...]]  # tokens beyond sentencepiece's, in the order of their ids
-    has_template = False  # whether the prompt is the checkpoint's own chat template's
+    markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids
+    has_template = False  # whether the prompt comes from the checkpoint's chat template
 
     @classmethod
     def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
@@ -60,7 +60,7 @@ class PlaceholderAdapter(Adapter):
     @property
     @abstractmethod
     def placeholder_id(self) -> int:
-        """The token that stands for one visual row."""
+        """The token that represents one visual row."""
 
     @property
     def visual_id(self) -> int:
@@ -69,7 +69,7 @@ class PlaceholderAdapter(Adapter):
     @property
     @abstractmethod
     def rows_per_image(self) -> int:
-        """Visual rows of one image, as the processor of the checkpoint counts them."""
+        """Visual rows of one image, as the checkpoint's processor counts them."""
 
     @property
     def patches(self) -> int:
@@ -78,7 +78,7 @@ class PlaceholderAdapter(Adapter):
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         text, bos = self.prompt.format(question=question), self.tokenizer.bos_token
-        # as transformers' processors do: a template that writes BOS gets no second one
+        # as in transformers' processors: no second BOS if the template writes one
         own = bool(bos) and text.startswith(bos)
         ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
         if not self.has_template and ids[0] != self.tokenizer.bos_token_id:
@@ -107,18 +107,18 @@ class PlaceholderAdapter(Adapter):
         return self.model.config.text_config
 
     def _check_layers(self) -> None:
-        """The layer of the tower that is read must be one that it has."""
+        """ModelUnavailable if the tower does not have the layer that is read."""
         config = self.model.config
         chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
         for layer in chosen if isinstance(chosen, list) else [chosen]:
             if not -deep - 1 <= layer <= deep:
                 raise ModelUnavailable(
                     f"{self.info.name}: the vision_feature_layer of its config.json is {layer}, "
-                    f"and its tower has {deep} layers: copy both from one checkpoint."
+                    f"but its tower has {deep} layers: copy both from one checkpoint."
                 )
 
     def use_template(self, template: str) -> None:
-        """The checkpoint's chat template in place of the published prompt."""
+        """Uses the checkpoint's chat template instead of the published prompt."""
         name, kind = self.info.name, self.kind
         self.prompt = templates.prompt(  # type: ignore[misc]
             self.tokenizer, template, self.placeholder, kind, name
@@ -128,12 +128,12 @@ class PlaceholderAdapter(Adapter):
             self.notes = (*self.notes, OWN_PROMPT)
 
     def _check_prompt(self) -> None:
-        """A prompt needs BOS, where no template writes it, and the placeholder once."""
+        """A prompt needs BOS, unless a template writes it, and exactly one placeholder."""
         name, tokens = self.info.name, self.tokenizer
         if not self.has_template and tokens.bos_token_id is None:
             raise ModelUnavailable(
-                f"{name}: its tokenizer has no bos_token, with which the prompt begins: state it "
-                "in tokenizer_config.json."
+                f"{name}: its tokenizer has no bos_token, which the prompt needs: set it in "
+                "tokenizer_config.json."
             )
         ids = tokens(self.prompt.format(question="What?"))["input_ids"]
         if ids.count(self.placeholder_id) != 1:
@@ -152,7 +152,7 @@ class PlaceholderAdapter(Adapter):
 
 
 def _add_absent(tokenizer: Any, markers: Sequence[str]) -> None:
-    """The tokens that a release has beside its tokenizer.model, where no file states them."""
+    """Adds tokens that a release has besides its tokenizer.model, if no file lists them."""
     known = tokenizer.get_vocab()
     if absent := [marker for marker in markers if marker not in known]:
         tokenizer.add_tokens(absent, special_tokens=True)

@@ -1,7 +1,7 @@
-"""Getting a checkpoint from the Hugging Face hub: the one place that goes to the network.
+"""Downloads a checkpoint from the Hugging Face hub: the only module that uses the network.
 
-Boundary: called by the command line alone, when a user asks for it; loading never comes here.
-huggingface_hub does the work, with its progress bars, and resumes what was broken off.
+Boundary: called by the command line only; loading a model never downloads.  huggingface_hub shows
+the progress and resumes interrupted downloads.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _BESIDE = ("tokenizer.model", "chat_template.jinja")
 
 
 def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
-    """The entry's checkpoint in the hub's own cache, or in the folder `to`; where it now lies.
+    """Downloads the entry's checkpoint to the hub's cache, or to the folder `to`; returns its path.
 
-    BadInput for an entry that is no hub name, DownloadFailed when the hub or the disk fails.
+    BadInput if the entry is not a hub name, DownloadFailed if the hub or the disk fails.
     """
     if entry.folder is not None:
         raise BadInput(
-            f"{entry.name} is a folder ({entry.folder}) and not on the Hugging Face hub: "
-            "put the folder its authors publish there."
+            f"{entry.name} is a local folder ({entry.folder}), not a Hugging Face name: copy the "
+            "checkpoint that its authors publish to this folder."
         )
     if to is not None and to.exists() and not to.is_dir():
         raise BadInput(f"--to is {to}, which is a file: name a folder.")
@@ -32,7 +32,7 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
 
 
 def needed(names: Sequence[str]) -> list[str]:
-    """Of a repository's files those a model is loaded from: safetensors or, if none, .bin."""
+    """The files of a repository that loading needs: safetensors or, if there are none, .bin."""
     top = [name for name in names if "/" not in name]
     weights = [name for name in top if name.endswith(".safetensors")] or [
         name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")
@@ -44,7 +44,7 @@ def needed(names: Sequence[str]) -> list[str]:
 
 
 def _fetch(entry: ModelEntry, to: Path | None) -> Path:
-    import httpx2  # what huggingface_hub raises errors of
+    import httpx2  # huggingface_hub raises its errors
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -79,10 +79,10 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
     except (httpx2.HTTPError, ConnectionError, FileNotFoundError) as error:
         raise DownloadFailed(
             f"{entry.name}: the Hugging Face hub cannot be reached ({first_line(error)}): go "
-            "online and run this again; it goes on where it stopped."
+            "online and run this again; it continues where it stopped."
         ) from error
     except OSError as error:
         raise DownloadFailed(
             f"{entry.name} cannot be written to {to or 'the hub cache'} ({first_line(error)}): "
-            "make room and run this again; it goes on where it stopped."
+            "free disk space and run this again; it continues where it stopped."
         ) from error

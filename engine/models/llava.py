@@ -1,6 +1,6 @@
 """LLaVA-1.5: one image, one row per patch.
 
-Boundary: the family's classes, prompt and encoding; the rest is hf_llava's.
+Boundary: the family's classes, prompt and encoding; the rest is in hf_llava.py.
 """
 
 from __future__ import annotations

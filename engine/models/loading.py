@@ -1,7 +1,7 @@
-"""A checkpoint's folder to a model in memory: every weight its own, or one sentence why not.
+"""Loads a checkpoint's folder into memory: every weight from its files, or an error.
 
-Boundary: reads folders through transformers and torch; knows no family.  Nothing is fetched from
-the network, nothing read can run code, and no weight is ever left at a random value.
+Boundary: reads folders through transformers and torch; knows no family.  It uses no network, runs
+no code from the checkpoint, and never leaves a weight at a random value.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ from engine.quoting import first_line
 from engine.types import ModelInfo
 
 transformers_logging.disable_progress_bar()
-transformers_logging.set_verbosity_error()  # its report of random weights: they are refused here
-# A broken folder makes transformers raise whatever its parts raise: validation errors of its own,
-# UnpicklingError, KeyError ...  All mean the same to a user, and the cause is chained.
+transformers_logging.set_verbosity_error()  # random weights are refused here
+# A broken folder can make transformers raise almost anything: its own validation errors,
+# UnpicklingError, KeyError ...  The user sees one message, and the cause is chained.
 CANNOT_LOAD = (Exception,)
 
 
 @contextmanager
 def ordinary_tensors() -> Iterator[None]:
-    """What is made inside are ordinary tensors, though a run in inference mode asks for them.
+    """Creates ordinary tensors even if the caller is in inference mode.
 
-    Inference mode's own could be used in it alone, and a model stays for whoever asks next.
+    Inference tensors can only be used in inference mode, but a loaded model is reused elsewhere.
     """
     with torch.inference_mode(False), torch.no_grad():
         yield
 
 
 def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
-    """The entry's card, with the digest of its files and the device it will run on."""
+    """The entry's model card, with the digest of its files and its device."""
     card = model_card.card(entry, folder, form)
     digest = weights.digest(folder, entry.name, model_card.memo())
     return replace(card, digest=digest, device=str(devices.choose()))
 
 
 def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:
-    """The model with every weight from the folder, and its card as now known.
+    """The model with all weights from the folder, and its completed card.
 
-    ModelUnavailable otherwise: never a random weight.
+    ModelUnavailable if a weight is missing.
     """
     torch.set_num_threads(settings.load().threads)
     try:
         with warnings.catch_warnings():
-            # of keys that transformers reads today and will not read one day
+            # warnings about deprecated keys
             warnings.simplefilter("ignore", FutureWarning)
             return _load_weights(model_class, info, folder)
     except (ModelUnavailable, Cancelled):
@@ -85,19 +85,20 @@ def _load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any,
             dtype=getattr(torch, info.dtype),
             local_files_only=True,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # so that the report names them; refused below
+            ignore_mismatched_sizes=True,  # they are then in the report, and refused below
             weights_only=True,
             **quantization.options(info),
         )
     refuse_incomplete(info.name, folder, report)
     model = model if info.quantization else model.to(info.device)
     count = info.parameters if info.quantization else _count(model)
-    return model, replace(info, parameters=count, missing=(), extra=_extra(report))
+    extra = tuple(sorted(map(str, report["unexpected_keys"])))
+    return model, replace(info, parameters=count, missing=(), extra=extra)
 
 
 @contextmanager
 def _followed() -> Iterator[None]:
-    """Reports each weight that transformers puts in place, in place of its progress bar."""
+    """Replaces transformers' progress bar by reports of the weights loaded."""
     before = transformers_logging.set_tqdm_hook(_bar)
     try:
         yield
@@ -121,7 +122,7 @@ def _cannot_load(info: ModelInfo, folder: Path, error: Exception) -> ModelUnavai
     if memory.is_out_of_memory(error):
         left = devices.memory_of(torch.device(info.device))
         return ModelUnavailable(
-            f"{info.name} does not fit into the memory of {info.device}, of which "
+            f"{info.name} does not fit into the memory of {info.device}: "
             f"{memory.gib(left.free)} of {memory.gib(left.total)} are free ({first_line(error)}): "
             "close other programs, or choose a smaller dtype or model."
         )
@@ -135,12 +136,8 @@ def _count(model: Any) -> int:
     return sum(weight.numel() for weight in model.parameters())
 
 
-def _extra(report: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(str(key) for key in report["unexpected_keys"]))
-
-
 def _refuse_code(info: ModelInfo, folder: Path) -> None:
-    """A .bin file that holds anything but tensors, by its name; tensors are not read yet."""
+    """ModelUnavailable if a .bin file holds anything except tensors; does not read the tensors."""
     for file in weights.weight_files(folder, info.name):
         if file.suffix == ".safetensors":
             continue
@@ -149,48 +146,45 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
         except pickle.UnpicklingError as error:
             raise ModelUnavailable(
                 f"{info.name}: {file} holds more than tensors ({_refused(error)}) and is not "
-                "opened, because that could run code: use a safetensors copy of the checkpoint."
+                "opened, as this could run code: use a safetensors copy of the checkpoint."
             ) from error
         except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
             raise ModelUnavailable(
-                f"{info.name}: {file} is not a whole file of PyTorch weights "
+                f"{info.name}: {file} is not a complete file of PyTorch weights "
                 f"({first_line(error)}): copy or download it again."
             ) from error
 
 
 def _refused(error: pickle.UnpicklingError) -> str:
-    """The name that weights_only did not admit, out of torch's page of advice."""
+    """The name that weights_only refused, taken from torch's long message."""
     lines = [line for line in str(error).splitlines() if "GLOBAL" in line or "Unsupported" in line]
     return lines[0].split("WeightsUnpickler error:")[-1].strip()[:120] if lines else "a pickle"
 
 
 def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
-    """A config.json of another model would be filled up with random weights, and with memory."""
+    """ModelUnavailable if config.json describes more weights than the files hold."""
     config = model_class.config_class.from_pretrained(folder, local_files_only=True)
     with torch.device("meta"):
         described = _count(model_class(config))
     held = weights.weight_count(folder, info.name)
     if described > held * 1.5:
         raise ModelUnavailable(
-            f"{info.name}: {folder / 'config.json'} describes {described:,} weights and the files "
+            f"{info.name}: {folder / 'config.json'} describes {described:,} weights, but the files "
             f"hold {held:,}: copy both from one checkpoint."
         )
 
 
 def refuse_incomplete(name: str, folder: Path, report: Mapping[str, Any]) -> None:
-    """ModelUnavailable if loading left a parameter without a weight of its own."""
+    """ModelUnavailable if a parameter got no weight from the files."""
     absent = sorted(report["missing_keys"])
-    wrong = sorted(_misshapen(*one) for one in report["mismatched_keys"])
+    mismatched = report["mismatched_keys"]
+    wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)
     if absent or wrong:
         what, keys = ("lacks", absent) if absent else ("has a wrong shape for", wrong)
         raise ModelUnavailable(
             f"{name}: the checkpoint in {folder} {what} {len(keys)} weights ({keys[0]}, ...): "
-            "it is not run with random ones; copy or download it again."
+            "copy or download it again."
         )
-
-
-def _misshapen(key: str, found: Any, wanted: Any) -> str:
-    return f"{key} is {tuple(found)} and not {tuple(wanted)}"
 
 
 def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
@@ -205,11 +199,11 @@ def load_tokenizer(info: ModelInfo, folder: Path) -> Any:
 
 
 def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
-    """The tokenizer of a folder that has only tokenizer.model, as the releases read it.
+    """The tokenizer of a folder that has only tokenizer.model.
 
-    AutoTokenizer would make a tokenizer of no class, without the space in front of a text.
-    `legacy` puts a space in front of what follows a special token, as the tokenizer.json of
-    LLaVA-1.5 and Video-LLaVA does, whatever "legacy" beside it says.
+    AutoTokenizer would return a generic tokenizer that does not insert the leading space.
+    `legacy` inserts a space after a special token, as the tokenizer.json of LLaVA-1.5 and
+    Video-LLaVA does, whatever the "legacy" setting in their folders says.
     """
     stated = folder / "tokenizer_config.json"
     bos = checkpoint_files.read_record(
@@ -224,10 +218,10 @@ def load_sentencepiece(info: ModelInfo, folder: Path, legacy: bool) -> Any:
 
 
 def refuse_larger_tokenizer(info: ModelInfo, folder: Path, tokens: int, rows: int) -> None:
-    """ModelUnavailable for a tokenizer whose ids have no row in the embedding."""
+    """ModelUnavailable if the tokenizer has ids without a row in the embedding."""
     if tokens > rows:
         raise ModelUnavailable(
-            f"{info.name}: the tokenizer in {folder} has {tokens:,} tokens and the embedding "
+            f"{info.name}: the tokenizer in {folder} has {tokens:,} tokens, but the embedding "
             f"{rows:,} rows: copy both from one checkpoint."
         )
 

@@ -1,7 +1,7 @@
-"""How much memory a model needs, before a byte of its weights is read.
+"""Estimates how much memory a model needs before its weights are read.
 
-Boundary: arithmetic on a checkpoint's headers and config.json.  What a device has is device.py's
-to say; who must make room is the registry's to decide.
+Boundary: arithmetic on a checkpoint's headers and config.json.  device.py knows the free memory;
+registry.py decides which models to unload.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from engine.models import weights
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.models.shape import Shape
 
-PROMPT_TOKENS = 256  # room for the words of a prompt; the published ones have 20 to 60
-NEW_TOKENS = 256  # where nobody has said how long an answer may get
-# Bytes per weight of a quantized linear layer.  4 bits carry a float32 scale for each 64 weights
-# (bitsandbytes, nf4 without double quantization); 8 bits one for each row, which is next to none.
+PROMPT_TOKENS = 256  # assumed text tokens of a prompt; the published ones have 20 to 60
+NEW_TOKENS = 256  # assumed answer length if none is given
+# Bytes per weight of a quantized linear layer.  With 4 bits each 64 weights have a float32 scale
+# (bitsandbytes, nf4 without double quantization); with 8 bits each row has one, which is
+# negligible.
 _QUANTIZED = {"8bit": 1.0, "4bit": 0.5 + 4 / 64}
 
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes that one run of a model takes on its device, for a context of so many tokens."""
+    """Bytes that one run of a model needs on its device, for a context of `context` tokens."""
 
     weights: int
     features: int
@@ -32,7 +33,7 @@ class Need:
 
     @property
     def run(self) -> int:
-        """What a run takes beside the weights."""
+        """What a run needs besides the weights."""
         return self.features + self.kv_cache
 
     @property
@@ -47,12 +48,12 @@ class Need:
 
 
 def needed(entry: ModelEntry, folder: Path, shape: Shape, new_tokens: int = NEW_TOKENS) -> Need:
-    """The need of an answer of `new_tokens`, within the model's context."""
+    """The memory for an answer of `new_tokens`, limited by the model's context."""
     return of_run(entry, shape, new_tokens, _weights(entry, folder, shape))
 
 
 def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -> Need:
-    """The need of an answer alone, where the weights are loaded."""
+    """The memory for an answer if the weights are already loaded."""
     size, text = DTYPE_BYTES[entry.dtype], shape.text
     context = min(PROMPT_TOKENS + shape.visual_tokens + new_tokens, text.context)
     return Need(

@@ -1,8 +1,8 @@
-"""A model's card from its folder, without loading a weight: who it is, and how large.
+"""A model's card (identity and size), read from its folder without loading weights.
 
-Boundary: headers, sizes and config.json to a ModelInfo; imports neither torch nor transformers.
-What only loading shows (weights without a place, the exact count in .bin files) is None here, and
-filled in by loading.py.
+Boundary: headers, sizes and config.json in, a ModelInfo out; imports neither torch nor
+transformers.  Fields that are only known after loading (unused weights, the exact count in .bin
+files) are None here; loading.py fills them in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.types import ModelInfo
 def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
     """The card of the checkpoint in this folder, or ModelUnavailable.
 
-    `digest`, the hash of every byte, is given only if it is known already: see `full_digest`.
+    `digest`, the hash of all bytes, is set only if it is already known; see `full_digest`.
     """
     sizes = shape.read(form, folder, entry.name)
     exact = weights.counts_exactly(folder, entry.name)
@@ -49,10 +49,11 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
 
 
 def full_digest(entry: ModelEntry, folder: Path) -> str:
-    """The hash of every byte; reads all of them the first time, which takes as long as loading."""
+    """The hash of all bytes; the first call reads the whole checkpoint, which takes as long as
+    loading."""
     return weights.digest(folder, entry.name, memo())
 
 
 def memo() -> Path:
-    """Where hashes of files are remembered."""
+    """The file that keeps the hashes of checkpoint files."""
     return settings.load().hashes_file

@@ -1,17 +1,17 @@
-"""Stage 2's pixels: what a checkpoint's image processor computes, without its detours.
+"""Stage 2's pixels: the values of a checkpoint's image processor, computed faster.
 
-"exact" gives the processor's own values, bit for bit: Pillow resizes each picture, as there, and
-all of them are rescaled and normalised at once.  A value of a pixel can only be one of 256, so
-that is a table per channel, filled by the processor's own arithmetic (image_transforms.py of
-transformers: float64 to rescale, float32 to normalise).
+"exact" gives the processor's values bit for bit.  Pillow resizes each picture, as in the processor.
+Then all pictures are rescaled and normalised at once through a table of 256 values per channel,
+computed with the processor's arithmetic (image_transforms.py of transformers: float64 to rescale,
+float32 to normalise).
 
-"fast" resizes with torch's antialiased 8-bit filters, which follow Pillow's [1] with weights of
-fewer bits: some values per thousand differ by one grey level, some per hundred thousand by two.
+"fast" resizes with torch's antialiased 8-bit filters, which imitate Pillow's [1] with fewer bits
+per weight: a few values per thousand differ by one grey level, a few per hundred thousand by two.
 
 [1] https://pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html, antialias
 
-Boundary: the processors of CLIP, LLaVA and Video-LLaVA with the settings listed here; for every
-other class, and for every other setting, `plain` gives None, and the processor itself is called.
+Boundary: the processors of CLIP, LLaVA and Video-LLaVA with the settings listed here.  For any
+other class or setting `known_settings` returns None, and the processor itself is called.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engine.types import Image, Pixels
 
 _KNOWN = (CLIPImageProcessorPil, LlavaImageProcessorPil, VideoLlavaImageProcessor)
 _DONE = ("do_resize", "do_rescale", "do_normalize")
-_READ = {  # the settings that are followed here
+_READ = {  # supported settings
     *_DONE,
     "do_center_crop",
     "size",
@@ -41,7 +41,7 @@ _READ = {  # the settings that are followed here
     "image_mean",
     "image_std",
 }
-_INERT = {  # settings that change no value of an RGB picture
+_INERT = {  # settings that do not change an RGB picture
     "do_convert_rgb",
     "image_processor_type",
     "feature_extractor_type",
@@ -50,7 +50,7 @@ _INERT = {  # settings that change no value of an RGB picture
     "_valid_processor_keys",
     "auto_map",
 }
-_SMOOTH = (  # the filters that work on rows, then on columns
+_SMOOTH = (  # the filters that process rows, then columns
     Pillow.Resampling.BOX,
     Pillow.Resampling.BILINEAR,
     Pillow.Resampling.HAMMING,
@@ -62,14 +62,14 @@ _SIDES = {frozenset({"shortest_edge"}), frozenset({"height", "width"})}
 
 
 @dataclass(frozen=True, eq=False)
-class Plain:
-    """A processor's settings: one of the shortest side and both sides, a filter, a crop."""
+class ProcessorSettings:
+    """A processor's settings: the shortest side or both sides, a filter, a crop."""
 
     shortest: int | None
     sides: tuple[int, int]  # height, width
     resample: Pillow.Resampling
     crop: tuple[int, int] | None
-    table: npt.NDArray[np.float32]  # [3, 256], what each value of each channel becomes
+    table: npt.NDArray[np.float32]  # [3, 256]: the output for each value of each channel
 
     @property
     def has_fast(self) -> bool:
@@ -77,11 +77,11 @@ class Plain:
 
     @property
     def steps(self) -> torch.Tensor:
-        """[3, 1, 1]: what one grey level is in each channel."""
+        """[3, 1, 1]: the size of one grey level in each channel."""
         return torch.from_numpy(self.table[:, 255] - self.table[:, 0]).abs()[:, None, None] / 255
 
     def pixels(self, images: Sequence[Image], setting: Pixels) -> torch.Tensor | None:
-        """T images [H, W, 3] -> [T, 3, S, S] float32; None if the processor has to do it."""
+        """T images [H, W, 3] -> [T, 3, S, S] float32; None if only the processor can do it."""
         if not images or any(self._corner(image.shape) is None for image in images):
             return None
         if len({self._target(image.shape) for image in images}) > 1 and self.crop is None:
@@ -94,7 +94,7 @@ class Plain:
         return torch.from_numpy(np.stack(channels, axis=1))
 
     def _scaled(self, small: npt.NDArray[np.uint8]) -> torch.Tensor:
-        """The table as the straight line that it is: the same up to a rounding, and quicker."""
+        """Applies the table as a linear function: faster, and equal up to rounding."""
         channels = torch.from_numpy(small).permute(0, 3, 1, 2)
         values = channels.to(torch.float32, memory_format=torch.contiguous_format)
         lowest = torch.from_numpy(self.table[:, :1, None])
@@ -110,7 +110,7 @@ class Plain:
         return (long, self.shortest) if width <= height else (self.shortest, long)
 
     def _corner(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
-        """Where the crop begins; None where the picture would have to be padded."""
+        """The corner of the crop; None if the picture would have to be padded."""
         height, width = self._target(shape)
         if self.crop is None:
             return 0, 0
@@ -118,7 +118,7 @@ class Plain:
         return (top, left) if min(top, left) >= 0 else None
 
     def _resized(self, image: Image, fast: bool) -> Image:
-        """[S, S, 3]: the picture at its target's size, cropped."""
+        """[S, S, 3]: the picture resized to its target and cropped."""
         target = self._target(image.shape)
         top, left = self._corner(image.shape) or (0, 0)
         height, width = self.crop or target
@@ -131,7 +131,7 @@ class Plain:
     def _by_pillow(
         self, image: Image, target: tuple[int, int], left: int, width: int
     ) -> npt.NDArray[np.uint8]:
-        """Pillow resizes the rows, then the columns; those that are cut off anyway need not be."""
+        """Pillow resizes rows, then columns; parts that the crop removes are skipped."""
         height = len(image)
         rows = Pillow.fromarray(image).resize((target[1], height), self.resample)
         columns = rows.crop((left, 0, left + width, height))
@@ -145,15 +145,15 @@ class Plain:
         return found
 
 
-def plain(processor: Any) -> Plain | None:
-    """The settings of a processor of a known class, None if any is out of the ordinary."""
+def known_settings(processor: Any) -> ProcessorSettings | None:
+    """The settings of a processor of a known class; None if one is not supported."""
     if type(processor) not in _KNOWN:
         return None
     given: Mapping[str, Any] = processor.to_dict()
     if not all(given.get(name) for name in _DONE):
         return None
     if any(value for name, value in given.items() if name not in _READ | _INERT):
-        return None  # an option that is not followed here, such as do_pad
+        return None  # an unsupported option, such as do_pad
     size, crop = _sides(given.get("size")), _sides(given.get("crop_size"))
     cropped = bool(given.get("do_center_crop"))
     table = _table(given)
@@ -167,11 +167,11 @@ def plain(processor: Any) -> Plain | None:
         return None
     sides = (size.get("height", 0), size.get("width", 0))
     window = (crop["height"], crop["width"]) if cropped and crop else None
-    return Plain(size.get("shortest_edge"), sides, resample, window, table)
+    return ProcessorSettings(size.get("shortest_edge"), sides, resample, window, table)
 
 
 def _sides(value: Any) -> dict[str, int] | None:
-    """The sides that are given, as positive whole numbers, where they are one of the two forms."""
+    """The given sides as positive integers, if they have one of the two supported forms."""
     if not isinstance(value, Mapping):
         return None
     sides = {str(name): side for name, side in value.items() if side is not None}
@@ -180,7 +180,7 @@ def _sides(value: Any) -> dict[str, int] | None:
 
 
 def _table(given: Mapping[str, Any]) -> npt.NDArray[np.float32] | None:
-    """[3, 256]: (value x factor - mean) / deviation, rounded where the processor rounds."""
+    """[3, 256]: (value x factor - mean) / deviation, rounded as in the processor."""
     parts = [given.get(name) for name in ("image_mean", "image_std")]
     if not all(isinstance(part, Sequence) and len(part) == 3 for part in parts):
         return None

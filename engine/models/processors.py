@@ -1,7 +1,7 @@
-"""The image processor that a checkpoint names, as transformers resolves the name.
+"""Loads the image processor that a checkpoint names, as transformers resolves the name.
 
-Boundary: a folder to an image processor of transformers on its Pillow backend; never code of the
-checkpoint's own.  pixels.py decides whether its values can be computed in a shorter way.
+Boundary: returns an image processor of transformers with its Pillow backend; never runs code from
+the checkpoint.  pixels.py decides whether its values can be computed faster.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from engine.models import checkpoint_files
 from engine.quoting import first_line
 from engine.types import Image, ModelInfo
 
-# Since transformers 5.21 the result is named as everywhere else, if one asks for it.
+# transformers 5.21 and later need this argument to return the usual name.
 _ASK = "return_legacy_image_output"
 _CAN_ASK = _ASK in inspect.signature(VideoLlavaImageProcessor.preprocess).parameters
 _PLAIN_NAME = {_ASK: False} if _CAN_ASK else {}
 FILES = ("processor_config.json", "preprocessor_config.json")
-_TRIED = ((60, 80), (80, 60))  # height and width of the pictures that are tried
+_TRIED = ((60, 80), (80, 60))  # height and width of the test pictures
 
 
 def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
-    """The image processor's settings: the nested form first, as in transformers; None if absent."""
+    """The image processor's settings, the nested form first as in transformers; None if absent."""
     nested = checkpoint_files.read_if_there(folder / FILES[0], name).get("image_processor")
     if nested is not None:
         return dict(nested)
@@ -39,8 +39,8 @@ def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
 def load(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
     """The processor that the folder names, or ModelUnavailable.
 
-    `unnamed` is the class for settings without a name; None is what transformers takes for the
-    model_type of config.json.
+    `unnamed` is the class for settings without a class name; with None transformers chooses it by
+    the model_type in config.json.
     """
     found = fields(folder, info.name)
     if found is None:
@@ -62,7 +62,7 @@ def load(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
 
 
 def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:
-    """T images [H, W, 3] -> what a processor itself makes of them, [T, 3, S, S] float32."""
+    """T images [H, W, 3] -> the processor's own pixels, [T, 3, S, S] float32."""
     plain = _PLAIN_NAME if type(processor) is VideoLlavaImageProcessor else {}
     out = processor(
         images=list(images), return_tensors="pt", input_data_format="channels_last", **plain
@@ -78,7 +78,7 @@ def published_clip(size: int) -> Any:
 
 
 def refuse_other_sizes(info: ModelInfo, processor: Any, pixels: Any, size: int) -> None:
-    """ModelUnavailable unless `pixels` makes [T, 3, size, size] of pictures of any shape."""
+    """ModelUnavailable unless `pixels` returns [T, 3, size, size] for pictures of any shape."""
     wanted = (1, 3, size, size)
     for height, width in _TRIED:
         picture = np.full((height, width, 3), 127, np.uint8)
@@ -93,5 +93,5 @@ def refuse_other_sizes(info: ModelInfo, processor: Any, pixels: Any, size: int) 
         if found != wanted:
             raise ModelUnavailable(
                 f"{info.name}: its image processor {type(processor).__name__} makes pixels of "
-                f"{found} and its vision tower takes {wanted}: copy both from one checkpoint."
+                f"{found}, but its vision tower takes {wanted}: copy both from one checkpoint."
             )

@@ -1,8 +1,9 @@
-"""8-bit and 4-bit loading: where it works, why not elsewhere, and what loading is told.
+"""8-bit and 4-bit loading: whether it works here, why not, and the options for loading.
 
-Boundary: bitsandbytes through transformers, on CUDA alone; both it and accelerate are an extra
-(requirements-cuda.txt).  Only the linear layers of the language model shrink: the vision tower,
-the projector, the adaptor and the head stay in the entry's dtype.  Importing this imports nothing.
+Boundary: bitsandbytes through transformers, only on CUDA; it and accelerate are optional
+(requirements-cuda.txt).  Only the linear layers of the language model are quantized: the vision
+tower, the projector, the adaptor and the head stay in the entry's dtype.  Importing this imports
+nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from engine.types import ModelInfo
 
 NEEDS = ("bitsandbytes", "accelerate")
 KINDS = ("8bit", "4bit")
-# Modules that are left alone, by the names they have in the three families.
+# Modules that are not quantized, by their names in the three families.
 UNTOUCHED = (
     "lm_head",
     "vision_tower",
@@ -30,12 +31,12 @@ UNTOUCHED = (
 
 
 def offered() -> tuple[str, ...]:
-    """The quantizations that can be used on this machine; () nearly everywhere."""
+    """The quantizations that this machine supports; () without CUDA."""
     return () if reason() else KINDS
 
 
 def reason() -> str | None:
-    """Why nothing can be quantized here, or None.  Imports torch unless the extra is absent."""
+    """Why this machine cannot quantize, or None.  Imports torch only if the packages are there."""
     absent = [name for name in NEEDS if find_spec(name) is None]
     if absent:
         return f"{' and '.join(absent)} not installed: `pip install -r requirements-cuda.txt`"
@@ -43,21 +44,21 @@ def reason() -> str | None:
     import torch
 
     if not torch.cuda.is_available() or not (wanted == "auto" or wanted.startswith("cuda")):
-        return f"it works on CUDA alone and the device is {wanted}"
+        return f"it needs CUDA, and the device is {wanted}"
     return None
 
 
 def check(name: str, wanted: str | None) -> None:
-    """ModelUnavailable if this entry asks for what does not work here."""
+    """ModelUnavailable if this entry asks for a quantization that does not work here."""
     if wanted is not None and (why := reason()):
         raise ModelUnavailable(
-            f"{name} asks for {wanted} weights, which cannot be had here ({why}); or remove "
+            f"{name} asks for {wanted} weights, which do not work here ({why}); or remove "
             "quantization from its entry in models.toml."
         )
 
 
 def options(info: ModelInfo) -> dict[str, Any]:
-    """What from_pretrained is told beside the dtype; nothing for a model that is not quantized."""
+    """Options for from_pretrained besides the dtype; none for a model without quantization."""
     if info.quantization is None:
         return {}
     import torch

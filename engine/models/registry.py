@@ -1,7 +1,7 @@
-"""models.toml -> entries -> adapters, loaded when they are first asked for.
+"""models.toml -> entries -> adapters, which are loaded at their first use.
 
-Boundary: the only file that names a concrete model.  Listing entries and saying why one cannot be
-used imports neither torch nor transformers; `load` does.  A new family is one line in FAMILIES.
+Boundary: the only module that names concrete models.  Listing entries and checking whether one can
+be used imports neither torch nor transformers; `load` does.  A new family is one line in FAMILIES.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """Where a family's adapter is, what it is shown, its model_type and form in config.json."""
+    """A family's adapter, its kind of media, its model_type and its form of config.json."""
 
     adapter: str
     kind: MediaKind
@@ -59,7 +59,7 @@ FAMILIES: dict[str, Family] = {
         Form("text_config", shape.CLIP_L_336, 1, shape.patch_rows),
     ),
 }
-# What a name says, by its letters: a model answers under no other family's name.
+# Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 _FIELDS = {
     "name",
@@ -77,7 +77,7 @@ _lock = threading.Lock()
 
 
 def entries() -> tuple[ModelEntry, ...]:
-    """All entries of models.toml in the file's order, or SettingsError naming what is wrong."""
+    """All entries of models.toml in file order; SettingsError says what is wrong."""
     path = settings.load().models_file
     rows = settings.read_toml(path).get("model", [])
     if not isinstance(rows, list) or not rows:
@@ -140,7 +140,7 @@ def _is_a_text(value: object) -> bool:
 
 
 def entry(name: str) -> ModelEntry:
-    """The entry of this name, or UnknownModel with the nearest one."""
+    """The entry with this name; UnknownModel suggests the nearest one."""
     known = {item.name: item for item in entries()}
     if name in known:
         return known[name]
@@ -150,7 +150,7 @@ def entry(name: str) -> ModelEntry:
 
 
 def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
-    """Why this model cannot be loaded for answers so long and what to do, or None."""
+    """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None."""
     try:
         if item in _residents:
             return None
@@ -168,10 +168,10 @@ def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
 
 
 def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
-    """The adapter, with its weights on the device; at most one copy of each entry.
+    """The adapter with its weights on the device; each entry is loaded at most once.
 
-    Unloads the least recently used models if it does not fit beside them, and leaves nothing in
-    memory when it fails.
+    Unloads the least recently used models if the memory does not suffice.  Frees everything if
+    loading fails.
     """
     with _lock:
         if (found := _residents.use(item)) is not None:
@@ -199,22 +199,16 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
                 item, folder, family.form
             )
     except Exception as error:
-        memory.forget(error)  # its frames hold what was loaded so far
+        memory.forget(error)  # its frames hold the part that was loaded
         memory.release()
         raise
     return adapter
 
 
 def unload(item: ModelEntry) -> bool:
-    """Forgets the adapter; its memory is free once nobody runs it.  Whether it was loaded."""
+    """Drops the adapter; returns whether it was loaded.  Its memory is freed after its last run."""
     with _lock:
         return _residents.drop(item)
-
-
-def unload_all() -> int:
-    """Forgets every adapter; how many were loaded."""
-    with _lock:
-        return _residents.drop_all()
 
 
 def resident() -> tuple[ModelEntry, ...]:
@@ -223,32 +217,32 @@ def resident() -> tuple[ModelEntry, ...]:
 
 
 def resident_bytes() -> dict[ModelEntry, int]:
-    """What the weights of each model in memory take, on the device they are on."""
+    """Bytes of the weights of each loaded model on its device."""
     return _residents.sizes()
 
 
 def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
-    """The memory that an answer so long takes, weights included, or ModelUnavailable."""
+    """The memory for an answer of `new_tokens`, with weights, or ModelUnavailable."""
     folder = folder or checkpoint.locate(item)
     sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
     return memory_need.needed(item, folder, sizes, new_tokens)
 
 
 @dataclass(frozen=True)
-class Room:
-    """Bytes that models take together: all weights, and one run of the one that needs most; `free`
-    is what they may take, with the memory of models and prefixes that are loaded now."""
+class CombinedMemory:
+    """Bytes that several models need together: all weights, and the largest run among them.
+    `free` is the available memory, including what loaded models and prefixes use now."""
 
     weights: int
     run: int
     free: int
 
 
-def room_together(items: Sequence[ModelEntry], new_tokens: int) -> Room:
-    """What these models need to be in memory at once, or ModelUnavailable."""
+def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMemory:
+    """The memory for all these models at once, or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
     held = sum(_residents.sizes().values()) + memory.reserved_bytes()
-    return Room(
+    return CombinedMemory(
         sum(one.weights for one in needs),
         max(one.run for one in needs),
         device.free_bytes() + held,
@@ -256,19 +250,19 @@ def room_together(items: Sequence[ModelEntry], new_tokens: int) -> Room:
 
 
 def card(item: ModelEntry) -> ModelInfo:
-    """Who this model is: as loaded if it is, else from its folder alone; or ModelUnavailable."""
+    """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
     if (adapter := _residents.peek(item)) is not None:
         return adapter.info
     return model_card.card(item, _checked(item), FAMILIES[item.family].form)
 
 
 def full_digest(item: ModelEntry) -> str:
-    """The hash of every byte of the checkpoint; reads all of them the first time."""
+    """The hash of all bytes of the checkpoint; the first call reads all of them."""
     return model_card.full_digest(item, checkpoint.locate(item))
 
 
 def _checked(item: ModelEntry) -> Path:
-    """The checkpoint's folder, if the model in it is the one the entry names."""
+    """The checkpoint's folder, if its model belongs to the entry's family."""
     folder = checkpoint.locate(item)
     _check_family(item, folder)
     quantization.check(item.name, item.quantization)
@@ -288,22 +282,22 @@ def _check_family(item: ModelEntry, folder: Path) -> None:
 
 
 def _refuse_in_use(item: ModelEntry, wanted: Need, free: int) -> None:
-    """What was unloaded gives its memory back only when nobody runs it any more."""
+    """ModelUnavailable if memory is short because an unloaded model is still running."""
     if wanted.total > free:
         raise ModelUnavailable(
-            f"{item.name} needs {wanted} and {memory.gib(free)} are free on "
-            f"{device.memory().device} while another model is still in use: run it again "
-            "afterwards."
+            f"{item.name} needs {wanted}, but only {memory.gib(free)} are free on "
+            f"{device.memory().device} while another model is running: try again when it has "
+            "finished."
         )
 
 
 def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
-    """Refuses what would not fit even if every other model were unloaded."""
+    """ModelUnavailable if the model would not fit even after all others were unloaded."""
     here = device.memory()
     could = device.free_bytes() + _residents.could_free(item)
     if wanted.total > could:
         raise ModelUnavailable(
-            f"{item.name} needs {wanted} and {memory.gib(could)} are free on {here.device} "
+            f"{item.name} needs {wanted}, but {memory.gib(could)} are free on {here.device} "
             f"({here.label}): close other programs, lower max_new_tokens, or choose a smaller "
             "dtype or model."
         )

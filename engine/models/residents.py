@@ -1,7 +1,7 @@
-"""The adapters in memory, the least recently used first, and who leaves when room is needed.
+"""The adapters in memory, and which of them are unloaded when memory is needed.
 
-Boundary: counts bytes and drops references; it loads nothing and knows no family.  An adapter that
-somebody still runs stays in memory until that run ends.
+Boundary: counts bytes and drops references; loads nothing and knows no family.  An adapter that is
+running stays in memory until the run ends.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Resident:
-    """A loaded model, and the sizes its memory is computed from."""
+    """A loaded model and its shape, which gives its memory need."""
 
     adapter: Adapter
     shape: Shape
 
 
 class Residents:
-    """Not safe by itself: the registry calls it under its lock."""
+    """The loaded models.  Not thread-safe: the registry calls it under its lock."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[ModelEntry, Resident] = OrderedDict()
@@ -40,13 +40,13 @@ class Residents:
         return tuple(self._held)
 
     def use(self, item: ModelEntry) -> Resident | None:
-        """The model, now the most recently used one."""
+        """The model, which becomes the most recently used one."""
         if item in self._held:
             self._held.move_to_end(item)
         return self._held.get(item)
 
     def peek(self, item: ModelEntry) -> Adapter | None:
-        """The adapter, without counting as a use."""
+        """The adapter; does not count as a use."""
         found = self._held.get(item)
         return found.adapter if found else None
 
@@ -54,31 +54,24 @@ class Residents:
         self._held[item] = Resident(adapter, shape)
 
     def drop(self, item: ModelEntry) -> bool:
-        """Forgets the adapter and frees its memory; whether it was there."""
+        """Drops the adapter and frees its memory; returns whether it was loaded."""
         if self._held.pop(item, None) is None:
             return False
         memory.release()
         return True
 
-    def drop_all(self) -> int:
-        """Forgets every adapter and frees its memory; how many there were."""
-        count = len(self._held)
-        self._held.clear()
-        memory.release()
-        return count
-
     def sizes(self) -> dict[ModelEntry, int]:
-        """Bytes of each adapter's weights, as they are on its device."""
+        """Bytes of each adapter's weights on its device."""
         return {item: _bytes(found.adapter) for item, found in list(self._held.items())}
 
     def could_free(self, keep: ModelEntry) -> int:
-        """Bytes of everything but `keep`, reserves included."""
+        """Bytes of everything except `keep`, including reserves."""
         models = sum(size for item, size in self.sizes().items() if item != keep)
         return models + memory.reserved_bytes()
 
     def make_room(self, needed: int, keep: ModelEntry) -> int:
-        """Drops the reserves, then the least recently used, until `needed` bytes are free; how many
-        are then.
+        """Frees the reserves, then the least recently used models, until `needed` bytes are free;
+        returns the free bytes.
         """
         if device.free_bytes() < needed and memory.clear_reserves():
             memory.release()

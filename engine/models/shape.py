@@ -1,7 +1,7 @@
-"""What config.json says of a model's size: its tower, its language model, bytes per token.
+"""A model's sizes from config.json: its tower, its language model, bytes per token.
 
-Boundary: arithmetic on a parsed config.json; imports neither torch nor transformers.  A field that
-is absent has the value that transformers' configuration classes give it (a test compares them).
+Boundary: arithmetic on a parsed config.json; imports neither torch nor transformers.  A missing
+field has the default of transformers' configuration classes (a test compares them).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rows = Callable[[Tower, int, Config], int]
 
 
 @dataclass(frozen=True)
-class Text:
+class LanguageShape:
     """The shape of a LLaMA; the defaults are LLaMA-7B's."""
 
     hidden: int
@@ -36,22 +36,22 @@ class Text:
     vocabulary: int
 
     def kv_bytes(self, tokens: int, dtype_bytes: int) -> int:
-        """Keys and values of so many tokens in every layer."""
+        """Bytes of the keys and values of `tokens` tokens in all layers."""
         return 2 * self.layers * self.kv_heads * self.head_dim * tokens * dtype_bytes
 
     @property
     def linear_weights(self) -> int:
-        """Numbers in the linear layers between embedding and head: what quantization shrinks."""
+        """Weights in the linear layers between embedding and head, which quantization shrinks."""
         attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
         return self.layers * (attention + 3 * self.hidden * self.intermediate)
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a family writes its config.json, and how many rows its pictures become.
+    """How a family writes its config.json, and how many visual rows its pictures give.
 
-    `text` is the field of the language model ("" where it is the whole), `tower` the tower of a
-    config without one, `images` how many pictures a sample usually gives.
+    `text`: the field of the language model ("" if it is the whole file).  `tower`: the default
+    tower.  `images`: the usual number of pictures of a sample.
     """
 
     text: str
@@ -65,7 +65,7 @@ class Shape:
     """A checkpoint's sizes."""
 
     tower: Tower
-    text: Text
+    text: LanguageShape
     images: int
     visual_tokens: int
     stored_dtype: str | None
@@ -107,10 +107,10 @@ def _tower(config: Config | None, absent: Tower) -> Tower:
     )
 
 
-def _text(config: Config) -> Text:
+def _text(config: Config) -> LanguageShape:
     hidden = _whole(config, "hidden_size", 4096)
     heads = _whole(config, "num_attention_heads", 32)
-    return Text(
+    return LanguageShape(
         hidden=hidden,
         intermediate=_whole(config, "intermediate_size", 11008),
         layers=_whole(config, "num_hidden_layers", 32),
@@ -123,7 +123,7 @@ def _text(config: Config) -> Text:
 
 
 def _whole(config: Config, field: str, absent: int) -> int:
-    """A positive number; null means absent, as it does to transformers."""
+    """A positive integer; null means absent, as in transformers."""
     value = config.get(field)
     if value is None:
         return absent
@@ -133,7 +133,8 @@ def _whole(config: Config, field: str, absent: int) -> int:
 
 
 def pooled(tower: Tower, images: int, config: Config) -> int:
-    """EventGPT: a row per picture, then one per patch and one for CLS, averaged over pictures."""
+    """EventGPT: one row per picture, then one per patch and one for CLS, averaged over
+    pictures."""
     return images + tower.patches + 1
 
 
@@ -143,5 +144,5 @@ def all_rows(tower: Tower, images: int, config: Config) -> int:
 
 
 def patch_rows(tower: Tower, images: int, config: Config) -> int:
-    """LLaVA: every patch; CLS too where the config says "full"."""
+    """LLaVA: every patch; also CLS if the config says "full"."""
     return images * (tower.patches + (config.get("vision_feature_select_strategy") == "full"))

@@ -1,7 +1,7 @@
-"""Which checkpoint folders the adapters can run, by their JSON files alone.
+"""Decides from a folder's JSON files whether the adapters can run its checkpoint.
 
-Boundary: config.json, the tokenizer's settings and the chat template to ModelUnavailable or
-nothing; imports neither torch nor transformers, so that a list of models can say it.
+Boundary: reads config.json, the tokenizer's settings and the chat template; raises
+ModelUnavailable.  Imports neither torch nor transformers, so that a list of models can use it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.models import checkpoint_files, checkpoint_schema, templates
 from engine.quoting import quoted
 
 TOWER, TEXT = "clip_vision_model", "llama"
-# The repository or folder whose form each family's adapter reads.
+# The repository or folder whose format each family's adapter reads.
 USE = {
     "llava": "llava-hf/llava-1.5-7b-hf",
     "video_llava": "LanguageBind/Video-LLaVA-7B-hf",
@@ -28,12 +28,12 @@ _BOS, _EOS = "<s>", "</s>"  # of the tokenizer that the built-in prompts were pu
 
 
 def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, str]) -> None:
-    """ModelUnavailable unless the folder holds the form that the family's adapter reads.
+    """ModelUnavailable unless the folder has the format that the family's adapter reads.
 
     `model_types`: the model_type of each family.
     """
     path = folder / "config.json"
-    config = checkpoint_files.read_record(path, checkpoint_schema.Config, name)
+    config = checkpoint_files.read_record(path, checkpoint_schema.ModelConfig, name)
     stated = checkpoint_files.read_json(path, name)
     model_type = stated.get("model_type")
     if family != "eventgpt":
@@ -61,7 +61,7 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
         _refuse_unknown_prompt(name, family, folder)
 
 
-def _refuse_original(name: str, path: Path, config: checkpoint_schema.Config) -> None:
+def _refuse_original(name: str, path: Path, config: checkpoint_schema.ModelConfig) -> None:
     """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
     towers = (config.mm_vision_tower, config.mm_image_tower, config.mm_video_tower)
     named = any(one in _ORIGINAL for one in config.architectures or ())
@@ -70,12 +70,12 @@ def _refuse_original(name: str, path: Path, config: checkpoint_schema.Config) ->
     video = config.mm_video_tower or config.mm_image_tower or "languagebind" in str(path).lower()
     raise ModelUnavailable(
         f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
-        f"does not read: use {USE['video_llava' if video else 'llava']} instead."
+        f"cannot read: use {USE['video_llava' if video else 'llava']} instead."
     )
 
 
 def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None:
-    """Values of the right type that transformers fails on, such as layer 0 or no picture's id."""
+    """ModelUnavailable for values that transformers fails on, such as layer 0 or no image id."""
     layers = stated.get("vision_feature_layer")
     odd = (
         ["vision_feature_layer"] if 0 in (layers if isinstance(layers, list) else [layers]) else []
@@ -90,7 +90,8 @@ def _refuse_odd_values(name: str, path: Path, stated: Mapping[str, Any]) -> None
 
 
 def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
-    """Without a chat template the built-in prompt is used, which is the LLaMA tokenizer's."""
+    """ModelUnavailable if there is no chat template and the tokenizer is not LLaMA's, for which the
+    built-in prompt is made."""
     if templates.find(folder, name) is not None:
         return
     path = folder / "tokenizer_config.json"
@@ -103,16 +104,16 @@ def _refuse_unknown_prompt(name: str, family: str, folder: Path) -> None:
         if text not in (None, wanted):
             raise ModelUnavailable(
                 f"{name}: {path}: {key} is {quoted(text)}, so its tokenizer is not "
-                "LLaMA's, and no chat template says how it is asked: add chat_template.jinja, or "
-                f"use {USE[family]}."
+                "LLaMA's, and there is no chat template for the prompt: add chat_template.jinja "
+                f"or use {USE[family]}."
             )
 
 
 def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
-    """ModelUnavailable for a setting that changes greedy answers and cannot be followed."""
+    """ModelUnavailable for a setting that changes greedy answers and is not supported."""
     if (key := generation_rules.refused(settings)) is not None:
         raise ModelUnavailable(
             f"{name}: its generation_config.json sets {key} to "
-            f"{quoted(settings[key])}, which StageScope cannot follow: remove it "
+            f"{quoted(settings[key])}, which StageScope does not support: remove it "
             "there to run the model without it."
         )

@@ -1,8 +1,8 @@
-"""A checkpoint's chat template, and the prompt it makes of one picture and one question.
+"""A checkpoint's chat template, and the prompt that it makes for one picture and one question.
 
-Boundary: finds the template's text without transformers, and renders it once, when a model loads,
-in transformers' sandbox with bounds on its size and its work.  What is kept is the text around the
-question, so that no template runs while an answer is timed.
+Boundary: finds the template's text without transformers.  It is rendered once, when a model loads,
+in transformers' sandbox with limits on its size and work.  Only the text around the question is
+kept, so no template runs while an answer is timed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEMPLATE_BYTES = 32 * 2**10
-_STEPS = 20_000  # lines of a rendering
-_TEXT = 16 * 2**10  # characters of one string inside it
-_NUMBER = 10_000  # the largest number that a template may write
+_STEPS = 20_000  # executed lines of one rendering
+_TEXT = 16 * 2**10  # characters of one string in it
+_NUMBER = 10_000  # the largest number in a template
 _MARKS = ("QUESTION-ONE", "question-two?")
 
 
 def find(folder: Path, name: str) -> str | None:
-    """The text of the folder's chat template, the processor's before the tokenizer's, or None."""
+    """The text of the folder's chat template (the processor's, else the tokenizer's), or None."""
     if (folder / "chat_template.jinja").exists():
         data = checkpoint_files.read_bytes(folder / "chat_template.jinja", TEMPLATE_BYTES, name)
         return data.decode("utf-8", errors="replace")
@@ -41,7 +41,7 @@ def find(folder: Path, name: str) -> str | None:
 
 
 def _default(found: Any) -> str | None:
-    """Of several templates the one called default."""
+    """The template named default, if there are several."""
     if isinstance(found, list):
         found = {one.get("name"): one.get("template") for one in found}
     text = found.get("default") if isinstance(found, dict) else found
@@ -51,7 +51,7 @@ def _default(found: Any) -> str | None:
 def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str) -> str:
     """The prompt for one picture or clip, with {question} once; or ModelUnavailable.
 
-    Content is given as parts, and as a string to templates that know no parts.
+    Content is passed as parts, or as a string if the template does not support parts.
     """
     try:
         _check_size(template)
@@ -60,7 +60,7 @@ def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str
                 return found
     except _TooMuch as error:
         raise _refused(name, str(error)) from error
-    raise _refused(name, f"it does not put {placeholder} once before one question")
+    raise _refused(name, f"its prompt does not hold {placeholder} once before the question")
 
 
 def _refused(name: str, why: str) -> ModelUnavailable:
@@ -80,7 +80,7 @@ def _string(placeholder: str) -> Callable[[str], Any]:
 def _around(
     tokenizer: Any, template: str, placeholder: str, content: Callable[[str], Any]
 ) -> str | None:
-    """The text around the question; None if the question or the placeholder is not in it once."""
+    """The text around the question; None unless the question and the placeholder occur once."""
     one, two = (_rendered(tokenizer, template, content(mark)) for mark in _MARKS)
     if one is None or two is None or one.count(_MARKS[0]) != 1 or one.count(placeholder) != 1:
         return None
@@ -95,7 +95,7 @@ def _braced(text: str) -> str:
 
 
 def _rendered(tokenizer: Any, template: str, content: Any) -> str | None:
-    """The rendered text; None where the template does not take such content."""
+    """The rendered text; None if the template does not accept such content."""
     messages = [{"role": "user", "content": content}]
     try:
         with _bounded():
@@ -104,17 +104,17 @@ def _rendered(tokenizer: Any, template: str, content: Any) -> str | None:
             )
     except _TooMuch:
         raise
-    except Exception:  # noqa: BLE001 - a template raises whatever its expressions reach
+    except Exception:  # noqa: BLE001 - a template may raise anything
         return None
     return text if isinstance(text, str) else None
 
 
 class _TooMuch(Exception):
-    """A template is too large or works for too long."""
+    """A template is too large or takes too many steps."""
 
 
 def _check_size(template: str) -> None:
-    """_TooMuch for a long text, large numbers, or operators that multiply text."""
+    """_TooMuch for a long text, large numbers, or operators that can multiply text."""
     from jinja2 import Environment, TemplateError
 
     if len(template) > TEMPLATE_BYTES:
@@ -132,7 +132,7 @@ def _check_size(template: str) -> None:
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Counts the lines that a template runs, and looks at the texts it has made."""
+    """Limits the lines that a template executes and the texts it creates."""
     done, before = 0, sys.gettrace()
 
     def line(frame: FrameType, event: str, _: Any) -> Any:

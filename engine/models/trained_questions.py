@@ -1,9 +1,9 @@
 """The questions that a checkpoint declares it was trained on.
 
-A small checkpoint that knows few questions says so in `trained_questions.json` in its folder.  Most
-checkpoints have no such file and may be asked anything.
+A small checkpoint lists its few questions in `trained_questions.json` in its folder.  Most
+checkpoints have no such file and accept any question.
 
-Boundary: reads that one file; whether a question is among them is ModelInfo's to say.
+Boundary: reads that one file; ModelInfo says whether a question is among them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "trained_questions.json"
 def declared(folder: Path, name: str) -> frozenset[str] | None:
     """The trained questions as plain_question() gives them, None for a folder without the file.
 
-    Each counts as it is written and in lower case, which is how training varies them.
+    Each counts as written and in lower case, because training uses both.
     """
     path = folder / FILE
     if not path.exists():

@@ -1,7 +1,7 @@
-"""Video-LLaVA: eight frames, one row per patch and one for each frame's CLS.
+"""Video-LLaVA: eight frames, with one row per patch and one for CLS per frame.
 
-Boundary: the family's classes, prompt and encoding; the rest is hf_llava's.  transformers' own
-video processor needs torchvision; the image processor, frame by frame, gives the same pixels.
+Boundary: the family's classes, prompt and encoding; the rest is in hf_llava.py.  transformers'
+video processor needs torchvision; the image processor gives the same pixels frame by frame.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class VideoLlavaAdapter(PlaceholderAdapter):
         return self.encode_batch([prepared])[0]
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
-        if len({len(one.pixels) for one in prepared}) > 1:  # videos of one call are equally long
+        if len({len(one.pixels) for one in prepared}) > 1:  # lengths must be equal
             return super().encode_batch(prepared)
         pixels = torch.stack([one.pixels for one in prepared])
         rows = self.model.model.get_video_features(pixels).pooler_output

@@ -1,7 +1,7 @@
-"""Do two models mean the same by an id?
+"""Checks whether two models share a vocabulary.
 
-Boundary: a tokenizer's pieces to a digest.  Markers that a family adds to its prompt (<image>,
-<ev_patch> ...) are no part of it: no answer holds one, and families add different ones at the end.
+Boundary: a tokenizer's pieces in, a digest out.  Markers that a family adds to its prompt (<image>,
+<ev_patch> ...) are excluded: no answer holds one, and each family appends different ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.models.adapter import Adapter
 
 
 def digest(tokenizer: Any) -> str:
-    """Hex text for the ids of all pieces that an answer can be made of."""
+    """A digest of the ids of all pieces that an answer can contain."""
     own = {tokenizer.bos_token, tokenizer.eos_token, tokenizer.unk_token}
     markers = {
         str(token)
@@ -29,16 +29,16 @@ def digest(tokenizer: Any) -> str:
 
 
 def refuse_other(draft: Adapter, target: Adapter) -> None:
-    """BadInput unless the two share their vocabulary and the ids that end an answer."""
+    """BadInput unless both share the vocabulary and the ids that end an answer."""
     one, two = digest(draft.tokenizer), digest(target.tokenizer)
     if one != two:
         raise BadInput(
             f"{draft.info.name} cannot draft for {target.info.name}: their vocabularies differ "
-            f"({one[:8]} and {two[:8]}), so that an id means another word; choose models that "
+            f"({one[:8]} and {two[:8]}), so their token ids do not match; choose models that "
             "share a tokenizer, or lookup."
         )
     if set(draft.eos_ids) != set(target.eos_ids):
         raise BadInput(
-            f"{draft.info.name} cannot draft for {target.info.name}: their answers end with other "
-            f"ids ({draft.eos_ids} and {target.eos_ids}); choose another draft, or lookup."
+            f"{draft.info.name} cannot draft for {target.info.name}: their answers end with "
+            f"different ids ({draft.eos_ids} and {target.eos_ids}); choose another draft or lookup."
         )

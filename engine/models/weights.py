@@ -1,7 +1,7 @@
-"""The files that hold a checkpoint's weights: which they are, how large, and their digest.
+"""The weight files of a checkpoint: their names, sizes and digest.
 
-Boundary: lists, counts and hashes; imports neither torch nor transformers.  What one file must be
-like is files.py's business, what is inside the tensors the adapter's.
+Boundary: lists, counts and hashes; imports neither torch nor transformers.  checkpoint_files.py
+checks single files.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from engine.plain_files import read_json, write_whole
 MAX_MEMO = 2**24  # bytes of the list of hashes
 
 FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
-# Buffers of older libraries that releases carry beside the weights.
+# Buffers of older library versions that releases contain besides the weights.
 STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")
 
 
 def weight_files(folder: Path, name: str) -> list[Path]:
-    """The files that hold weights, safetensors first; a shard that is absent is refused by name."""
+    """The weight files, safetensors first; ModelUnavailable names a missing shard."""
     for single, form in FORMS:
         index = folder / f"{single}.{form}.index.json"
         if index.is_file():
@@ -36,8 +36,8 @@ def weight_files(folder: Path, name: str) -> list[Path]:
             return [folder / f"{single}.{form}"]
         if stray := sorted(folder.glob(f"{single}-*-of-*.{form}")):
             raise ModelUnavailable(
-                f"{name}: {stray[0]} is one of several shards and their index {index.name} is not "
-                "beside it: copy or download it again."
+                f"{name}: {stray[0]} is one of several shards, but their index {index.name} is "
+                "missing: copy or download it again."
             )
     return []
 
@@ -68,24 +68,26 @@ def _indexed(folder: Path, index: Path, form: str, name: str) -> list[Path]:
 
 
 def weight_count(folder: Path, name: str) -> int:
-    """How many numbers the weight files hold; of .bin files, which tell nothing unread, at most."""
+    """The number of weights in the files; an upper bound for .bin files, which are not read."""
     total = 0
     for file in weight_files(folder, name):
         if file.suffix == ".safetensors":
             found = checkpoint_files.shapes(file, name).items()
             total += sum(math.prod(shape) for key, shape in found if not STRAY.search(key))
         else:
-            total += checkpoint_files.tensor_bytes(file, name) // 2  # 16-bit, as released ones are
+            total += (
+                checkpoint_files.tensor_bytes(file, name) // 2
+            )  # assumes 16 bits, as in releases
     return total
 
 
 def counts_exactly(folder: Path, name: str) -> bool:
-    """Whether weight_count is a count, not the most that .bin files can hold."""
+    """Whether weight_count is exact; for .bin files it is an upper bound."""
     return all(file.suffix == ".safetensors" for file in weight_files(folder, name))
 
 
 def header_digest(folder: Path, name: str) -> str:
-    """Hex text for names, shapes and sizes of all weights and the JSON beside them; quick."""
+    """A digest of the names, shapes and sizes of all weights and of the JSON files; fast."""
     total = _configuration(folder, name)
     for file in weight_files(folder, name):
         total.update(f"{file.name}:{checkpoint_files.header_digest(file, name)}".encode())
@@ -93,10 +95,10 @@ def header_digest(folder: Path, name: str) -> str:
 
 
 def digest(folder: Path, name: str, memo: Path) -> str:
-    """Hex text for what the checkpoint holds: every byte of its configuration and its weights.
+    """A digest of all bytes of the checkpoint's configuration and weights.
 
-    A file's hash is kept in the JSON file `memo` under its path, size, times and inode, because
-    reading 14 GB takes as long as loading them.
+    Hashes are kept in the JSON file `memo` by path, size, times and inode, because reading 14 GB
+    takes as long as loading them.
     """
     total = _configuration(folder, name)
     known = _read_memo(memo)
@@ -110,7 +112,7 @@ def digest(folder: Path, name: str, memo: Path) -> str:
 
 
 def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
-    """The digest, if no file need be read for it."""
+    """The digest if the hashes of all files are already known."""
     known = _read_memo(memo)
     if all(_identity(file) in known for file in weight_files(folder, name)):
         return digest(folder, name, memo)
@@ -118,7 +120,7 @@ def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
 
 
 def _configuration(folder: Path, name: str) -> hashlib.blake2b:
-    """Every file that decides an answer beside the weights: JSON, templates, sentencepiece."""
+    """A hash of the other files that decide an answer: JSON, templates, sentencepiece."""
     total = hashlib.blake2b(digest_size=16)
     for config in sorted(folder.glob("*.json")):
         total.update(
@@ -141,7 +143,7 @@ def _identity(file: Path) -> str:
 
 
 def _hashes(found: Mapping[str, Path]) -> dict[str, str]:
-    """The hash of each file; how many bytes of all are read is reported on the way."""
+    """The hash of each file; reports the bytes read."""
     whole, done = sum(file.stat().st_size for file in found.values()), 0
     hashes = {}
     for key, file in found.items():

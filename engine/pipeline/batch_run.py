@@ -19,7 +19,7 @@ import torch
 
 from engine import media
 from engine.decoding import batched, compiled
-from engine.decoding.batched import Answer
+from engine.decoding.batched import BatchAnswer
 from engine.errors import CacheError, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
@@ -101,7 +101,7 @@ class _Member:
     extent: Extent | None = None
     prepared: Prepared | None = None
     rows: torch.Tensor | None = None
-    answer: Answer = field(default_factory=Answer)
+    answer: BatchAnswer = field(default_factory=BatchAnswer)
     error: str = ""
     result: RunResult | None = None
 

@@ -1,7 +1,7 @@
-"""What readers say about answers: a note, a thumb up or down, kept with the run.
+"""Users' feedback on answers: a note, a thumb up or down, stored with the run.
 
-Boundary: one file of a run folder, appended; the last word about an answer counts.  A run that is
-finished, or at work in another process, can be marked all the same.
+Boundary: one file of a run folder, appended; the last entry for an answer counts.  Works also for a
+run that is finished or is being written by another process.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.errors import BadInput, StoreError
 from engine.plain_files import reason
 from engine.quoting import shown
 from engine.storage import json_lines
-from engine.storage.json_lines import Appender, Damage
+from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import now
 from engine.storage.run_store import task_of
@@ -26,32 +26,32 @@ Thumb = Literal["up", "down", ""]
 
 
 @dataclass(frozen=True)
-class Mark:
-    """What stands at one answer; an empty thumb and an empty note are no mark."""
+class Feedback:
+    """The feedback on one answer; an empty thumb and note mean none."""
 
     thumb: Thumb = ""
     note: str = ""
 
 
-def read(folder: Path, damage: Damage | None = None) -> dict[Task, Mark]:
-    """The marks of a run, by the key of the answer they are about; StoreError."""
-    found: dict[Task, Mark] = {}
+def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedback]:
+    """The feedback of a run by task; StoreError if it cannot be read."""
+    found: dict[Task, Feedback] = {}
     try:
         for _, line in json_lines.read(folder / MARKS, damage, Annotation):
             task = task_of(line)
             if task is not None:
-                found[task] = Mark(line["thumb"], line["note"][:MAX_NOTE_CHARS])
+                found[task] = Feedback(line["thumb"], line["note"][:MAX_NOTE_CHARS])
     except OSError as error:
         raise StoreError(
             f"The notes in {shown(folder / MARKS)} cannot be read ({reason(error)}): move this "
             "file away, or restore it from a copy."
         ) from error
-    return {task: mark for task, mark in found.items() if mark != Mark()}
+    return {task: feedback for task, feedback in found.items() if feedback != Feedback()}
 
 
 def problem(folder: Path) -> str:
-    """What of a run's notes cannot be read, as a sentence, or nothing."""
-    damage = Damage()
+    """A sentence about notes that cannot be read, or ""."""
+    damage = DamagedLines()
     try:
         read(folder, damage)
     except StoreError as error:
@@ -60,21 +60,23 @@ def problem(folder: Path) -> str:
     return f"{words}: they are left out." if words else ""
 
 
-def put(folder: Path, task: Task, mark: Mark) -> None:
-    """Replaces the mark of one answer; BadInput for a note that is too long."""
-    if len(mark.note) > MAX_NOTE_CHARS:
+def put(folder: Path, task: Task, feedback: Feedback) -> None:
+    """Replaces the feedback on one answer; BadInput for a note that is too long."""
+    if len(feedback.note) > MAX_NOTE_CHARS:
         raise BadInput(
-            f"The note has {len(mark.note):,} characters: shorten it to {MAX_NOTE_CHARS:,}."
+            f"The note has {len(feedback.note):,} characters: shorten it to {MAX_NOTE_CHARS:,}."
         )
     try:
         appender = Appender(folder / MARKS)
         try:
             appender.end_torn_line()
-            appender.append({"at": now(), **task._asdict(), "thumb": mark.thumb, "note": mark.note})
+            appender.append(
+                {"at": now(), **task._asdict(), "thumb": feedback.thumb, "note": feedback.note}
+            )
         finally:
             appender.close()
     except OSError as error:
         raise StoreError(
-            f"The note cannot be kept in {shown(folder)} ({reason(error)}): make room and try "
-            "again."
+            f"The note cannot be saved in {shown(folder)} ({reason(error)}): free disk space and "
+            "try again."
         ) from error

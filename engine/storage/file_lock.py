@@ -1,7 +1,7 @@
-"""One writer at a time: an exclusive lock on a file, held for as long as its process lives.
+"""An exclusive lock on a file, held while its process lives.
 
-Boundary: locks and nothing else.  The operating system lets go of the lock when the process ends,
-however it ends, so that no stale lock is ever left behind.
+Boundary: only locks.  The operating system releases the lock when the process ends, so there are no
+stale locks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-PATIENCE_S = 0.5  # somebody who only asks whether it is held has it for an instant
+PATIENCE_S = 0.5  # `held` takes the lock for an instant
 _PAUSE_S = 0.02
 
 
 class FileLock:
-    """Held between acquire() and release(); two of them exclude each other in one process too."""
+    """Held between acquire() and release(); also exclusive within one process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor: int | None = None
 
     def acquire(self, patience_s: float = PATIENCE_S) -> bool:
-        """Whether the lock could be had; OSError if its file cannot be made, or is a link."""
+        """Whether the lock was acquired; OSError if its file cannot be created or is a link."""
         descriptor = open_descriptor(self.path, os.O_RDWR | os.O_CREAT, links=False)
         end = time.monotonic() + patience_s
         while not _take(descriptor):
@@ -50,7 +50,7 @@ class FileLock:
 
 
 def held(path: Path) -> bool:
-    """Whether some process holds the lock now."""
+    """Whether a process holds the lock now."""
     with contextlib.suppress(OSError):
         descriptor = open_descriptor(path, os.O_RDWR, links=False)
         try:

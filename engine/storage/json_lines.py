@@ -1,9 +1,8 @@
-"""JSON lines: one object per line, appended whole and read back past what a crash tore.
+"""JSON lines: one object per line; reading skips lines that a crash left incomplete.
 
-Boundary: bytes and objects; what the objects hold is in schemas.py.  A line is written by as few
-system calls as the system allows and is with the system when append() returns: a killed process
-loses nothing that was appended.  It is forced to the disk at most once in SYNC_S seconds, which a
-power failure may cost.  Symbolic links are neither read nor written through.
+Boundary: bytes and objects; schemas.py defines the objects.  append() passes the line to the system
+before it returns, so a killed process loses nothing.  Data is forced to disk at most once in SYNC_S
+seconds, so a power failure may lose that much.  Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from engine.storage import schemas
 
 SYNC_S = 1.0
 MAX_LINE = 64 * 2**20  # bytes; a result of 4,096 tokens has about 200,000
-MAX_SKIPPED = 2**30  # bytes of longer lines that a reader passes over before it stops
-REASONS = 3  # faults of a file that are told in words
+MAX_SKIPPED = 2**30  # bytes of too long lines that a reader skips before it stops
+REASONS = 3  # faults of a file that are described
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
 
 
 class Appender:
-    """A file of lines, open for appending at its end.  Not for two writers at once."""
+    """A file of lines, open for appending.  Only one writer at a time."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = plain_files.open_descriptor(path, _APPEND, links=False)
         self._synced = time.monotonic()
 
     def cut_torn_line(self) -> int:
-        """Drops what follows the last end of a line; how many bytes that were."""
+        """Drops an incomplete last line; returns the number of bytes dropped."""
         size = os.fstat(self._descriptor).st_size
         keep = _end_of_lines(self._descriptor, size)
         if keep < size:
@@ -45,15 +44,15 @@ class Appender:
         return size - keep
 
     def end_torn_line(self) -> None:
-        """Ends what a crash left without an end, where another writer may be at work too."""
+        """Adds a newline after an incomplete last line, if another writer may be active."""
         size = os.fstat(self._descriptor).st_size
         if _end_of_lines(self._descriptor, size) < size:
             os.write(self._descriptor, b"\n")
 
     def append(self, value: dict[str, Any]) -> None:
-        """One more line; OSError if the disk refuses it, and then nothing of it stays.
+        """Appends a line; after an OSError nothing of it remains in the file.
 
-        Half of a surrogate pair is no text and is written as a question mark.
+        Half a surrogate pair is written as a question mark.
         """
         text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
         data = text.encode(errors="replace") + b"\n"
@@ -80,7 +79,7 @@ class Appender:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """Where the last whole line ends; reads backwards, because a file may be large."""
+    """The end of the last complete line; reads backwards, because a file may be large."""
     step, end = 2**16, size
     while end > 0:
         start = max(0, end - step)
@@ -93,8 +92,8 @@ def _end_of_lines(descriptor: int, size: int) -> int:
 
 
 @dataclass
-class Damage:
-    """What a reader had to leave out of a file of `total` whole lines."""
+class DamagedLines:
+    """The lines that a reader skipped in a file of `total` complete lines."""
 
     torn: bool = False  # the last line has no end
     total: int = 0
@@ -102,19 +101,19 @@ class Damage:
     reasons: list[str] = field(default_factory=list)  # why, of the first REASONS of them
 
     def add(self, number: int, reason: str) -> None:
-        """One more line that cannot be used."""
+        """Records a line that cannot be used."""
         self.broken.append(number)
         if len(self.reasons) < REASONS:
             self.reasons.append(f"line {number:,}: {reason}")
 
     def clear(self) -> None:
-        """Before the file is read again."""
+        """Resets the record before the file is read again."""
         self.torn, self.total = False, 0
         self.broken.clear()
         self.reasons.clear()
 
     def told(self, name: str) -> str:
-        """What could not be read of the file of this name, without a full stop; "" if nothing."""
+        """A clause about the lines of file `name` that could not be read, or ""."""
         if not self.broken:
             return ""
         words = "; ".join(self.reasons)
@@ -128,13 +127,13 @@ class Damage:
 
 
 def read(
-    path: Path, damage: Damage | None = None, form: type[Struct] | None = None
+    path: Path, damage: DamagedLines | None = None, form: type[Struct] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(byte offset, object) of every whole line of this form, in order.
+    """(byte offset, object) of every complete line of this form, in order.
 
-    None for a file that is not there; OSError for what is no regular file.
+    Yields nothing if the file does not exist; OSError if it is not a regular file.
     """
-    noted = damage if damage is not None else Damage()
+    noted = damage if damage is not None else DamagedLines()
     try:
         stream = plain_files.open_regular(path, links=False)
     except FileNotFoundError:
@@ -150,8 +149,8 @@ def read(
                 yield offset, value
 
 
-def _whole_lines(stream: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]]:
-    """Each line with its end, and where it begins; longer ones than MAX_LINE are left out."""
+def _whole_lines(stream: BinaryIO, damage: DamagedLines) -> Iterator[tuple[int, bytes]]:
+    """(offset, line) of each line; lines longer than MAX_LINE are skipped."""
     offset = skipped = 0
     while line := stream.readline(MAX_LINE):
         length = len(line)
@@ -166,12 +165,12 @@ def _whole_lines(stream: BinaryIO, damage: Damage) -> Iterator[tuple[int, bytes]
             yield offset, line
         else:
             damage.total += 1
-            damage.add(damage.total, f"it has {length:,} bytes and may have {MAX_LINE:,}")
+            damage.add(damage.total, f"it has {length:,} bytes; at most {MAX_LINE:,} are allowed")
         offset += length
 
 
 def at(path: Path, offset: int, form: type[Struct] | None = None) -> dict[str, Any] | None:
-    """The object of the line that begins at this byte, or None if none of this form does."""
+    """The object of the line at this byte offset, or None if there is none of this form."""
     with plain_files.open_regular(path, links=False) as stream:
         stream.seek(offset)
         try:
@@ -181,7 +180,7 @@ def at(path: Path, offset: int, form: type[Struct] | None = None) -> dict[str, A
 
 
 def count(path: Path) -> int:
-    """How many whole lines there are."""
+    """The number of complete lines."""
     total = 0
     try:
         stream = plain_files.open_regular(path, links=False)

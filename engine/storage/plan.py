@@ -1,6 +1,6 @@
-"""What a dataset run is to do: which models answer about which samples, how often, in what order.
+"""The plan of a dataset run: models, samples, repeats, order and settings.
 
-Boundary: names and numbers, checked; it knows no model, no file and no clock.
+Boundary: checked names and numbers; knows no models, files or clocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOP_AFTER = 10  # failures of one model in a row
 
 
 class Task(NamedTuple):
-    """One row to be: also its key, of which a run holds one row only."""
+    """One planned row, and its unique key in a run."""
 
     model: str
     sample: str
@@ -37,10 +37,10 @@ class Task(NamedTuple):
 class Plan(RunOptions):
     """models x samples x repeats, and how each is run.
 
-    `samples` are ids in their order.  `prompt` None asks each sample's own question, or the
-    default one where it has none.  `stop_after` failures of a model in a row give it up.
-    `batch` samples are answered together; what is measured then is the batch.
-    `order` "auto" is settled before the run begins (ordering.py), and `order_why` says how.
+    `samples`: ids in order.  `prompt` None: each sample's own question, or the default one.
+    `stop_after`: a model is given up after so many consecutive failures.  `batch`: samples that are
+    answered together; then the batch is measured.  `order`: "auto" is replaced before the run
+    begins (run_order.py), with the reason in `order_why`.
     """
 
     models: tuple[str, ...]
@@ -58,7 +58,7 @@ class Plan(RunOptions):
         super().__post_init__()
         if not self.models or not self.samples:
             what = "models" if not self.models else "samples"
-            raise BadInput(f"A run needs {what}, and none are named: name at least one.")
+            raise BadInput(f"A run needs {what}: name at least one.")
         for name in (*self.models, *self.samples):
             _check_text(name)
         if self.prompt is not None:
@@ -76,7 +76,7 @@ class Plan(RunOptions):
             )
 
     def _check_batch(self) -> None:
-        """What only a sample's own run can give."""
+        """BadInput for settings that only work without batches."""
         if self.batch > 1 and self.mode == "hooked":
             raise BadInput(
                 f"mode is 'hooked' and batch is {self.batch:,}: a model's own generate() is timed "
@@ -90,37 +90,37 @@ class Plan(RunOptions):
 
     @property
     def planned(self) -> int:
-        """How many measured results a whole run has; warm-up runs are not among them."""
+        """The number of measured results of the whole run, without warm-up runs."""
         return len(self.models) * len(self.samples) * self.repeat
 
     @property
     def forced(self) -> int | None:
-        """The number of tokens every answer is made to have, if it is."""
+        """The forced number of tokens of every answer, or None."""
         same = self.decode.min_new_tokens == self.decode.max_new_tokens
         return self.decode.max_new_tokens if same else None
 
-    def crews(self) -> tuple[tuple[str, ...], ...]:
-        """The models that are at work by turns; each crew ends before the next begins."""
+    def model_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of models that take turns; one group finishes before the next starts."""
         if self.order == "interleaved":
             return (self.models,)
         return tuple((name,) for name in self.models)
 
-    def batches(self, crew: tuple[str, ...]) -> Iterator[tuple[Task, ...]]:
-        """The measured tasks of a crew, those of one model that are to run together as one tuple.
+    def batches(self, group: tuple[str, ...]) -> Iterator[tuple[Task, ...]]:
+        """The measured tasks of a group; tasks of one model that run together form a tuple.
 
-        Models that take turns also take turns at being first, so that none always finds files
-        that another one has just read.
+        Models also take turns at being first, so that no model always reads files that another one
+        has just read.
         """
         for repeat in range(self.repeat):
             for index, start in enumerate(range(0, len(self.samples), self.batch)):
                 some = self.samples[start : start + self.batch]
-                first = index % len(crew)
-                for model in crew[first:] + crew[:first]:
+                first = index % len(group)
+                for model in group[first:] + group[:first]:
                     yield tuple(Task(model, sample, repeat, "measured") for sample in some)
 
-    def tasks(self, crew: tuple[str, ...]) -> Iterator[Task]:
-        """All measured tasks of a crew."""
-        return chain.from_iterable(self.batches(crew))
+    def tasks(self, group: tuple[str, ...]) -> Iterator[Task]:
+        """All measured tasks of a group."""
+        return chain.from_iterable(self.batches(group))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -129,14 +129,14 @@ class Plan(RunOptions):
 def from_json(value: Mapping[str, Any]) -> Plan:
     """The plan that as_json() wrote, or StoreError for anything else.
 
-    A setting that is absent has its default.  One that is unknown is refused: the run was asked
-    for something that this program cannot tell.
+    A missing setting has its default.  An unknown setting is refused, because this version does not
+    know what it means.
     """
     try:
         _refuse_unknown(value, Plan)
         if isinstance(decode := value.get("decode"), dict):
             _refuse_unknown(decode, DecodeConfig)
-        return convert({"extent": "stream", **value}, Plan)  # runs before there was a choice
+        return convert({"extent": "stream", **value}, Plan)  # for runs older than this setting
     except (BadInput, MsgspecError) as error:
         raise StoreError(
             f"The plan in run.json cannot be used ({cut(str(error).rstrip('.'))}): restore the "
@@ -147,11 +147,11 @@ def from_json(value: Mapping[str, Any]) -> Plan:
 def _refuse_unknown(value: Mapping[str, Any], kind: type[Plan] | type[DecodeConfig]) -> None:
     known = {one.name for one in fields(kind)}
     if unknown := [name for name in value if name not in known]:
-        raise BadInput(f"{quoted(unknown[0])} is no setting of a run that is known here")
+        raise BadInput(f"{quoted(unknown[0])} is not a known setting of a run")
 
 
 def _check_text(name: str) -> None:
-    """Results are kept as UTF-8 text under this name."""
+    """BadInput for a name that cannot be written as UTF-8."""
     if not name.isascii():
         try:
             name.encode()

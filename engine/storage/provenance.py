@@ -1,6 +1,6 @@
-"""What a run's figures depend on, as digests: samples, code, checkpoints, machine.
+"""Digests of everything that a run's figures depend on: samples, code, checkpoints, machine.
 
-Boundary: computes and compares identities.  Torch is imported for the machine's description alone.
+Boundary: computes and compares digests.  Torch is only imported to describe the machine.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")
 
 
 def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
-    """The digest covers each sample's record and its files' names and sizes, not their bytes:
-    reading a thousand recordings would take as long as a run.  It does not depend on the root."""
+    """A digest of each sample's record and its files' names and sizes, independent of the root.
+
+    File contents are not included: reading a thousand recordings would take as long as a run.
+    """
     total = hashlib.blake2b(digest_size=16)
     for sample in samples:
         total.update(_text(root, sample) + b"\n")
@@ -38,7 +40,7 @@ def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
 
 
 def describe_samples(root: Path, samples: Sequence[Sample]) -> list[str | None]:
-    """A digest of each sample by itself; None where one of its files is not on this machine."""
+    """A digest of each sample; None if one of its files is not on this machine."""
     return [
         hashlib.blake2b(_text(root, sample), digest_size=8).hexdigest() if is_here(sample) else None
         for sample in samples
@@ -79,13 +81,13 @@ def _name_and_size(root: Path, path: Path) -> tuple[str, int]:
 
 
 def describe_code() -> str:
-    """Hex text that changes with the code between files and rows, and its libraries."""
+    """A digest of the code between files and rows, and of its libraries."""
     libraries = " ".join(f"{name}={version(name)}" for name in LIBRARIES)
     return source_digest(ROWS, libraries)
 
 
 def source_digest(parts: Iterable[str], more: str = "") -> str:
-    """Hex text that changes with the source files of these parts of the engine, and with `more`."""
+    """A digest of the source files of these parts of the engine, and of `more`."""
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         path = ENGINE / part
@@ -96,7 +98,7 @@ def source_digest(parts: Iterable[str], more: str = "") -> str:
 
 
 def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
-    """ModelUnavailable for a checkpoint that is not here."""
+    """The identity of each entry; ModelUnavailable if a checkpoint is missing."""
     return tuple(map(_describe_model, entries))
 
 
@@ -114,28 +116,28 @@ def _describe_model(entry: ModelEntry) -> ModelIdentity:
 
 
 def describe_machine() -> dict[str, str]:
-    """As models will find it: their threads are set when the first one is loaded."""
+    """The environment as models will see it; threads are set when the first model is loaded."""
     threads = str(settings.load().threads)
     return device.environment(device.choose()) | {"threads": threads}
 
 
 def differences(kept: Header, found: Header) -> list[str]:
-    """What has changed since a run began, each as the end of a sentence."""
+    """What has changed since a run began, as clauses for a sentence."""
     changed = []
     if kept.dataset.digest != found.dataset.digest:
-        changed.append(f"the samples in {found.dataset.root} are others")
+        changed.append(f"the samples in {found.dataset.root} have changed")
     if kept.code != found.code:
-        changed.append("the engine's code or libraries are others")
+        changed.append("the engine's code or libraries have changed")
     now = {model.name: model for model in found.models}
     for model in kept.models:
         here = now.get(model.name)
         if here is None or (here.digest, here.dtype) != (model.digest, model.dtype):
-            changed.append(f"the checkpoint or dtype of {model.name} is another")
+            changed.append(f"the checkpoint or dtype of {model.name} has changed")
     return changed
 
 
 def moved(kept: Header, found: Header) -> str:
-    """What is different about the machine, as a sentence for the journal, or nothing."""
+    """A sentence for the journal about changes of the machine, or ""."""
     here = dict(found.environment)
     parts = [
         f"{name} {text} instead of {kept.environment.get(name, 'nothing')}"

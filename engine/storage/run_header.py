@@ -1,7 +1,7 @@
-"""run.json: what a run was asked, of what, with what; every figure of the run depends on it.
+"""run.json: the plan, dataset, models, code and machine of a run, on which all figures depend.
 
-Boundary: the header's types and its file's form.  A file of another version is refused, and so is
-one that holds other types or a plan that could not have been made.
+Boundary: the header's types and the file's format.  A file with another version, wrong types or an
+impossible plan is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
 
 @dataclass(frozen=True)
 class DatasetIdentity:
-    """Where the samples were, and a digest of the chosen ones."""
+    """The root of the samples, and a digest of the chosen ones."""
 
     root: str
     digest: str
@@ -35,7 +35,7 @@ class DatasetIdentity:
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """An entry of models.toml and the digest of its checkpoint's content."""
+    """An entry of models.toml and the digest of its checkpoint."""
 
     name: str
     label: str
@@ -48,7 +48,7 @@ class ModelIdentity:
 
 @dataclass(frozen=True)
 class Header:
-    """run.json: what a figure of the run depends on."""
+    """The content of run.json."""
 
     plan: Plan
     dataset: DatasetIdentity
@@ -60,7 +60,7 @@ class Header:
 
 
 class _Stored(Struct):
-    """What run.json holds; further keys are those of a later version and are left alone."""
+    """The stored form of run.json; unknown keys of later versions are ignored."""
 
     plan: dict[str, Any]
     dataset: DatasetIdentity
@@ -72,7 +72,7 @@ class _Stored(Struct):
 
 
 def read(folder: Path) -> Header:
-    """run.json, or StoreError if it is not one of this version."""
+    """Reads run.json; StoreError if it is missing or of another version."""
     what = "The header of the run"
     if not os.path.lexists(folder / HEADER):
         raise StoreError(f"{shown(folder)} holds no {HEADER}: name the folder of a run.")
@@ -81,14 +81,14 @@ def read(folder: Path) -> Header:
         raise StoreError(f"{_shown(folder)} is not a run of StageScope: give the folder of one.")
     if type(version := value.get("version")) is not int or version != VERSION:
         raise StoreError(
-            f"{shown(folder)} is a run of version {quoted(version)} and this program reads version "
-            f"{VERSION}: use the program that wrote it."
+            f"{shown(folder)} is a run of version {quoted(version)}, but this program reads "
+            f"version {VERSION}: use the program that wrote it."
         )
     return _parsed(folder, value)
 
 
 def as_json(header: Header) -> dict[str, Any]:
-    """What run.json holds."""
+    """The header as JSON."""
     value = {"format": FORMAT, "version": VERSION, **asdict(header)}
     return value | {"environment": dict(header.environment)}
 
@@ -117,10 +117,10 @@ def _shown(folder: Path) -> str:
 
 
 def new_id() -> str:
-    """A name that sorts by date and that no other run has."""
+    """A unique name that sorts by date."""
     return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
 def now() -> str:
-    """The wall clock, for people to read; it may jump."""
+    """The wall clock as text; it may jump."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

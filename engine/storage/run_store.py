@@ -1,14 +1,14 @@
-"""Runs on disk: a folder per run, written by one process at a time, read by any number.
+"""Runs on disk: one folder per run, written by one process at a time, read by any number.
 
-    run.json         what was asked, of what, with what: written once (Header)
+    run.json         plan, dataset, models, code and machine: written once (Header)
     results.jsonl    one object per sample, model and repeat, appended when it is done
-    journal.jsonl    what happened: started, resumed, paused, given up, stopped, finished
-    summary.json     figures, once nothing is left to do
-    marks.jsonl      notes and thumbs of readers (marks.py)
-    run.lock         held by the process that appends
+    journal.jsonl    events: started, resumed, paused, given up, stopped, finished
+    summary.json     figures, written when the run is complete
+    marks.jsonl      users' notes and thumbs (annotations.py)
+    run.lock         held by the process that writes
 
-Boundary: files and their state; what a row says is rows.py's, what a run does is benchmark.py's.
-Every failure is a StoreError of one sentence.  The wall clock names and dates a run; no duration
+Boundary: files and their state; result_rows.py builds rows, engine/benchmark runs them.  Every
+failure is a StoreError with one sentence.  The wall clock only names and dates a run; no duration
 is computed from it.
 """
 
@@ -27,7 +27,7 @@ from engine.quoting import quoted, shown
 from engine.storage import json_lines
 from engine.storage import run_header as headers
 from engine.storage.file_lock import FileLock, held
-from engine.storage.json_lines import Appender, Damage
+from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import HEADER, Header, now
 from engine.storage.schemas import Event, Row
@@ -39,27 +39,27 @@ RunState = Literal["running", "finished", "stopped", "unreadable"]
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder as it can be read; results are read when they are asked for."""
+    """A run folder for reading; results are read on demand."""
 
     folder: Path
     header: Header
     state: RunState
     journal: tuple[Mapping[str, Any], ...] = ()
-    damage: Damage = field(default_factory=Damage)
-    journal_damage: Damage = field(default_factory=Damage)
+    damage: DamagedLines = field(default_factory=DamagedLines)
+    journal_damage: DamagedLines = field(default_factory=DamagedLines)
 
     @property
     def id(self) -> str:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """(offset, row) of each readable result in order; `damage` then says what was left out."""
+        """(offset, row) of each readable result in order; `damage` then lists what was left out."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
             yield from json_lines.read(self.folder / RESULTS, self.damage, Row)
 
     def row(self, offset: int) -> dict[str, Any]:
-        """One whole result again, token ids and times included; StoreError if none begins there."""
+        """One full result with token ids and times; StoreError if none begins at this offset."""
         with _guard(self.folder, "be read"):
             found = json_lines.at(self.folder / RESULTS, offset, Row)
         if found is None:
@@ -68,10 +68,10 @@ class Run:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What reading the results left out, as sentences."""
+        """Sentences about the results that could not be read."""
         found = []
         if self.damage.torn and self.state != "running":
-            found.append("The last line of results.jsonl was torn and is left out.")
+            found.append("The last line of results.jsonl is incomplete and is left out.")
         told = (self.damage.told(RESULTS), self.journal_damage.told(JOURNAL))
         found += [f"{words}: they are left out." for words in told if words]
         return tuple(found)
@@ -79,7 +79,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A line of the list of runs.  `results` counts warm-up rows too."""
+    """A line of the list of runs.  `results` includes warm-up rows."""
 
     id: str
     folder: Path
@@ -94,9 +94,9 @@ class RunInfo:
 
 
 class Writer:
-    """The one process that appends to a run.  `done` holds the tasks that have a row.
+    """Writes to a run; only one process may.  `done` holds the tasks that have a row.
 
-    `problem` says what of an earlier sitting cannot be read and is done again, or nothing.
+    `problem` names rows of an earlier session that cannot be read and are computed again, or "".
     """
 
     def __init__(self, folder: Path, header: Header, lock: FileLock) -> None:
@@ -108,17 +108,17 @@ class Writer:
         self._journal = Appender(folder / JOURNAL)
 
     def append(self, row: dict[str, Any]) -> None:
-        """Keeps one result; StoreError (a full disk) leaves those before it whole."""
+        """Saves one result; after a StoreError (full disk) earlier results are intact."""
         with _guard(self.folder, "take the result"):
             self._results.append(row)
 
     def note(self, event: str, text: str = "", **more: Any) -> None:
-        """One line of the journal."""
+        """Appends a line to the journal."""
         with _guard(self.folder, "take a line of its journal"):
             self._journal.append({"at": now(), "event": event, "text": text, **more})
 
     def begin(self) -> None:
-        """The run is at work again: an earlier summary no longer tells the whole."""
+        """Removes an earlier summary, because the run continues."""
         with _guard(self.folder, "be written"):
             (self.folder / SUMMARY).unlink(missing_ok=True)
 
@@ -138,17 +138,19 @@ class Writer:
         self.close()
 
     def recover(self) -> None:
-        """After an end that may have been sudden: torn lines dropped, the kept tasks read."""
+        """Repairs the files after a crash: drops incomplete last lines, reads the saved tasks."""
         with _guard(self.folder, "be read"):
             dropped = self._results.cut_torn_line()
             self._journal.cut_torn_line()
-            damage = Damage()
+            damage = DamagedLines()
             found = (task_of(row) for _, row in json_lines.read(self.folder / RESULTS, damage, Row))
             self.done = {task for task in found if task is not None}
         if dropped:
-            self.note("torn", f"The torn last line of results.jsonl ({dropped:,} bytes) dropped.")
+            self.note(
+                "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."
+            )
         if words := damage.told(RESULTS):
-            self.problem = f"{words}: what they were about is run again."
+            self.problem = f"{words}: these results are computed again."
             self.note("torn", self.problem)
 
 
@@ -159,8 +161,8 @@ def create(header: Header, folder: Path) -> Writer:
         taken = [path.name for path in folder.iterdir() if path.name != LOCK]
     if taken:
         raise StoreError(
-            f"{folder} holds {min(taken)} already: name a folder that is not there yet, or go on "
-            f"with its run by --resume."
+            f"{folder} already contains {min(taken)}: name a new folder, or continue its run with "
+            f"--resume."
         )
     lock = _lock(folder)
     try:
@@ -173,7 +175,7 @@ def create(header: Header, folder: Path) -> Writer:
 
 
 def reopen(folder: Path) -> Writer:
-    """A run that goes on; StoreError if it is no run, of another version, or at work elsewhere."""
+    """A run to continue; StoreError if it is not a run, of another version, or being written."""
     header = headers.read(folder)
     lock = _lock(folder)
     try:
@@ -187,16 +189,16 @@ def reopen(folder: Path) -> Writer:
 
 
 def read(folder: Path) -> Run:
-    """A run as it stands; it may be at work in another process."""
+    """A run in its current state; another process may be writing to it."""
     header = headers.read(folder)
     with _guard(folder, "be read"):
-        damage = Damage()
+        damage = DamagedLines()
         journal = tuple(entry for _, entry in json_lines.read(folder / JOURNAL, damage, Event))
     return Run(folder, header, _state(folder), journal, journal_damage=damage)
 
 
 def listing(base: Path) -> tuple[RunInfo, ...]:
-    """Every run below a folder, the newest first; one that cannot be read says why."""
+    """All runs below a folder, the newest first; unreadable ones with the reason."""
     try:
         folders = [path.parent for path in base.glob(f"*/{HEADER}")]
     except OSError as error:
@@ -206,16 +208,16 @@ def listing(base: Path) -> tuple[RunInfo, ...]:
 
 
 def find(text: str, base: Path) -> Path:
-    """The folder of a run: a path, or the name of one below `base`; StoreError if there is none."""
+    """The folder of a run, given by path or by name below `base`; StoreError if there is none."""
     folders = [base / Path(text).name]
     with suppress(RuntimeError):  # the home of an unknown user
         folders.insert(0, Path(text).expanduser())
     for folder in folders:
-        with suppress(OSError, ValueError):  # too long, a null byte, or a folder nobody may enter
+        with suppress(OSError, ValueError):  # too long, a null byte, or no permission
             (folder / HEADER).lstat()
             return folder
     raise StoreError(
-        f"{quoted(text)} is no run: give its folder, or the name of one in {shown(base)}."
+        f"{quoted(text)} is not a run: give its folder, or the name of one in {shown(base)}."
     )
 
 
@@ -277,5 +279,5 @@ def _guard(folder: Path, verb: str) -> Iterator[None]:
         name = f"{Path(error.filename).name[:40]}: " if isinstance(error.filename, str) else ""
         raise StoreError(
             f"The run folder {shown(folder)} cannot {verb} ({name}{plain_files.reason(error)}): "
-            "make room or mend the folder; what it holds is kept, and --resume goes on from there."
+            "free disk space or repair the folder; existing results are safe, --resume continues."
         ) from error

@@ -1,8 +1,8 @@
-"""The ways to one answer, each watched from outside.
+"""Computes one answer in several ways and records each from outside.
 
-Boundary: runs the model and records; judges nothing.  What a way says about itself is not taken for
-granted: logits come from a hook on the language model's head, and encodings are counted by hooks on
-the vision modules, the same ones for every way.
+Boundary: runs the model and records; judges nothing.  It does not rely on what a way reports:
+logits come from a hook on the language model's head, and hooks on the vision modules count
+encodings, in the same manner for every way.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from engine.types import (
 from engine.verify import named_processor as named
 from engine.verify.verdict import VerifyRequest
 
-ANOTHER_QUESTION = "Anything else?"  # asked first, so that its prefix is there
-# What of a generation configuration a user decides here: how long, and how tokens are drawn.
+ANOTHER_QUESTION = "Anything else?"  # asked first, to create the prefix
+# The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = (
     "max_length",
     "num_beams",
@@ -54,12 +54,12 @@ _DRAWN = (
     "eta_cutoff",
 )
 BRIEF = 48  # tokens
-PREFIXES_MB = 2**20  # no bound of its own: what is verified is not how many fit
+PREFIXES_MB = 2**20  # large enough to never be the limit
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What went through one vision module: its calls, and the pictures of all calls."""
+class ModuleCalls:
+    """The calls of one vision module, and the pictures in all of them."""
 
     module: str
     calls: int
@@ -67,37 +67,37 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """New token ids of one way, and what was seen from outside while they were made.
+class RecordedAnswer:
+    """New token ids of one way, and what hooks recorded while they were computed.
 
-    logits [steps, vocabulary] float32 are the head's, one row for each token computed; embeds
-    [1, context, hidden] is what entered the language model first.
+    logits [steps, vocabulary] float32: the head's output, one row per token; embeds
+    [1, context, hidden]: the first input of the language model.
     """
 
     way: str
     ids: tuple[int, ...]
     logits: torch.Tensor
     embeds: torch.Tensor
-    seen: tuple[Seen, ...]
+    seen: tuple[ModuleCalls, ...]
     result: RunResult | None = None
-    head_ms: tuple[float, ...] = ()  # when the head had computed each, since the run's start
-    scores: torch.Tensor | None = None  # the logits under the checkpoint's own generation settings
+    head_ms: tuple[float, ...] = ()  # when the head finished each token, since the run's start
+    scores: torch.Tensor | None = None  # the logits after the checkpoint's own generation settings
 
     @property
     def context(self) -> int:
-        """What entered the language model, and what it went on from as the run says."""
+        """Tokens that entered the language model, plus the reused prefix that the run reports."""
         prefix = self.result.prefix if self.result else None
         reused = prefix.tokens if prefix and prefix.state == "reused" else 0
         return reused + int(self.embeds.shape[1])
 
     @property
     def encodings(self) -> int:
-        """Calls of the vision tower, which is the first of the vision modules."""
+        """Calls of the vision tower, the first vision module."""
         return self.seen[0].calls
 
 
-class Watch:
-    """Hooks of our own on head, language model and vision modules, for the time of a `with`."""
+class AnswerRecorder:
+    """Hooks on head, language model and vision modules inside a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -108,10 +108,10 @@ class Watch:
         self._pictures: dict[int, int] = {}
         self._hooks = ExitStack()
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> AnswerRecorder:
         decoder = self._adapter.decoder
         self._add(decoder.head.register_forward_hook(self._scores))
-        if self._adapter.compiled is not None:  # whose graph holds the head
+        if self._adapter.compiled is not None:  # its graph contains the head
             self._add(self._adapter.compiled.register_forward_hook(self._compiled_scores))
         self._add(decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True))
         for index, module in enumerate(self._adapter.vision_modules()):
@@ -127,7 +127,7 @@ class Watch:
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         row = out.detach().reshape(-1, out.shape[-1])[-1]
-        self._rows.append(row.to("cpu", torch.float32, copy=True))  # tokens are ruled out in place
+        self._rows.append(row.to("cpu", torch.float32, copy=True))  # later changed in place
         self._times.append(clocks.second_s())  # after the copy, which waits for the device
 
     def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
@@ -145,15 +145,17 @@ class Watch:
 
         return hook
 
-    def answer(self, way: str, ids: tuple[int, ...], result: RunResult | None = None) -> Answer:
+    def answer(
+        self, way: str, ids: tuple[int, ...], result: RunResult | None = None
+    ) -> RecordedAnswer:
         names = [type(module).__name__ for module in self._adapter.vision_modules()]
         seen = tuple(
-            Seen(name, self._calls.get(index, 0), self._pictures.get(index, 0))
+            ModuleCalls(name, self._calls.get(index, 0), self._pictures.get(index, 0))
             for index, name in enumerate(names)
         )
         empty = torch.empty(0)
         logits = torch.stack(self._rows) if self._rows else empty
-        return Answer(
+        return RecordedAnswer(
             way,
             ids,
             logits,
@@ -164,7 +166,7 @@ class Watch:
         )
 
     def _since_start(self, result: RunResult | None) -> tuple[float, ...]:
-        """When the head had computed each token, in ms from the run's zero point."""
+        """When the head finished each token, in ms since the run's zero point."""
         if result is None or result.clocks is None:
             return ()
         zero = result.clocks[0].second_s
@@ -172,12 +174,12 @@ class Watch:
 
     @property
     def steps(self) -> int:
-        """Tokens computed so far, as the head was called once for each."""
+        """Tokens computed so far: the head is called once per token."""
         return len(self._rows)
 
 
 class Subject:
-    """One model and one sample, loaded and preprocessed once; the ways to its answer."""
+    """One model and one sample, loaded and preprocessed once, with all ways to answer."""
 
     def __init__(
         self,
@@ -194,7 +196,9 @@ class Subject:
         self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
         adapter.check_context(self.prepared, request.max_new_tokens)
-        self.judged: Answer | None = None  # plain, where the checkpoint's settings change scores
+        self.judged: RecordedAnswer | None = (
+            None  # plain, if the checkpoint's settings change scores
+        )
 
     @property
     def greedy(self) -> DecodeConfig:
@@ -204,13 +208,13 @@ class Subject:
 
     @property
     def backend(self) -> Ran:
-        """What decodes the decoupled way, once it has run."""
+        """The decode backend of the decoupled way, after it has run."""
         step = self.adapter.step_for(self.run_request(self.greedy, "use"))
         return "compiled" if step is not None and not step.failure else "eager"
 
     @property
     def brief(self) -> DecodeConfig:
-        """Greedy and short, for what is repeated and is compared at full length elsewhere."""
+        """Greedy and short, for repeated runs; other checks compare the full length."""
         config = self.greedy
         return replace(config, max_new_tokens=min(BRIEF, config.max_new_tokens))
 
@@ -219,11 +223,11 @@ class Subject:
         return replace(self.brief, temperature=0.8, top_p=0.95, seed=1)
 
     @torch.inference_mode()
-    def plain(self, config: DecodeConfig) -> Answer:
-        """The model's own generate() on pixels, and nothing else."""
-        seen = _Scores()
+    def plain(self, config: DecodeConfig) -> RecordedAnswer:
+        """The model's own generate() on pixels."""
+        seen = _ScoreRecorder()
         options = self.options(config) | {"logits_processor": [seen]}
-        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+        with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate(self.prepared, **options)
         answer = watch.answer("plain", self.new_ids(out, watch.steps))
         if self.adapter.rules.values and config.greedy:
@@ -232,26 +236,26 @@ class Subject:
         return answer
 
     @torch.inference_mode()
-    def features(self, config: DecodeConfig) -> Answer:
-        """The model's own generate() on features that were encoded before."""
+    def features(self, config: DecodeConfig) -> RecordedAnswer:
+        """The model's own generate() on features encoded before."""
         rows = self.adapter.encode(self.prepared)
-        with Watch(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+        with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
         return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
 
-    def hooked(self, config: DecodeConfig) -> Answer:
+    def hooked(self, config: DecodeConfig) -> RecordedAnswer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
 
-    def computed(self, config: DecodeConfig) -> Answer:
-        """Features encoded now and put on disk."""
+    def computed(self, config: DecodeConfig) -> RecordedAnswer:
+        """The decoupled way with features that are encoded now and written to disk."""
         return self._watched("decoupled, computed", self.run_request(config, "refresh"))
 
-    def decoupled(self, config: DecodeConfig) -> Answer:
-        """Features read back from the disk."""
+    def decoupled(self, config: DecodeConfig) -> RecordedAnswer:
+        """The decoupled way with features read back from disk."""
         return self._watched("decoupled", self.run_request(config, "use"))
 
-    def reused(self, config: DecodeConfig) -> Answer:
-        """Going on from the prefix that another question has left in memory."""
+    def reused(self, config: DecodeConfig) -> RecordedAnswer:
+        """The decoupled way, continuing from a prefix that another question left in memory."""
         request = replace(self.run_request(config, "use"), prefix=True)
         brief = replace(config, max_new_tokens=2, min_new_tokens=0)
         self.run(replace(request, prompt=ANOTHER_QUESTION, decode=brief))
@@ -263,7 +267,7 @@ class Subject:
         return replace(request, pixels=self.request.pixels, extent=self.request.extent)
 
     def pixels(self) -> tuple[float, bool]:
-        """(grey levels between our pixels and the named processor's, whether ours are what ran).
+        """(difference from the named processor's pixels in grey levels, whether ours were used).
 
         Compared on the sample's pictures, and on a wide and a tall one.
         """
@@ -277,11 +281,11 @@ class Subject:
         return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
 
     def prepare(self, shown: Media) -> Prepared:
-        """Stage 2 with the setting that is verified."""
+        """Stage 2 with the pixel setting that is verified."""
         return self.adapter.preprocess(shown, self.request.prompt, self.request.pixels)
 
     def run(self, request: RunRequest) -> RunResult:
-        """The project's own pipeline, over caches of this verification's own."""
+        """Runs the project's pipeline with caches that only this verification uses."""
         watcher = _Cancelling(self.cancelled)
         return single_run.run(self.adapter, request, self.cache, watcher, self.kept)
 
@@ -290,9 +294,9 @@ class Subject:
         return generate_options(self.own_generation(config), None, stopping)
 
     def own_generation(self, config: DecodeConfig) -> GenerationConfig:
-        """The checkpoint's own generation configuration as transformers read it.
+        """The checkpoint's generation configuration as transformers reads it.
 
-        Only what a user chooses in this project is replaced: the length, and how tokens are drawn.
+        Only the user's settings are replaced: the length, and how tokens are drawn.
         """
         chosen = copy.deepcopy(self.adapter.own_generation)
         for name in _DRAWN:
@@ -301,32 +305,30 @@ class Subject:
         chosen.min_new_tokens = min(least, config.max_new_tokens) or None
         chosen.max_new_tokens, chosen.do_sample = config.max_new_tokens, not config.greedy
         if chosen.min_length:
-            chosen.min_length = min(chosen.min_length, self._most(config))
+            most = self.prepared.context_tokens + config.max_new_tokens
+            chosen.min_length = min(chosen.min_length, most)
         if not config.greedy:
             chosen.temperature, chosen.top_p, chosen.top_k = config.temperature, config.top_p, 0
         chosen.eos_token_id = list(self.adapter.eos_ids)
         chosen.pad_token_id = self.adapter.eos_ids[0]
         return chosen
 
-    def _most(self, config: DecodeConfig) -> int:
-        return self.prepared.context_tokens + config.max_new_tokens
-
-    def _watched(self, way: str, request: RunRequest) -> Answer:
+    def _watched(self, way: str, request: RunRequest) -> RecordedAnswer:
         single_run.prepare(self.cache)
         self.adapter.compile_ahead(request)
-        with Watch(self.adapter) as watch:
+        with AnswerRecorder(self.adapter) as watch:
             result = self.run(request)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
         return self._scored(watch.answer(way, result.generation.token_ids, result))
 
-    def _scored(self, answer: Answer) -> Answer:
-        """With plain's scores, where it says the same: the settings give both the same ones."""
+    def _scored(self, answer: RecordedAnswer) -> RecordedAnswer:
+        """Adds plain's scores if the tokens are equal, as the settings then give equal scores."""
         same = self.judged is not None and answer.ids == self.judged.ids
         return replace(answer, scores=self.judged.scores) if same and self.judged else answer
 
     def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
-        """The new ids of what generate() returned: as many as the head computed."""
+        """The new ids in generate()'s result: as many as the head computed."""
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
         ids = out[0].tolist()
@@ -336,8 +338,8 @@ class Subject:
         return tuple(ids)
 
 
-class _Scores(LogitsProcessor):
-    """Keeps what generate() chose from: the logits after the checkpoint's own settings."""
+class _ScoreRecorder(LogitsProcessor):
+    """Records the scores that generate() chooses from: logits after the checkpoint's settings."""
 
     def __init__(self) -> None:
         self.rows: list[torch.Tensor] = []
@@ -353,11 +355,11 @@ class _Cancelling(Watcher):
 
 
 @torch.inference_mode()
-def rounding(adapter: Adapter, plain: Answer) -> float:
-    """How far logits may lie apart by rounding alone, here, in this dtype: twice the noise.
+def rounding(adapter: Adapter, plain: RecordedAnswer) -> float:
+    """The largest difference of logits that rounding explains in this dtype: twice the noise.
 
-    The noise is the largest difference between plain's logits, computed token by token, and those
-    of one pass over the same embeddings and tokens; at least one unit in the last place.
+    The noise is the largest difference between plain's logits, computed token by token, and the
+    logits of one pass over the same embeddings and tokens; at least one unit in the last place.
     """
     ids = torch.tensor([plain.ids[:-1]], dtype=torch.long, device=adapter.device)
     embeds = torch.cat([plain.embeds, adapter.model.get_input_embeddings()(ids)], dim=1)

@@ -1,8 +1,8 @@
-"""Timing checks on a busy machine: looked at again, and left open where load may be the reason.
+"""Timing checks on a busy machine: they are repeated, and left open if load may be the reason.
 
-Boundary: findings and loads in, one finding out.  A finding whose evidence says "beyond_load" is a
-failure whatever the load: it stands after the time was taken off in which the run's thread waited
-for a core, or it is one of order, not of length.
+Boundary: findings and loads in, one finding out.  A finding with "beyond_load" in its evidence is a
+failure under any load: it remains after the thread's waits for a core are subtracted, or it
+concerns the order of events, not their length.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.machine.load import MachineLoad, busy, together, words
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 TRIES = 3
-BEYOND = "beyond_load"  # key of evidence
+BEYOND = "beyond_load"  # a key of the evidence
 
 
 @dataclass(frozen=True)
-class Try:
-    """One look at a check, and how busy the machine was; None: nothing was measured."""
+class Attempt:
+    """One attempt at a check, and the machine's load (None: not measured)."""
 
-    finding: Finding
+    finding: CheckFinding
     load: MachineLoad | None
 
     @property
     def excused(self) -> bool:
-        """Whether it failed, and a busy machine may be why."""
+        """Whether it failed and load may be the reason."""
         failed = self.finding.outcome == "failed"
         return failed and not self.finding.evidence.get(BEYOND) and bool(busy(self.load))
 
 
-def again(tries: Sequence[Try]) -> bool:
-    """Whether the check is to be looked at once more."""
+def needs_retry(tries: Sequence[Attempt]) -> bool:
+    """Whether the check should be repeated."""
     return not tries or (len(tries) < TRIES and all(one.excused for one in tries))
 
 
-def settled(tries: Sequence[Try]) -> Finding:
-    """The last finding, or "open" where every try failed on a busy machine."""
+def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
+    """The last finding, or an open one if every attempt failed on a busy machine."""
     found, load = tries[-1].finding, tries[-1].load
     evidence = dict(found.evidence) | {"tries": len(tries)}
     evidence |= {"machine_load": vars(load)} if load is not None else {}
@@ -46,12 +46,12 @@ def settled(tries: Sequence[Try]) -> Finding:
     all_loads = together([one.load for one in tries if one.load is not None])
     told = words(all_loads) if all_loads is not None else ""
     often = "once" if len(tries) == 1 else f"{len(tries)} times"
-    sentence = f"Open: machine busy ({told}). Looked at {often}; the last time: {found.sentence}"
+    sentence = f"Open: machine busy ({told}). Tried {often}; the last result: {found.sentence}"
     return replace(found, outcome="unresolved", sentence=sentence, evidence=evidence)
 
 
-def _tried(found: Finding, tries: Sequence[Try]) -> str:
+def _tried(found: CheckFinding, tries: Sequence[Attempt]) -> str:
     if len(tries) == 1:
         return found.sentence
     before = "once" if len(tries) == 2 else f"{len(tries) - 1} times"
-    return f"{found.sentence} (Looked at again: before, it had failed {before} on a busy machine.)"
+    return f"{found.sentence} (Repeated: it had failed {before} on a busy machine.)"

@@ -1,9 +1,9 @@
-"""The feature cache on trial: what its keys depend on, and what it does about a changed byte.
+"""Tests the feature cache: what its keys depend on, and whether it detects a changed byte.
 
-The keys of prefixes in memory hold the features' keys and are tried with them.
+The keys of prefixes in memory contain the features' keys and are tested with them.
 
-Boundary: works on copies of a sample's pictures and on a cache folder of the verification's own;
-the user's files and cache are only read.
+Boundary: works on copies of a sample's pictures and on a separate cache folder; the user's files
+and cache are only read.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from engine.verify.answer_paths import ANOTHER_QUESTION, Subject
 
 
 @dataclass(frozen=True)
-class Change:
-    """One thing changed, and what the key did."""
+class KeyChange:
+    """One changed ingredient, and whether the key changed."""
 
     what: str
     must_change: bool
@@ -49,52 +49,52 @@ class Change:
         return self.must_change == self.changed
 
 
-def changes(subject: Subject, folder: Path) -> Iterator[Change]:
-    """Every ingredient changed by itself."""
+def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
+    """Changes every ingredient, one at a time."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = _key(adapter, subject.media, prompt, used)
     other_question = _key(adapter, subject.media, ANOTHER_QUESTION, used)
-    yield Change("another question", False, own != other_question)
+    yield KeyChange("another question", False, own != other_question)
     for what, other in _other_adapters(adapter):
-        yield Change(what, True, own != _key(other, subject.media, prompt, used))
+        yield KeyChange(what, True, own != _key(other, subject.media, prompt, used))
     setting: Pixels = "fast" if used == "exact" else "exact"
-    yield Change(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
+    yield KeyChange(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
     yield from _prefix_changes(subject, setting)
     rule = FRAME_RULES[-1]
     ruled = media.load(subject.sample, adapter.kind, rule, subject.request.extent)
-    yield Change(
+    yield KeyChange(
         f"frame rule {rule}", adapter.kind == "video", own != _key(adapter, ruled, prompt, used)
     )
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
     shown = media.load(subject.sample, adapter.kind, "arange", extent)
-    drawn = subject.media.extent is not None  # prepared event pictures stay as they are
+    drawn = subject.media.extent is not None  # prepared event pictures do not change
     resized = own != _key(adapter, shown, prompt, used)
-    yield Change(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
+    yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
         subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)
         missed = subject.cache.read(renamed) is None
-        yield Change(f"equal {name} under another file name", False, missed)
+        yield KeyChange(f"equal {name} under another file name", False, missed)
         for what, spec in zip(list(copies)[2:], changed, strict=True):
-            yield Change(what, True, subject.cache.read(spec) is None)
+            yield KeyChange(what, True, subject.cache.read(spec) is None)
 
 
-def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[Change]:
-    """`setting` is the one of pixels that is not verified."""
+def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[KeyChange]:
+    """The same for prefix keys; `setting` is the other setting of pixels."""
     adapter, prompt, used = subject.adapter, subject.request.prompt, subject.request.pixels
     own = prefix_cache.key(adapter, subject.prepared)
     other = adapter.words(subject.media, ANOTHER_QUESTION, used)
-    yield Change("prefix: another question", False, own != prefix_cache.key(adapter, other))
+    yield KeyChange("prefix: another question", False, own != prefix_cache.key(adapter, other))
     resized = adapter.words(subject.media, prompt, setting)
-    yield Change(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
+    yield KeyChange(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
     shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
-    yield Change("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
+    yield KeyChange("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
     wordy = _made(adapter, adapter.info)
     wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
     words = prefix_cache.key(wordy, wordy.words(subject.media, prompt, used))
-    yield Change("prefix: words before the pictures", True, own != words)
+    yield KeyChange("prefix: words before the pictures", True, own != words)
     for what, one in _other_adapters(adapter):
-        yield Change(f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared))
+        yield KeyChange(f"prefix: {what}", True, own != prefix_cache.key(one, subject.prepared))
 
 
 def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
@@ -107,7 +107,7 @@ def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
 
 
 def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
-    """The same model as if its checkpoint, precision or image processor were another."""
+    """The same model with another checkpoint, precision or image processor in its key."""
     info = adapter.info
     dtype = "float64" if info.dtype != "float64" else "float32"
     yield "checkpoint digest", _made(adapter, replace(info, digest=(info.digest or "") + "0"))
@@ -132,7 +132,7 @@ def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
 
 
 def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
-    """Per form of the media: a copy, the same renamed, then copies with one thing changed each."""
+    """Per form of the media: a copy, a renamed copy, and copies with one change each."""
     found = {"pictures": _picture_copies(subject, folder / "pictures")}
     if subject.adapter.kind == "events" and subject.sample.events is not None:
         found["events"] = _event_copies(subject.sample, folder / "events")
@@ -173,8 +173,8 @@ def write_pictures(folder: Path, name: str, images: Any) -> tuple[Path, ...]:
 
 
 def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
-    """Each column of the first or the last event is changed once."""
-    assert sample.events is not None  # the caller looked
+    """Copies with one column of the first or last event changed."""
+    assert sample.events is not None  # checked by the caller
     stream = events.read(sample.events)
     versions = {"copy": stream, "renamed": stream}
     for column, place in (("x", 0), ("y", -1), ("t", -1), ("p", 0)):
@@ -189,7 +189,7 @@ def _event_copies(sample: Sample, folder: Path) -> dict[str, Sample]:
 
 
 def _write_events(folder: Path, name: str, stream: Events) -> Path:
-    """A 1-d structured array, the form of .npy that needs no pickle."""
+    """Writes a 1-d structured array, a .npy without a pickle."""
     folder.mkdir(parents=True, exist_ok=True)
     columns = {key: getattr(stream, key) for key in "xytp"}
     table = np.empty(len(stream), dtype=[(key, value.dtype) for key, value in columns.items()])
@@ -201,8 +201,8 @@ def _write_events(folder: Path, name: str, stream: Events) -> Path:
 
 
 @dataclass(frozen=True)
-class Damage:
-    """What happened after one byte of a cached value was changed on disk."""
+class CacheDamage:
+    """The results after one byte of a cached value was changed on disk."""
 
     noticed: bool
     computed_again: bool
@@ -211,20 +211,22 @@ class Damage:
     note: str
 
 
-def damage(subject: Subject) -> Damage:
-    """Writes features, changes a byte in the middle of the file, and asks twice."""
+def damage(subject: Subject) -> CacheDamage:
+    """Writes features, changes a byte in the middle of the file, and runs twice."""
     config = subject.greedy
     folder = subject.cache.folder
     subject.cache.close()
     shutil.rmtree(folder, ignore_errors=True)
     subject.cache = feature_cache.FeatureCache(folder, subject.cache.limit_mb)
-    brief = replace(config, max_new_tokens=1)  # what is kept and read does not depend on it
+    brief = replace(config, max_new_tokens=1)  # does not affect the cached features
     subject.run(subject.run_request(brief, "refresh"))
     _flip(next(folder.rglob("*.val")))
     struck = subject.run(subject.run_request(config, "use"))
     after = subject.run(subject.run_request(brief, "use"))
     note = next((note for note in struck.notes if "damaged" in note), "")
-    return Damage(bool(note), not struck.cached, struck.generation.token_ids, after.cached, note)
+    return CacheDamage(
+        bool(note), not struck.cached, struck.generation.token_ids, after.cached, note
+    )
 
 
 def _flip(path: Path) -> None:

@@ -1,8 +1,8 @@
-"""Does a certificate still stand: for an entry of models.toml, or as a whole?
+"""Decides whether a certificate is still valid, for an entry of models.toml or as a whole.
 
-Boundary: compares what certificates say with the files, the code and the device as they are now;
-loads nothing, hashes no weights and imports torch only where it is imported already.  A checkpoint
-whose files nobody has hashed as they are now counts as another one.
+Boundary: compares certificates with the current files, code and device; loads nothing, hashes no
+weights, and uses torch only if it is already imported.  A checkpoint counts as changed if its
+current files have not been hashed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from engine.verify import certificates
 
 
 def covering(entry: ModelEntry) -> dict[str, Any] | None:
-    """The newest certificate that verified this entry as it would run now, or None.
+    """The newest certificate that verified this entry with its current files and device, or None.
 
-    That is with exact pixels and the device's usual backend: others have certificates of their own.
+    Only certificates for exact pixels and the device's default backend count here.
     """
     digest = digest_now(entry)
     if digest is None:
         return None
-    for certificate in certificates.kept():
+    for certificate in certificates.stored_certificates():
         if certificates.stale(certificate) or not _default(certificate["request"]):
             continue
         for model in certificate["models"]:
@@ -42,18 +42,18 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
 
 
 def _default(request: Mapping[str, Any]) -> bool:
-    """Whether exact pixels and event pictures of the default size were verified."""
+    """Whether the request verified exact pixels and event pictures of the default size."""
     return request.get("pixels") == "exact" and request.get("extent") == RunRequest.extent
 
 
 def _usual(model: Mapping[str, Any]) -> bool:
-    """Whether the backend that "auto" means on the model's device was verified."""
+    """Whether the verified backend is the one that "auto" selects on the model's device."""
     on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
     return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
 
 
 def digest_now(entry: ModelEntry) -> str | None:
-    """The digest of the entry's files, or None if they are absent or not hashed as they are."""
+    """The digest of the entry's files, or None if they are missing or not hashed since a change."""
     try:
         folder = checkpoint.locate(entry)
         return weights.digest_if_known(folder, entry.name, settings.load().hashes_file)
@@ -62,9 +62,9 @@ def digest_now(entry: ModelEntry) -> str | None:
 
 
 def here(environment: Mapping[str, str]) -> bool:
-    """Whether a certificate's device may be the one that models run on now.
+    """Whether a certificate's device may be the current one.
 
-    "auto" can be told only once torch is imported; until then any accelerator may be meant.
+    "auto" is only known after torch is imported; until then it may mean any accelerator.
     """
     name = environment.get("device", "")
     if name == "cpu" and environment.get("hardware") != platform.machine():
@@ -79,9 +79,9 @@ def here(environment: Mapping[str, str]) -> bool:
 
 
 def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> str:
-    """One sentence why a certificate no longer says anything about what runs now, or ""."""
+    """Why a certificate does not apply to the current code, models or device; or ""."""
     if certificate["format"] == certificates.WITHOUT_COVERAGE:
-        return "An earlier version made it, which did not record what a certificate covers."
+        return "It was made by an earlier version, which did not record what a certificate covers."
     if certificates.stale(certificate):
         return _other_code(certificate)
     by_name = {entry.name: entry for entry in entries}
@@ -102,11 +102,11 @@ def _other_code(certificate: Mapping[str, Any]) -> str:
 def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
     name = model["name"]
     if not model["digest"]:
-        return ""  # it did not load, and the certificate says no more
+        return ""  # it did not load, so the certificate does not cover it
     if entry is None:
         return f"{name} is no longer in models.toml."
     if entry.precision != model["dtype"]:
         return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
     if digest_now(entry) != model["digest"]:
-        return f"The checkpoint of {name} has changed since, or has not been looked at as it is."
+        return f"The checkpoint of {name} has changed since, or its files have not been hashed."
     return "" if here(model["environment"]) else f"{name} runs on another device now."

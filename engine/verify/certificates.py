@@ -1,13 +1,13 @@
-"""Certificates: what a verification proved, on which checkpoint, code, device and dtype.
+"""Certificates: what a verification proved, for which checkpoint, code, device and dtype.
 
-Format: one JSON object per verification, kept as HASH.json below the runs folder; "hash" is the
-SHA-256 of the rest, written with sorted keys and no spaces.  "models" says who was verified:
-digest of the checkpoint, dtype, device and hardware, whether it was, what that covers ("coverage")
-and what it does not prove ("unproved"); "engine" is the digest of the code that answers
-and verifies, and of the libraries that compute for it; "verdicts" hold all checks.
+Format: one JSON object per verification, stored as HASH.json below the runs folder.  "hash" is the
+SHA-256 of the rest, written with sorted keys and no spaces.  "models" lists for each model: digest
+of the checkpoint, dtype, device, hardware, whether it is verified, what that covers ("coverage")
+and what it does not prove ("unproved").  "engine" is the digest of the code that answers and
+verifies, and of its libraries.  "verdicts" holds all checks.
 
 Boundary: writes, reads and finds certificates; verifies nothing and imports no torch.  A
-certificate proves nothing about a changed checkpoint or changed code: `standing_of` says so.
+certificate does not apply to a changed checkpoint or changed code; `certificate_status` decides.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from engine.verify.limits import unproved
 from engine.verify.verdict import Verdict, VerifyRequest, proves, verified
 
 __all__ = ["SHOWN"]
-FORMAT = 3  # 1 did not name the backend, 2 does not record what it covers
-WITHOUT_COVERAGE = 2  # still read, so that it can be shown as stale
+FORMAT = 3  # 1 did not name the backend, 2 did not record what it covers
+WITHOUT_COVERAGE = 2  # still read, to be shown as stale
 MAX_BYTES = 2**25  # of one file
 CODE = (*provenance.ANSWERS, "verify", "storage/result_rows.py")
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
@@ -48,16 +48,16 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """Hex text that changes with the code that answers and the code that judges answers, and with
-    their libraries; not with how results are kept or shown.
+    """A digest of the code that answers and verifies, and of its libraries; not of the code that
+    stores or shows results.
 
-    Taken once per process: what was imported is what runs, whatever lies on disk by now.
+    Computed once per process, because the imported code is what runs.
     """
     return provenance.source_digest(CODE, json.dumps(libraries()))
 
 
 def libraries() -> dict[str, str]:
-    """The versions of the packages whose results are passed on; "" for what is not installed."""
+    """The versions of the packages that compute; "" for one that is not installed."""
     return {name: _version(name) for name in _LIBRARIES}
 
 
@@ -76,7 +76,7 @@ def make(
     verdicts: Sequence[Verdict],
     dataset: str,
 ) -> dict[str, Any]:
-    """The certificate of a verification that has ended; `models` as `model_entry` gives them."""
+    """The certificate of a finished verification; `models` as returned by `model_entry`."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
@@ -101,7 +101,7 @@ def make(
 
 
 def _plain(value: Any) -> Any:
-    """As it will be read again: tuples are lists, and what is no number is null."""
+    """The value as JSON gives it back: tuples become lists, NaN and infinity become null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -117,9 +117,9 @@ def model_entry(
     verdicts: Sequence[Verdict],
     backend: Ran = "eager",
 ) -> dict[str, Any]:
-    """One model of a certificate; dtype is its precision, digest "" if it did not load.
+    """One model of a certificate; `dtype` is its precision, `digest` is "" if it did not load.
 
-    `backend` is what decoded in the decoupled way: another one is not what was verified.
+    `backend` decoded the decoupled way; other backends are not covered.
     """
     rows = [as_row(verdict) for verdict in verdicts if verdict.model == name]
     return {
@@ -142,98 +142,101 @@ def as_row(verdict: Verdict) -> dict[str, Any]:
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
-    """SHA-256 over everything but the hash itself, as hex text."""
+    """SHA-256 over everything except the hash itself, as hex text."""
     rest = {key: value for key, value in content.items() if key != "hash"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def keep(certificate: Mapping[str, Any]) -> Path:
-    """Writes the certificate under its hash; BadInput where that is impossible."""
+def store(certificate: Mapping[str, Any]) -> Path:
+    """Writes the certificate under its hash; BadInput if that fails."""
     path = folder() / f"{certificate['hash']}.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(certificate, indent=1, allow_nan=False).encode())
     except OSError as error:
         raise BadInput(
-            f"The certificate cannot be kept in {shown(path.parent)} ({reason(error)}): make room "
+            f"The certificate cannot be saved in {shown(path.parent)} ({reason(error)}): free "
+            "disk space "
             "or set STAGESCOPE_RUNS_DIR to another folder."
         ) from error
     return path
 
 
 @dataclass(frozen=True)
-class Unused:
-    """A file of the certificates folder that is none that can be used, and why."""
+class UnusableFile:
+    """A file in the certificates folder that cannot be used, and why."""
 
     name: str
     reason: str
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """A certificate, or None if the file is not one or its content is not what was hashed."""
+    """A certificate, or None if the file is not one or its hash does not match."""
     found = _looked_at(path)
-    return None if isinstance(found, Unused) else found
+    return None if isinstance(found, UnusableFile) else found
 
 
-def _looked_at(path: Path) -> dict[str, Any] | Unused:
+def _looked_at(path: Path) -> dict[str, Any] | UnusableFile:
     try:
         state = path.stat()
     except OSError as error:
-        return Unused(path.name, reason(error))
+        return UnusableFile(path.name, reason(error))
     return _read(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, changed: int, size: int) -> dict[str, Any] | Unused:
+def _read(path: Path, changed: int, size: int) -> dict[str, Any] | UnusableFile:
     try:
         found = checked(read_limited(path, MAX_BYTES), Certificate)
         if found["hash"] != content_hash(found):
-            return Unused(path.name, "its content is not what its hash was made of")
+            return UnusableFile(path.name, "its content does not match its hash")
         wrong = _contradiction(found)
     except (OSError, ValueError, *JSON_FAULTS) as error:
-        return Unused(path.name, reason(error))
-    return Unused(path.name, wrong) if wrong else found
+        return UnusableFile(path.name, reason(error))
+    return UnusableFile(path.name, wrong) if wrong else found
 
 
 def _contradiction(found: Mapping[str, Any]) -> str:
-    """Why a certificate of the right form is not believed, or ""; ValueError for an odd date.
+    """Why a certificate of the right form is not accepted, or ""; ValueError for a bad date.
 
-    A model that is called verified must be so by its own verdicts: the hash finds accidents, it is
-    no signature.
+    A model that is marked verified must be so by its own verdicts.  The hash only detects
+    accidents; it is not a signature.
     """
     if found["format"] not in (FORMAT, WITHOUT_COVERAGE):
-        return f"it has format {quoted(found['format'])} and this program reads {FORMAT}"
+        return f"it has format {quoted(found['format'])}, but this program reads {FORMAT}"
     datetime.fromisoformat(found["made"])
     names = [model["name"] for model in found["models"]]
     if len(set(names)) < len(names):
         return "it names a model twice"
     for model in found["models"]:
         if found["format"] != WITHOUT_COVERAGE and not _bears_out(found, model):
-            return "it says of a model what its own checks do not show"
+            return "its own checks do not support what it states about a model"
     return ""
 
 
 def _bears_out(found: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
-    """Whether the verdicts say what the model's entry claims: that it is verified, and how far."""
+    """Whether the verdicts support the model's entry: verified or not, and its coverage."""
     rows = [row for row in found["verdicts"] if row["model"] == model["name"]]
     good = bool(model["digest"]) and proves((row["check"], row["outcome"]) for row in rows)
     same = model.get("coverage") == _plain(asdict(coverage.of(rows)))
     return model["verified"] is good and same and "unproved" in model
 
 
-def kept() -> list[dict[str, Any]]:
+def stored_certificates() -> list[dict[str, Any]]:
     """All certificates, the newest first."""
-    found = [one for one in _all() if not isinstance(one, Unused)]
+    found = [one for one in _all() if not isinstance(one, UnusableFile)]
     return sorted(found, key=lambda one: str(one["made"]), reverse=True)
 
 
-def unused() -> list[Unused]:
-    """The files of the folder that are no certificates that can be used, by name."""
-    return sorted((one for one in _all() if isinstance(one, Unused)), key=lambda one: one.name)
+def unusable_files() -> list[UnusableFile]:
+    """The files in the folder that are not usable certificates, by name."""
+    return sorted(
+        (one for one in _all() if isinstance(one, UnusableFile)), key=lambda one: one.name
+    )
 
 
-def _all() -> list[dict[str, Any] | Unused]:
+def _all() -> list[dict[str, Any] | UnusableFile]:
     try:
         return [_looked_at(path) for path in folder().glob("*.json")]
     except OSError:
@@ -241,20 +244,20 @@ def _all() -> list[dict[str, Any] | Unused]:
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:
-    """Whether other code runs now than was verified, or what it covers was not recorded."""
+    """Whether the code has changed since, or the coverage was not recorded."""
     old = certificate["format"] == WITHOUT_COVERAGE
     return old or bool(certificate["engine"] != engine_digest())
 
 
-def standing_of(result: RunResult) -> Standing:
-    """Whether a certificate covers a result as it ran, and what it lacks otherwise.
+def certificate_status(result: RunResult) -> Standing:
+    """Whether a certificate covers a result as it ran; if not, what is not covered.
 
-    Certificates of other code say nothing.  The newest one of the same dtype, device, backend and
-    pixels decides: if a check of it failed, earlier ones count no more.  Of those that verified the
-    checkpoint the closest one is named.
+    Certificates of other code are ignored.  The newest one for the same dtype, device, backend and
+    pixels decides; if one of its checks failed, earlier ones do not count.  Otherwise the closest
+    certificate of the checkpoint is named.
     """
     closest = UNVERIFIED
-    for certificate in kept():
+    for certificate in stored_certificates():
         model = _model(certificate, result.model.digest)
         if model is None or stale(certificate):
             continue
@@ -272,13 +275,13 @@ def standing_of(result: RunResult) -> Standing:
 
 
 def _beyond(model: Mapping[str, Any], result: RunResult) -> tuple[str, ...]:
-    """What the result has beyond what this model's verification compared."""
+    """Properties of the result that this model's verification did not compare."""
     found = coverage_in(model)
     return (NOT_RECORDED,) if found is None else coverage.missing(found, result)
 
 
 def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
-    """The coverage of a certificate's model; None where it was not recorded."""
+    """The coverage of a certificate's model; None if it was not recorded."""
     fields = model.get("coverage")
     if not isinstance(fields, Mapping):
         return None
@@ -286,14 +289,8 @@ def coverage_in(model: Mapping[str, Any]) -> Coverage | None:
     return Coverage(**{**fields, **lists})
 
 
-def of(result: RunResult) -> str | None:
-    """The hash of the certificate that covers a result as it ran, or None."""
-    found = standing_of(result)
-    return found.certificate if found.state == "verified" else None
-
-
 def command(model: str, ran: str, pixels: str) -> str:
-    """What verifies a model as it ran: a certificate covers one backend and one kind of pixels."""
+    """The command that verifies a model as it ran (backend and pixels)."""
     words = ["python -m engine verify --models", shlex.quote(model)]
     words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
     words += ["--pixels fast"] if pixels == "fast" else []
@@ -301,13 +298,13 @@ def command(model: str, ran: str, pixels: str) -> str:
 
 
 def _model(certificate: Mapping[str, Any], digest: str) -> Mapping[str, Any] | None:
-    """The certificate's entry for a checkpoint; the digest "" belongs to no checkpoint."""
+    """The certificate's entry for a checkpoint; the digest "" matches none."""
     found: list[Mapping[str, Any]] = certificate["models"]
     return next((one for one in found if digest and one["digest"] == digest), None)
 
 
 def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
-    """Whether a check of this model failed; one that is open takes back no earlier certificate."""
+    """Whether a check of this model failed; open checks do not count."""
     rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
     return any(row["outcome"] == "failed" for row in rows)
 
@@ -315,9 +312,9 @@ def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
 def _other_setting(
     certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
 ) -> Iterator[str]:
-    """Dtype, device, backend and pixels of the result, where they are not the verified ones.
+    """Dtype, device, backend and pixels of the result that differ from the verified ones.
 
-    What the model's own generate() decoded is covered whatever the decoupled way ran.
+    Results of the model's own generate() are covered with any backend.
     """
     there, here = model["environment"], result.environment
     pairs = [

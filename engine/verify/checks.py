@@ -1,6 +1,6 @@
-"""What was recorded shows: pixels, greedy, counted, encoded once, keys, damage, sight, traces.
+"""Checks that only need recorded answers: pixels, greedy, counted, encodings, cache, input effect.
 
-Boundary: from recordings to findings; runs no model.
+Boundary: recordings in, findings out; runs no model.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from dataclasses import replace
 from engine.storage.schemas import Outcome
 from engine.types import Pixels
 from engine.verify import equality
-from engine.verify.answer_paths import Answer
-from engine.verify.cache_checks import Change, Damage
-from engine.verify.cleanup import State
-from engine.verify.input_effect import Blink
-from engine.verify.verdict import Finding, judged
+from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.cache_checks import CacheDamage, KeyChange
+from engine.verify.cleanup import ModelState
+from engine.verify.input_effect import Ablation
+from engine.verify.verdict import CheckFinding, judged
 
-ENCODING = ("hooked", "computed")  # ways that encode, as plain does
-GIVEN = ("decoupled", "features", "reused")  # ways that are given features
-LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # models/pixels.py says why
+ENCODING = ("hooked", "computed")  # ways that encode, like plain
+GIVEN = ("decoupled", "features", "reused")  # ways that get features
+LEVELS: dict[Pixels, int] = {"exact": 0, "fast": 2}  # explained in models/pixels.py
 
 
-def pixels(setting: Pixels, levels: float, used: bool) -> Finding:
-    """How far the pixels lie from the image processor's own, and whether it is they that ran."""
+def pixels(setting: Pixels, levels: float, used: bool) -> CheckFinding:
+    """The difference from the image processor's pixels, and whether these pixels were used."""
     bound = LEVELS[setting]
     faults = [f"Pixels differ from the named image processor's by {levels:.2f} grey levels."]
     faults = faults if levels > bound + 0.01 else []
-    faults += [] if used else ["Other pixels ran than the setting makes."]
-    said = "are exactly" if not levels else f"lie within {levels:.2f} grey levels of"
-    good = f"The pixels {said} those of the image processor that the checkpoint names."
+    faults += [] if used else ["The run used other pixels than the setting gives."]
+    relation = "equal" if not levels else f"are within {levels:.2f} grey levels of"
+    good = f"The pixels {relation} those of the image processor that the checkpoint names."
     found = judged(faults, good, "", {"setting": setting})
     return replace(found, figure=round(levels, 2), bound=bound, unit="grey levels")
 
 
-def greedy(answers: Iterable[Answer]) -> Finding:
-    """Each token is the best of its step."""
+def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
+    """Each token has the highest logit of its step."""
     found = list(answers)
     wrong = {a.way: places for a in found if (places := equality.not_the_best(a))}
     steps = {a.way: len(a.ids) for a in found}
@@ -47,8 +47,10 @@ def greedy(answers: Iterable[Answer]) -> Finding:
     return judged(faults, good, "ways", {"positions": wrong})
 
 
-def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> Finding:
-    """As many ids as the head computed; `text` is what the tokenizer makes of ids."""
+def counted(
+    answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
+) -> CheckFinding:
+    """Every token that the head computed is in the result, and no other; `text` decodes ids."""
     found = list(answers)
     counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in found}
     faults = [
@@ -58,14 +60,14 @@ def counted(answers: Iterable[Answer], text: Callable[[Sequence[int]], str]) -> 
     ]
     faults += [fault for answer in found for fault in misreported(answer, text)]
     good = (
-        "Every way returns exactly the tokens that the language model's head computed; text and "
-        "context are theirs."
+        "Every way returns exactly the tokens that the language model's head computed, with their "
+        "text and context."
     )
     return judged(faults, good, "ways", {"counts": counts})
 
 
-def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
-    """What a result says beside its ids."""
+def misreported(answer: RecordedAnswer, text: Callable[[Sequence[int]], str]) -> Iterable[str]:
+    """Faults in what a result reports besides its ids."""
     if answer.result is None:
         return
     generation = answer.result.generation
@@ -73,13 +75,13 @@ def misreported(answer: Answer, text: Callable[[Sequence[int]], str]) -> Iterabl
         yield f"{answer.way}: the text is not that of its tokens."
     if generation.prompt_tokens != answer.context:
         yield (
-            f"{answer.way}: a context of {generation.prompt_tokens} tokens is reported, and "
+            f"{answer.way}: it reports a context of {generation.prompt_tokens} tokens, but "
             f"{answer.context} entered the language model."
         )
 
 
-def prefix(found: Finding, reused: Answer) -> Finding:
-    """An answer that says nothing of a reused prefix proves nothing about one."""
+def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
+    """Fails the finding if the answer did not reuse a prefix."""
     use = reused.result.prefix if reused.result else None
     if found.outcome == "failed" or (use is not None and use.state == "reused"):
         return found
@@ -88,48 +90,48 @@ def prefix(found: Finding, reused: Answer) -> Finding:
     return replace(found, outcome="failed", sentence=sentence)
 
 
-def encoded_once(answers: Mapping[str, Answer], pictures: int) -> Finding:
-    """Every picture once, and none where features were given."""
+def encoded_once(answers: Mapping[str, RecordedAnswer], pictures: int) -> CheckFinding:
+    """Every picture is encoded once, and none if features were given."""
     faults = [*_plain_encodings(answers["plain"], pictures), *_other_encodings(answers)]
     calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
     shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
     good = (
-        f"plain, hooked and computed each encode {shown} once; from cached features, given "
-        "features and a reused prefix nothing is encoded."
+        f"plain, hooked and computed each encode {shown} once; with cached features, given "
+        "features or a reused prefix nothing is encoded."
     )
     return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
 
 
-def _plain_encodings(plain: Answer, pictures: int) -> Iterable[str]:
+def _plain_encodings(plain: RecordedAnswer, pictures: int) -> Iterable[str]:
     tower, *after = plain.seen
     if tower.pictures != pictures:
-        yield f"plain: the vision tower saw {tower.pictures} pictures, and {pictures} are shown."
+        yield f"plain: the vision tower saw {tower.pictures} pictures, but {pictures} are shown."
     for seen in after:
         if seen.calls != tower.calls:
             yield f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
 
 
-def _other_encodings(answers: Mapping[str, Answer]) -> Iterable[str]:
+def _other_encodings(answers: Mapping[str, RecordedAnswer]) -> Iterable[str]:
     for way in ENCODING:
         if answers[way].seen != answers["plain"].seen:
-            yield f"{way}: its calls of the vision modules are not those of plain."
+            yield f"{way}: its calls of the vision modules differ from those of plain."
     for way in GIVEN:
         if calls := sum(seen.calls for seen in answers[way].seen):
             yield f"{way}: {calls} calls of vision modules, though features were given."
 
 
-def keys(changes: Sequence[Change]) -> Finding:
+def keys(changes: Sequence[KeyChange]) -> CheckFinding:
     faults = []
     for change in changes:
         if not change.right:
             did = "changed" if change.changed else "did not change"
-            faults.append(f"{change.what}: the key {did}, and must do the opposite.")
-    good = f"{len(changes)} things were changed, one at a time: each key did what it must."
+            faults.append(f"{change.what}: the key {did}, but the opposite is required.")
+    good = f"{len(changes)} changes, one at a time: each key changed if and only if it must."
     shown = [vars(change) | {"right": change.right} for change in changes]
     return judged(faults, good, "wrong keys", {"changes": shown})
 
 
-def damage(found: Damage, plain: Answer) -> Finding:
+def damage(found: CacheDamage, plain: RecordedAnswer) -> CheckFinding:
     steps = {
         "noticed": found.noticed,
         "computed again": found.computed_again,
@@ -139,33 +141,35 @@ def damage(found: Damage, plain: Answer) -> Finding:
     faults = [
         f"After a byte was changed on disk: not {name}." for name, ok in steps.items() if not ok
     ]
-    good = "A changed byte is noticed, reported, and the features are computed again."
+    good = "A changed byte is detected and reported, and the features are computed again."
     return judged(faults, good, "steps missed", {"steps": steps, "note": found.note})
 
 
-def left_as_found(before: State, after: State, again: equality.Comparison) -> Finding:
-    faults = [f"{name} changed and stayed so." for name in before.changed(after)]
+def left_as_found(
+    before: ModelState, after: ModelState, again: equality.AnswerComparison
+) -> CheckFinding:
+    faults = [f"{name} has changed." for name in before.changed(after)]
     if again.result in ("DRIFT", "MISMATCH"):
-        faults.append(f"plain answers differently afterwards. {again.sentence}")
-    good = "plain gives the answer it gave before; no hook and no changed setting remains."
+        faults.append(f"plain gives another answer afterwards. {again.sentence}")
+    good = "plain gives the same answer as before; no hook or changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
 
 
-def sight(blinks: Sequence[Blink], own: tuple[int, ...], rounding: float) -> Finding:
-    """Logits that do not move are a failure; an answer that never changes leaves the check open."""
-    still = [blink.shown for blink in blinks if not blink.moved > rounding]  # NaN too
-    same = [blink.shown for blink in blinks if blink.ids == own]
-    least = min(blink.moved for blink in blinks)
+def sight(ablations: Sequence[Ablation], own: tuple[int, ...], rounding: float) -> CheckFinding:
+    """Fails if the logits do not change; stays open if the answer never changes."""
+    still = [ablation.shown for ablation in ablations if not ablation.moved > rounding]  # NaN too
+    same = [ablation.shown for ablation in ablations if ablation.ids == own]
+    least = min(ablation.moved for ablation in ablations)
     outcome: Outcome = "passed"
-    sentence = f"Other features move its logits by {least:.3g} or more"
+    sentence = f"Other features change its logits by {least:.3g} or more"
     sentence += f" (the answer stays the same with {same[0]})." if same else "."
     if still:
         outcome = "failed"
-        sentence = f"Its logits do not move when it is shown {' or '.join(still)}."
-    elif len(same) == len(blinks):
+        sentence = f"Its logits do not change with {' or '.join(still)} as input."
+    elif len(same) == len(ablations):
         outcome = "unresolved"
         sentence = (
-            f"Its logits move by {least:.3g} or more, but it gives the same answer with "
-            f"{' and with '.join(same)}: what it says does not depend on what it is shown."
+            f"Its logits change by {least:.3g} or more, but it gives the same answer with "
+            f"{' and with '.join(same)}: its answer does not depend on its input."
         )
-    return Finding(outcome, sentence, least, rounding, "logits moved, at least")
+    return CheckFinding(outcome, sentence, least, rounding, "change of logits, at least")

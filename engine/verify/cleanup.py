@@ -1,6 +1,6 @@
-"""Is the model left as it was found?
+"""Checks that verification leaves the model unchanged.
 
-Boundary: looks at modules, settings and generators; runs nothing.
+Boundary: inspects modules, settings and generators; runs nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from engine.models.adapter import Adapter
 
 
 @dataclass(frozen=True)
-class State:
-    """What inference must not change.
+class ModelState:
+    """The state that inference must not change.
 
-    `weights` adds up torch's count of in-place changes of every parameter, `generator` is the state
-    of torch's global random generator.
+    `weights`: the sum of torch's in-place change counters of all parameters.  `generator`: the
+    state of torch's global random generator.
     """
 
     hooks: int
@@ -28,14 +28,14 @@ class State:
     generator: bytes
     threads: int
 
-    def changed(self, later: State) -> list[str]:
-        """Names of what differs."""
+    def changed(self, later: ModelState) -> list[str]:
+        """The names of the fields that differ."""
         return [name for name in vars(self) if getattr(self, name) != getattr(later, name)]
 
 
-def state(adapter: Adapter) -> State:
+def state(adapter: Adapter) -> ModelState:
     model = adapter.model
-    return State(
+    return ModelState(
         hooks=sum(_hooks(model)),
         training=any(module.training for module in model.modules()),
         weights=sum(weight._version for weight in model.parameters()),

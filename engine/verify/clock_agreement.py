@@ -1,7 +1,7 @@
-"""Do two clocks agree: on the length of a run, and on the moment of each of its tokens.
+"""Checks that two clocks agree on the length of a run and on the time of each token.
 
-Boundary: judges what a run and the watch around it recorded; reads no clock itself.  The run's zero
-point is one moment on both clocks, so a pause between two looks shifts no time.
+Boundary: judges recorded times; reads no clock.  The run's zero point is read on both clocks at the
+same moment, so a pause between two readings does not shift the times.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.types import RunResult
-from engine.verify.answer_paths import Answer
+from engine.verify.answer_paths import RecordedAnswer
 
-DRIFT = 0.001  # of a run: clocks may be steered a little
+DRIFT = 0.001  # of a run: the system may adjust clocks
 ROUNDING_MS = 0.05
 TOKEN_MS, TOKEN_SHARE = 1.0, 0.25  # the share is of the median time between two tokens
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a time; `sure` if no busy machine can explain it."""
+    """What is wrong with a time; `sure` if a busy machine cannot explain it."""
 
     text: str
     sure: bool = True
 
 
 def uncertainty_ms(result: RunResult) -> float:
-    """How well the run's zero point and end are known on the second clock."""
+    """The uncertainty of the run's zero point and end on the second clock, in ms."""
     widths = sum(moment.width_s for moment in result.clocks or ())
     return 1000 * (widths + time.get_clock_info("monotonic").resolution) + ROUNDING_MS
 
 
 def clocks_differ(result: RunResult) -> Iterator[Fault]:
-    """A run's length by the second clock, read at the same two moments, is its total time."""
+    """A fault if the run's length on the second clock differs from its total time."""
     if result.clocks is None:
         return
     began, ended = result.clocks
@@ -47,12 +47,12 @@ def clocks_differ(result: RunResult) -> Iterator[Fault]:
         )
 
 
-def token_faults(answer: Answer) -> Iterator[Fault]:
-    """A token is reported after the head has computed it, soon, and before the next is computed.
+def token_faults(answer: RecordedAnswer) -> Iterator[Fault]:
+    """Faults if a token is not reported soon after the head computed it and before the next one.
 
-    Each token is compared with its own computation.  That one token is reported late may be a
-    pause; that most are reported after the next one was computed, or one before it was computed
-    itself, is not.
+    Each token is compared with its own computation.  A single late token may be due to a pause.  It
+    is a sure fault if most tokens are reported after the next one was computed, or if one is
+    reported before it was computed.
     """
     result = answer.result
     if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):

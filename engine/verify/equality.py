@@ -1,6 +1,6 @@
-"""Two answers, token by token: exact, a tie within rounding, or a mismatch.
+"""Compares two answers token by token: exact, a tie within rounding, or a mismatch.
 
-Boundary: compares what `ways` recorded; plain is the judge, and the rounding is plain's.
+Boundary: compares the recordings of answer_paths.py; plain is the reference, also for rounding.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, Literal
 import torch
 
 from engine.storage.schemas import Outcome
-from engine.verify.answer_paths import Answer
-from engine.verify.verdict import Finding
+from engine.verify.answer_paths import RecordedAnswer
+from engine.verify.verdict import CheckFinding
 
 Result = Literal["EXACT", "NUMERIC TIE", "DRIFT", "MISMATCH"]
 OUTCOMES: dict[Result, Outcome] = {
@@ -26,8 +26,8 @@ Pieces = Callable[[Sequence[int]], list[str]]
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """plain against another way.  position: the first difference, counted from 0, or None."""
+class AnswerComparison:
+    """plain compared with another way; `position`: the first difference from 0, or None."""
 
     way: str
     result: Result
@@ -45,9 +45,9 @@ class Comparison:
             )
         if self.result == "DRIFT":
             return (
-                f"DRIFT: all {self.length} tokens are equal, but logits lie "
-                f"{self.logit_difference:.3g} apart and rounding explains {self.rounding:.3g}: "
-                "it is not the same computation."
+                f"DRIFT: all {self.length} tokens are equal, but logits differ by "
+                f"{self.logit_difference:.3g}; rounding explains only {self.rounding:.3g}, so "
+                "the computation is not the same."
             )
         where = f"token {(self.position or 0) + 1} of {self.length} differs"
         figures = f"{self.logit_difference:.3g} apart, rounding explains {self.rounding:.3g}"
@@ -56,11 +56,11 @@ class Comparison:
         return f"MISMATCH: {where} (logits {figures})."
 
 
-def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
-    """A tie needs both margins and the logits' difference within rounding.
+def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> AnswerComparison:
+    """Compares two answers; in a tie both margins and the logits' difference are within rounding.
 
-    Equal tokens are not enough: logits further apart than twice the rounding are another
-    computation's, which on another sample would have said something else.
+    Equal tokens are not enough.  If logits differ by more than twice the rounding, the computation
+    is a different one and could give other tokens on another sample.
     """
     at = first_difference(plain.ids, other.ids)
     reached = len(plain.ids) if at is None else at + 1
@@ -68,52 +68,54 @@ def compare(plain: Answer, other: Answer, rounding: float) -> Comparison:
     result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
     if at is not None:
         result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
-    return Comparison(other.way, result, len(plain.ids), at, apart, rounding)
+    return AnswerComparison(other.way, result, len(plain.ids), at, apart, rounding)
 
 
 def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
-    """Where two lists of ids part; the shorter one's end if it begins the longer one."""
+    """The first position where two lists of ids differ, or None; may be the end of the shorter."""
     for index, (a, b) in enumerate(zip(one, two, strict=False)):
         if a != b:
             return index
     return None if len(one) == len(two) else min(len(one), len(two))
 
 
-def _apart(plain: Answer, other: Answer, rows: slice) -> float:
-    """The largest difference of logits; infinite where one side has none."""
+def _apart(plain: RecordedAnswer, other: RecordedAnswer, rows: slice) -> float:
+    """The largest difference of logits; infinite if one side has none."""
     one, two = plain.logits[rows], other.logits[rows]
     if one.shape != two.shape or not len(one):
         return float("inf")
     return float((one - two).abs().max())
 
 
-def _tied(plain: Answer, other: Answer, at: int, apart: float, rounding: float) -> bool:
+def _tied(
+    plain: RecordedAnswer, other: RecordedAnswer, at: int, apart: float, rounding: float
+) -> bool:
     if at >= min(len(plain.ids), len(other.ids)) or apart > rounding:
         return False
     a, b = plain.ids[at], other.ids[at]
-    if plain.scores is not None:  # the raw logits did not decide
+    if plain.scores is not None:  # the tokens were not chosen by the raw logits
         return 0 <= float(plain.scores[at, a] - plain.scores[at, b]) <= rounding
     margins = (plain.logits[at, a] - plain.logits[at, b], other.logits[at, b] - other.logits[at, a])
     return all(0 <= float(margin) <= rounding for margin in margins)
 
 
 def finding(
-    plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces
-) -> tuple[Finding, Comparison]:
-    """The worst of some ways against plain, in words and with its evidence."""
+    plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
+) -> tuple[CheckFinding, AnswerComparison]:
+    """The worst comparison of several ways with plain, as a finding with evidence."""
     found = [(compare(plain, other, rounding), other) for other in others]
     order = list(OUTCOMES)
     worst, other = max(found, key=lambda pair: order.index(pair[0].result))
     equal = worst.length if worst.position is None else worst.position
     shown = evidence(worst, plain, other, pieces)
     outcome = OUTCOMES[worst.result]
-    return Finding(outcome, worst.sentence, equal, worst.length, "equal tokens", shown), worst
+    return CheckFinding(outcome, worst.sentence, equal, worst.length, "equal tokens", shown), worst
 
 
 def evidence(
-    comparison: Comparison, plain: Answer, other: Answer, pieces: Pieces
+    comparison: AnswerComparison, plain: RecordedAnswer, other: RecordedAnswer, pieces: Pieces
 ) -> dict[str, Any]:
-    """Both answers in tokens and, at the first difference, the two best logits of each side."""
+    """Both answers as tokens, and both sides' two best logits at the first difference."""
     found: dict[str, Any] = {
         "way": comparison.way,
         "result": comparison.result,
@@ -130,7 +132,7 @@ def evidence(
     return found
 
 
-def _best(answer: Answer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
+def _best(answer: RecordedAnswer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
     if at >= len(answer.logits):
         return []
     values, ids = torch.topk(answer.logits[at], 2)
@@ -140,8 +142,8 @@ def _best(answer: Answer, at: int, pieces: Pieces) -> list[dict[str, Any]]:
     ]
 
 
-def _embeddings(plain: Answer, other: Answer) -> float | None:
-    """The largest difference of what entered the language model; None if shapes differ."""
+def _embeddings(plain: RecordedAnswer, other: RecordedAnswer) -> float | None:
+    """The largest difference of the language model's inputs; None if shapes differ."""
     if plain.embeds.shape != other.embeds.shape or not plain.embeds.numel():
         return None
     return float((plain.embeds.float() - other.embeds.float()).abs().max())
@@ -151,8 +153,8 @@ def _finite(value: float) -> float | None:
     return value if value != float("inf") else None
 
 
-def not_the_best(answer: Answer) -> list[int]:
-    """Positions whose token has not the highest logit of its step."""
+def not_the_best(answer: RecordedAnswer) -> list[int]:
+    """Positions whose token does not have the highest logit of its step."""
     logits = answer.logits if answer.scores is None else answer.scores
     steps = min(len(answer.ids), len(logits))
     best = logits[:steps].max(dim=-1).values if steps else torch.empty(0)

@@ -1,6 +1,6 @@
-"""How far an answer is compared: to its natural end, past position 256, and in a batch.
+"""Compares answers up to their natural end, past position 256, and in a batch.
 
-Boundary: runs long answers and batches, and judges them against plain; tokens, no times.
+Boundary: runs long answers and batches, and compares their tokens with plain; no times.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
 from engine.verify import equality
-from engine.verify.answer_paths import Answer, Subject
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.equality import Pieces
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
 PAST = 256  # tokens; the default limit of an ordinary run
-LONG = 272  # tokens of the forced answer
+LONG = 272  # tokens of the forced long answer
 
 
 def forced(subject: Subject, length: int = 0) -> DecodeConfig:
-    """Greedy, exactly `length` (LONG) tokens, fewer where the context has no room for them."""
+    """Greedy with exactly `length` (default LONG) tokens, or fewer if the context is too short."""
     room = subject.adapter.context_limit - subject.prepared.context_tokens
     length = min(length or LONG, room)
     return replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
 
 
-def long(plain: Answer, others: Sequence[Answer], rounding: float, pieces: Pieces) -> Finding:
-    """A forced answer; open where the context ends before position 256 of the answer."""
+def long(
+    plain: RecordedAnswer, others: Sequence[RecordedAnswer], rounding: float, pieces: Pieces
+) -> CheckFinding:
+    """Compares a forced answer; open if the context ends before its position 256."""
     found, worst = equality.finding(plain, others, rounding, pieces)
     length = len(plain.ids)
     reached = {"new_tokens": length, "positions": plain.context + length}
     sentence = f"Forced to {length:,} tokens. {worst.sentence}"
     found = replace(found, sentence=sentence, evidence={**found.evidence, **reached})
     if found.outcome in ("passed", "tie") and length <= PAST:
-        sentence += f" The context has no room for an answer of more than {PAST} tokens."
+        sentence += f" The context is too short for an answer of more than {PAST} tokens."
         return replace(found, outcome="unresolved", sentence=sentence)
     return found
 
 
-def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
-    """Every way ends where plain does, with one end token; open where plain reaches its limit."""
+def ends(answers: Mapping[str, RecordedAnswer], eos_ids: Sequence[int]) -> CheckFinding:
+    """Every way must end where plain does, with one end token; open if plain reaches its limit."""
     faults = [fault for answer in answers.values() for fault in ends_wrong(answer, eos_ids)]
     plain = answers["plain"]
     natural = bool(plain.ids) and plain.ids[-1] in eos_ids
@@ -61,36 +63,36 @@ def ends(answers: Mapping[str, Answer], eos_ids: Sequence[int]) -> Finding:
     )
     if natural or faults:
         return found
-    sentence = f"It does not end within {len(plain.ids):,} tokens: its natural end is not covered."
+    sentence = f"It does not end within {len(plain.ids):,} tokens, so its end is not covered."
     return replace(found, outcome="unresolved", sentence=sentence)
 
 
-def ends_wrong(answer: Answer, eos_ids: Sequence[int]) -> Iterator[str]:
-    """An end token before the last one, or a reason for the stop that the ids contradict."""
+def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
+    """Faults: an end token before the last one, or a stop reason that contradicts the ids."""
     if any(one in eos_ids for one in answer.ids[:-1]):
-        yield f"{answer.way}: an end token stands before the last token."
+        yield f"{answer.way}: there is an end token before the last token."
     if answer.result is None or not answer.ids:
         return
     right = "eos" if answer.ids[-1] in eos_ids else "length"
     if answer.result.generation.stop != right:
         stop = answer.result.generation.stop
-        yield f"{answer.way}: it says that it stopped by {stop!r}, and it stopped by {right!r}."
+        yield f"{answer.way}: it reports a stop by {stop!r}, but stopped by {right!r}."
 
 
 @dataclass(frozen=True, eq=False)
 class Batched:
-    """A batch as it was answered: each row beside plain's answer to the same question."""
+    """The answers of a batch, each with plain's answer to the same question."""
 
-    rows: tuple[tuple[Answer, Answer], ...]  # (plain, the batch's row)
+    rows: tuple[tuple[RecordedAnswer, RecordedAnswer], ...]  # (plain, the batch's row)
     results: tuple[RunResult, ...]
 
 
-def batch(subjects: Sequence[Subject], plains: Sequence[Answer], size: int) -> Batched:
-    """Answers `size` requests together: the subjects in turn, whose plain answers are known."""
+def batch(subjects: Sequence[Subject], plains: Sequence[RecordedAnswer], size: int) -> Batched:
+    """Answers `size` requests together: the subjects in turn, with their known plain answers."""
     order = [place % len(subjects) for place in range(size)]
     requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
     adapter = subjects[0].adapter
-    with _Scores(adapter) as seen:
+    with _BatchScores(adapter) as seen:
         found = batch_run.run(adapter, requests, None)
     results = tuple(one for one in found if isinstance(one, RunResult))
     rows = []
@@ -101,14 +103,14 @@ def batch(subjects: Sequence[Subject], plains: Sequence[Answer], size: int) -> B
     return Batched(tuple(rows), results)
 
 
-class _Scores:
-    """The head's scores [B, vocabulary] of every step, for the time of a `with`."""
+class _BatchScores:
+    """Records the head's scores [B, vocabulary] of every step inside a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
         self._head = adapter.decoder.head
         self.steps: list[torch.Tensor] = []
 
-    def __enter__(self) -> _Scores:
+    def __enter__(self) -> _BatchScores:
         self._handle = self._head.register_forward_hook(self._see)
         return self
 
@@ -121,10 +123,12 @@ class _Scores:
 
 def equal_batch(
     found: Batched, size: int, adapter: Adapter, rounding: float, pieces: Pieces
-) -> Finding:
-    """Rows against plain.  Another dtype than float32 may round a batch differently: then open."""
+) -> CheckFinding:
+    """Compares rows with plain; open if another dtype than float32 rounds a batch differently."""
     if len(found.results) < size:
-        return Finding("failed", f"{len(found.results):,} of {size:,} rows of a batch answered.")
+        return CheckFinding(
+            "failed", f"{len(found.results):,} of {size:,} rows of a batch answered."
+        )
     compared = [
         (equality.compare(plain, row, 4 * rounding), plain, row) for plain, row in found.rows
     ]
@@ -138,18 +142,18 @@ def equal_batch(
     if faults := list(_batch_misreported(found)):
         outcome, sentence = "failed", faults[0]
     equal = worst.length if worst.position is None else worst.position
-    return Finding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
+    return CheckFinding(outcome, sentence, equal, worst.length, "equal tokens", evidence)
 
 
 def _batch_misreported(found: Batched) -> Iterator[str]:
-    """What a batch says beside its rows' ids."""
+    """Faults in what a batch reports besides its rows' ids."""
     tokens = sum(len(result.generation.token_ids) for result in found.results)
     for number, ((plain, _), result) in enumerate(zip(found.rows, found.results, strict=True), 1):
         if result.generation.prompt_tokens != plain.context:
-            yield f"Row {number} reports another context than entered the language model."
+            yield f"Row {number} reports a context that did not enter the language model."
         if result.batch is None:
-            yield f"Row {number} does not say that it is of a batch."
+            yield f"Row {number} does not report that it belongs to a batch."
         elif result.batch.tokens != tokens:
-            yield f"The batch counts {result.batch.tokens:,} tokens; its rows have {tokens:,}."
+            yield f"The batch reports {result.batch.tokens:,} tokens, but its rows have {tokens:,}."
         elif result.generation.token_ms or result.spans:
-            yield f"Row {number} of a batch has times of its own."
+            yield f"Row {number} of a batch has its own times, which a batch cannot have."

@@ -1,7 +1,7 @@
-"""Is the model shown the frames that each rule names?
+"""Checks that the model is shown the frames that each rule names.
 
-Boundary: computes the rules and reads the files a second time, with PyAV and Pillow alone; what it
-cannot compare pixel by pixel (a turned clip, say) it leaves open.
+Boundary: computes the rules and reads the files a second time, only with PyAV and Pillow.  If it
+cannot compare pixel by pixel (for example a rotated clip), the check stays open.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from engine import media
 from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
 from engine.types import FRAME_RULES, Image, Media, Sample
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 FRAMES = 8
-MANY_BYTES = 2**29  # of a clip's frames, above which they are not compared
+MANY_BYTES = 2**29  # frames that need more memory are not compared
 
 
 def named(count: int, rule: str) -> list[int]:
-    """The frames of `count` that a rule names, by integer arithmetic.
+    """The frames that a rule names out of `count`, by integer arithmetic.
 
-    all: every one; middle: count // 2; arange: the k-th of 8 is at floor(k * count / 8); spread
-    and linspace: at floor(k * (count - 1) / 7), where spread shows each of fewer frames once.
+    all: every frame; middle: count // 2; arange: the k-th of 8 is floor(k * count / 8); spread
+    and linspace: floor(k * (count - 1) / 7), but with fewer frames spread shows each once.
     """
     if rule == "all" or (rule == "spread" and count < FRAMES):
         return list(range(count))
@@ -39,8 +39,8 @@ def named(count: int, rule: str) -> list[int]:
     return [k * (count - 1) // (FRAMES - 1) for k in range(FRAMES)]
 
 
-def frames(adapter: Adapter, sample: Sample) -> Finding:
-    """The pictures of every rule against the files; only videos have more than one rule."""
+def frames(adapter: Adapter, sample: Sample) -> CheckFinding:
+    """Compares the pictures of every rule with the files; only videos have several rules."""
     video = adapter.kind == "video"
     rules = {"events": ("all",), "image": ("middle",), "video": FRAME_RULES}[adapter.kind]
     faults: list[str] = []
@@ -48,7 +48,7 @@ def frames(adapter: Adapter, sample: Sample) -> Finding:
     for rule in rules:
         shown = media.load(sample, adapter.kind, rule)
         if shown.source.startswith("raw events"):
-            continue  # drawn, not chosen: the list of what is not proved says so
+            continue  # pictures drawn from events are listed as not proved
         pictures = _pictures(sample, shown)
         if pictures is None:
             open_.append(f"{rule}: the frames of {shown.source} were not read a second time.")
@@ -58,12 +58,12 @@ def frames(adapter: Adapter, sample: Sample) -> Finding:
         open_ += unlike
     evidence = {"rules": list(rules) if video else [], "faults": faults, "open": open_}
     outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
-    good = f"The pictures are those that the rule names ({', '.join(rules)}), read a second time."
-    return Finding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
+    good = f"The pictures equal the frames that the rule names ({', '.join(rules)}), read again."
+    return CheckFinding(outcome, (*faults, *open_, good)[0], len(faults), 0, "faults", evidence)
 
 
 def _pictures(sample: Sample, shown: Media) -> Sequence[Image] | None:
-    """All frames of the source that was shown, or None where they cannot be read again."""
+    """All frames of the source that was shown, or None if they cannot be read again."""
     if shown.source.startswith("MP4") and sample.mp4 is not None:
         return _decoded(sample.mp4)
     paths = sample.images
@@ -81,7 +81,7 @@ def _opened(path: Path) -> Image:
 
 
 def _decoded(path: Path) -> list[Image] | None:
-    """Every frame, or None for a clip whose frames would take more than MANY_BYTES."""
+    """All frames, or None if they need more than MANY_BYTES."""
     found: list[Image] = []
     with av.open(str(path)) as clip:
         for frame in clip.decode(clip.streams.video[0]):
@@ -94,10 +94,10 @@ def _decoded(path: Path) -> list[Image] | None:
 def _compare(
     shown: Sequence[Image], pictures: Sequence[Image], rule: str
 ) -> tuple[list[str], list[str]]:
-    """(pictures that are other frames, pictures that are no frame as it was read again)."""
+    """(faults: pictures that are other frames, faults: pictures that equal no frame)."""
     places = named(len(pictures), rule)
     if len(shown) != len(places):
-        return [f"{rule}: {len(shown)} pictures are shown, and {len(places)} frames named."], []
+        return [f"{rule}: {len(shown)} pictures are shown; the rule names {len(places)}."], []
     wrong, unlike = [], []
     for number, (one, place) in enumerate(zip(shown, places, strict=True), 1):
         if np.array_equal(one, pictures[place]):
@@ -106,7 +106,7 @@ def _compare(
         if other is None:
             unlike.append(f"{rule}: picture {number} equals no frame as PyAV decodes it.")
         else:
-            wrong.append(f"{rule}: picture {number} is frame {other}, and the rule names {place}.")
+            wrong.append(f"{rule}: picture {number} is frame {other}, but the rule names {place}.")
     return wrong, unlike
 
 

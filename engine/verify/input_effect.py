@@ -1,6 +1,6 @@
-"""Does what the model is shown change what it says?
+"""Checks whether the visual input changes the model's logits and answer.
 
-Boundary: decodes the prompt with features that are not its own: another sample's, and zeros.
+Boundary: decodes the prompt with replaced features: another sample's, and zeros.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from engine.types import DecodeConfig, Prepared
 
 
 @dataclass(frozen=True)
-class Blink:
-    """The model with other features: how far its first logits moved, and what it then says."""
+class Ablation:
+    """The effect of replaced features: the change of the first logits, and the answer."""
 
     shown: str
     moved: float
@@ -24,10 +24,10 @@ class Blink:
 
 
 @torch.inference_mode()
-def blinks(
+def ablations(
     adapter: Adapter, prepared: Prepared, other: Prepared | None, config: DecodeConfig
-) -> tuple[list[Blink], tuple[int, ...]]:
-    """What other features change, and the ids with the model's own features."""
+) -> tuple[list[Ablation], tuple[int, ...]]:
+    """(the effects of replaced features, the ids with the original features)."""
     rows = adapter.encode(prepared)
     scores, own = _decode(adapter, prepared, rows, config)
     found = []
@@ -36,7 +36,7 @@ def blinks(
         ("zeros", torch.zeros_like(rows)),
     ):
         moved, ids = _decode(adapter, prepared, others, config)
-        found.append(Blink(shown, float((moved - scores).abs().max()), ids))
+        found.append(Ablation(shown, float((moved - scores).abs().max()), ids))
     return found, own
 
 
@@ -49,7 +49,7 @@ def _name(other: Prepared | None, prepared: Prepared) -> str:
 
 
 def _other(prepared: Prepared, other: Prepared | None) -> Prepared:
-    """Another sample's pixels; where there is none of this shape, the sample's own, negated."""
+    """Another sample's pixels if their shape fits, else the sample's own pixels, negated."""
     if other is not None and _fits(other, prepared):
         return replace(prepared, pixels=other.pixels)
     return replace(prepared, pixels=-prepared.pixels)

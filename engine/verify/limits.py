@@ -1,4 +1,4 @@
-"""What a verification does not prove, in sentences that every certificate lists.
+"""What a verification does not prove, as sentences that every certificate lists.
 
 Boundary: verdict rows in, sentences out; no torch.
 """
@@ -11,25 +11,25 @@ from typing import Any
 from engine.storage.schemas import PASSED
 from engine.verify.verdict import CHECKS
 
-# What no check looks at, because all ways share it or because it is outside this machine's run.
+# Not checked, because all ways share it or because it lies outside this run.
 ALWAYS = (
-    "The prompt's wording and its token ids: all ways use the same prompt.",
+    "The wording and token ids of the prompt: all ways use the same prompt.",
     "Vision tower and language model: all ways run the same network (for EventGPT, StageScope's "
-    "own); only projector, adaptor and pooling are computed a second time, in float64.",
-    "Decoding of files to pictures, and the drawing of events: only the choice of frames is "
-    "computed a second time.",
-    "Answers on other samples and questions, on other devices or with other libraries.",
-    "The numbers themselves as speeds: they hold for this machine at the time of each run.",
+    "implementation); only projector, adaptor and pooling are recomputed, in float64.",
+    "Decoding files into pictures and drawing events: only the choice of frames is computed a "
+    "second time.",
+    "Answers for other samples and questions, on other devices or with other libraries.",
+    "Times and speeds in general: they hold for this machine at the time of each run.",
 )
 
 
 def unproved(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Everything that these verdicts of one model leave open, the model's own gaps first."""
+    """Everything that the verdicts of one model do not prove, its own gaps first."""
     return [*_gaps(rows), *ALWAYS]
 
 
 def _gaps(rows: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    """Checks that did not pass or were not done, each with what it said first."""
+    """Checks that did not pass or were not done, each with its first sentence."""
     for check, (title, _) in CHECKS.items():
         own = [row for row in rows if row["check"] == check]
         bad = [row for row in own if row["outcome"] not in PASSED]

@@ -1,6 +1,6 @@
-"""The checks that are about a model as a whole: made once, on the first sample that it can take.
+"""Checks that are done once per model, on the first sample that the model can take.
 
-Boundary: orders the checks; how each looks is its module's.
+Boundary: runs the checks in order; each check is in its own module.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from pathlib import Path
 from engine.errors import BadInput
 from engine.types import Sample
 from engine.verify import controls, extents, projection, sampling, stage_work
-from engine.verify.answer_paths import ANOTHER_QUESTION, Answer, Subject, rounding
+from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.equality import Pieces
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How answers are compared and told: rounding of logits, ids as pieces and as text.
+class CheckContext:
+    """How to compare and show answers: rounding of logits, ids as pieces and as text.
 
-    `doing` is told what is done next, and raises Cancelled where somebody has cancelled.
+    `doing` reports the next step, and raises Cancelled if the user cancelled.
     """
 
     rounding: float
@@ -31,9 +31,9 @@ class Reading:
 
 
 def findings(
-    subject: Subject, other: Sample, plain: Answer, reading: Reading, folder: Path
-) -> Iterator[tuple[str, Finding]]:
-    """check, finding; `other` is a sample for the batch, `plain` the answer to the subject."""
+    subject: Subject, other: Sample, plain: RecordedAnswer, reading: CheckContext, folder: Path
+) -> Iterator[tuple[str, CheckFinding]]:
+    """(check, finding) pairs; `other`: a second sample for the batch, `plain`: plain's answer."""
     adapter = subject.adapter
     yield "settings", _settings(subject, plain, reading)
     yield "equal_batch", _batch(subject, other, plain, reading, folder / "other")
@@ -46,15 +46,15 @@ def findings(
     reading.doing("computing visual rows in float64")
     yield "rows", projection.rows(adapter, subject.prepared)
     yield "probe", projection.probe(adapter, subject.prepared)
-    reading.doing("watching what each stage does")
+    reading.doing("recording what each stage does")
     logs, contents = stage_work.runs(subject, folder / "work")
     yield "work", stage_work.work(logs, contents)
     yield "synchronised", stage_work.synchronised(logs[-1])
 
 
-def _settings(subject: Subject, plain: Answer, reading: Reading) -> Finding:
+def _settings(subject: Subject, plain: RecordedAnswer, reading: CheckContext) -> CheckFinding:
     tried = []
-    for one in sampling.tried(subject, plain):
+    for one in sampling.try_settings(subject, plain):
         reading.doing(f"sampling on flattened logits: {one.name}")
         tried.append(one)
     eos_ids = subject.adapter.eos_ids
@@ -62,17 +62,17 @@ def _settings(subject: Subject, plain: Answer, reading: Reading) -> Finding:
 
 
 def _batch(
-    subject: Subject, sample: Sample, plain: Answer, reading: Reading, folder: Path
-) -> Finding:
-    """The subject's question, and another question about another sample, in turn."""
+    subject: Subject, sample: Sample, plain: RecordedAnswer, reading: CheckContext, folder: Path
+) -> CheckFinding:
+    """Answers the subject's question and another question about another sample, in turn."""
     adapter, size = subject.adapter, subject.request.batch
     if size < 2:
-        return Finding("unresolved", "No batch was asked for: batches are not covered.")
+        return CheckFinding("unresolved", "No batch was requested, so batches are not covered.")
     reading.doing(f"answering a batch of {size}")
     request = replace(subject.request, prompt=ANOTHER_QUESTION)
     try:
         other = Subject(adapter, sample, request, folder, subject.cancelled)
-    except BadInput:  # the sample's own row says so
+    except BadInput:  # the sample's own row reports it
         other = Subject(adapter, subject.sample, request, folder, subject.cancelled)
     found = extents.batch((subject, other), (plain, other.plain(other.greedy)), size)
     other.cache.close()

@@ -1,7 +1,7 @@
-"""The pixels of the image processor that a checkpoint names, built apart from the adapter.
+"""The pixels of the image processor that a checkpoint names, loaded independently of the adapter.
 
-Boundary: a checkpoint's folder and pictures in, pixels out.  Nothing of engine/models is used but
-the folder's place, so that a wrong class or a dropped setting there shows as a difference here.
+Boundary: a checkpoint's folder and pictures in, pixels out.  From engine/models it only uses the
+folder's path, so a wrong class or setting there shows up as a difference here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from engine.models import checkpoint, registry
 from engine.types import Image, ModelInfo
 
 _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
-_SHAPES = ((90, 160), (160, 90))  # height and width: what is padded and what is cropped differ
+_SHAPES = ((90, 160), (160, 90))  # height and width: padding and cropping differ between them
 
 
 def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
@@ -30,7 +30,7 @@ def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
 
 
 def pictures() -> list[Image]:
-    """A wide and a tall picture of noise, which no processor may treat alike."""
+    """A wide and a tall picture of noise, which processors treat differently."""
     random = np.random.default_rng(0)
     return [random.integers(0, 256, (*shape, 3), dtype=np.uint8) for shape in _SHAPES]
 
@@ -45,7 +45,7 @@ def _processor(info: ModelInfo) -> Any:
 
 
 def _published(info: ModelInfo, folder: Path) -> Any:
-    """CLIP's processor where an EventGPT folder names none, at the tower's size; otherwise None.
+    """CLIP's processor at the tower's size if an EventGPT folder names none; otherwise None.
 
     transformers knows no processor for EventGPT's model_type.
     """

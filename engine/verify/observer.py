@@ -1,4 +1,4 @@
-"""The observer's cost: generate() with and without the probe, in alternated pairs.
+"""The cost of the probe: generate() with and without it, in alternating pairs.
 
 Boundary: times bare generate() calls and judges the paired ratios.  Milliseconds.
 """
@@ -20,18 +20,18 @@ from engine.timing import VisionProbe, synchronizer
 from engine.verify.answer_paths import Subject
 from engine.verify.busy_checks import BEYOND
 from engine.verify.stage_times import ENOUGH
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 OBSERVER = 0.01  # of generate()
-SLOW_PROBE = 0.25  # of it, waits taken off: a fault whatever the load
-MANY = 20  # pairs, below which nobody is accused of one per cent
-PAIR_TOKENS = 2  # vision and prefill, where the probe works: its share is never larger
+SLOW_PROBE = 0.25  # of it, without waits for a core: a fault under any load
+MANY = 20  # pairs needed to decide about one per cent
+PAIR_TOKENS = 2  # short answers: the probe works in vision and prefill, so its share is largest
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """(without, with the probe) in ms; `net_ms` the same without the thread's waits for a core,
-    empty where those are not known."""
+    """(without, with the probe) in ms; `net_ms`: the same minus the thread's waits for a core,
+    empty if those are unknown."""
 
     ms: tuple[tuple[float, float], ...] = ()
     net_ms: tuple[tuple[float, float], ...] = ()
@@ -46,9 +46,9 @@ class Pairs:
 
 @torch.inference_mode()
 def pairs(subject: Subject, number: int, budget_s: float) -> Pairs:
-    """Plain generate() of a few tokens without and with the probe, in alternating order.
+    """Times plain generate() of a few tokens without and with the probe, in alternating order.
 
-    At most `number` pairs, fewer when the budget is spent, but five at least.
+    At most `number` pairs; fewer if the time budget is used up, but at least five.
     """
     found: list[tuple[_Took, _Took]] = []
     meter, wait = Meter(torch.get_num_threads()), ThreadWait()
@@ -68,7 +68,7 @@ def pairs(subject: Subject, number: int, budget_s: float) -> Pairs:
 
 @dataclass(frozen=True)
 class _Took:
-    """A time, and the same without the thread's waits for a core (None: not known)."""
+    """A time, and the same minus the thread's waits for a core (None: unknown)."""
 
     ms: float
     net_ms: float | None
@@ -93,10 +93,10 @@ def _generate_ms(subject: Subject, wait: ThreadWait, probed: bool) -> _Took:
 
 def observer(
     found: Sequence[tuple[float, float]], net: Sequence[tuple[float, float]] = ()
-) -> Finding:
-    """What the probe adds to generate(), by the interval of the paired ratios.
+) -> CheckFinding:
+    """The time that the probe adds to generate(), by the interval of the paired ratios.
 
-    `net`: the same pairs without the thread's waits for a core, where those are known.
+    `net`: the same pairs minus the thread's waits for a core, if known.
     """
     interval = statistics.median_interval([probed / bare for bare, probed in found], ratios=True)
     added = f"{interval.median - 1:+.2%} (95 % interval {interval.low - 1:+.2%} to "
@@ -108,7 +108,7 @@ def observer(
         )
         evidence[BEYOND] = without_waits.low - 1 > SLOW_PROBE and interval.n >= MANY
     outcome: Outcome
-    clear = bool(evidence.get(BEYOND))  # waits taken off, whatever the noise of the raw times
+    clear = bool(evidence.get(BEYOND))  # clear without the waits, despite noise in the raw times
     if clear or (interval.low - 1 > OBSERVER and interval.n >= MANY):
         outcome, sentence = "failed", f"The probe adds {added} to generate()."
     elif interval.n < MANY or interval.width > OBSERVER or interval.high - 1 > OBSERVER:
@@ -116,4 +116,4 @@ def observer(
         sentence = f"Not resolved with {interval.n} pairs: the probe adds {added}."
     else:
         outcome, sentence = "passed", f"The probe adds {added} to generate()."
-    return Finding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)
+    return CheckFinding(outcome, sentence, interval.median - 1, OBSERVER, "of generate()", evidence)

@@ -1,7 +1,7 @@
-"""Visual rows computed a second time, in float64 and by NumPy alone; and what the probe times.
+"""Recomputes visual rows in float64 with NumPy, and checks what the probe times.
 
-Boundary: takes the vision tower's output from the running model and the weights of projector and
-adaptor; nothing else of the model's own code takes part in the second computation.
+Boundary: takes the vision tower's output and the weights of projector and adaptor from the model;
+the second computation uses no other code of the model.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from scipy.special import erf, expit
 
 from engine.models.adapter import Adapter
 from engine.types import Prepared
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
 Array = npt.NDArray[np.float64]
-# Largest difference of rows, as a share of their largest value, that a dtype's rounding explains.
+# The largest difference of rows, relative to their largest value, that rounding explains.
 ROUNDS = {torch.float64: 1e-9, torch.float32: 2e-5, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-EXACT = 1e-9  # of the same modules when they run in float64
-NOT_PLAIN = "Its projector is not made of plain linear layers, so its rows were not recomputed."
+EXACT = 1e-9  # for the same modules run in float64
+NOT_PLAIN = "Its projector has other layers than linear ones, so its rows were not recomputed."
 
 
 def gelu(x: Array) -> Array:
@@ -46,11 +46,11 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """Where a model's rows come from.
+class ProjectionParts:
+    """The modules that make a model's rows.
 
-    tower: the module whose output is projected; layers: linear layers with the activation after
-    each ("" for none); modules: what computes the same in the model.
+    tower: the module whose output is projected; layers: linear layers, each with the activation
+    after it ("" for none); modules: the model's modules for the same computation.
     """
 
     tower: torch.nn.Module
@@ -60,8 +60,8 @@ class Parts:
     pools: bool
 
 
-def parts(adapter: Adapter) -> Parts | None:
-    """None for a model whose projector has another form."""
+def parts(adapter: Adapter) -> ProjectionParts | None:
+    """The model's parts; None if its projector has another form."""
     model = adapter.model.model
     if adapter.kind == "events":
         first, _, second = model.visual_projector
@@ -69,7 +69,7 @@ def parts(adapter: Adapter) -> Parts | None:
         if type(model.feature_adaptor) is not torch.nn.Identity:
             layers.append((model.feature_adaptor, ""))
         modules = (model.visual_projector, model.feature_adaptor)
-        found = Parts(model.visual_tower, tuple(layers), modules, True, True)
+        found = ProjectionParts(model.visual_tower, tuple(layers), modules, True, True)
     elif hasattr(getattr(model, "multi_modal_projector", None), "linear_2"):
         found = _placeholder_parts(adapter)
     else:
@@ -78,8 +78,8 @@ def parts(adapter: Adapter) -> Parts | None:
     return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
 
 
-def _placeholder_parts(adapter: Adapter) -> Parts:
-    """LLaVA and Video-LLaVA: one layer of the tower is read, with its CLS or without."""
+def _placeholder_parts(adapter: Adapter) -> ProjectionParts:
+    """LLaVA and Video-LLaVA: one layer of the tower is used, with or without its CLS."""
     model, config = adapter.model.model, adapter.model.config
     tower = model.video_tower if adapter.kind == "video" else model.vision_tower
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
@@ -87,15 +87,15 @@ def _placeholder_parts(adapter: Adapter) -> Parts:
     projector = model.multi_modal_projector
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
     full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
-    return Parts(blocks[place - 1], layers, (projector,), full, False)
+    return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)
 
 
 @torch.inference_mode()
-def rows(adapter: Adapter, prepared: Prepared) -> Finding:
-    """encode() against NumPy, and the model's modules in float64 against NumPy."""
+def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
+    """Compares encode(), and the model's modules in float64, with NumPy."""
     found = parts(adapter)
     if found is None:
-        return Finding("unresolved", NOT_PLAIN)
+        return CheckFinding("unresolved", NOT_PLAIN)
     seen: list[torch.Tensor] = []
 
     def see(module: Any, arguments: Any, out: Any) -> None:
@@ -120,11 +120,11 @@ def rows(adapter: Adapter, prepared: Prepared) -> Finding:
         for name in apart
         if not apart[name] <= bounds[name]
     ]
-    good = f"Rows lie within {apart['rows']:.2g} of the float64 computation from the weights."
+    good = f"Rows are within {apart['rows']:.2g} of the float64 computation from the weights."
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
 
 
-def _expected(found: Parts, hidden: Array) -> Array:
+def _expected(found: ProjectionParts, hidden: Array) -> Array:
     """hidden [T, P, width] -> [T, P, hidden], before any pooling."""
     for layer, activation in found.layers:
         bias: Any = layer.bias
@@ -142,7 +142,7 @@ def _flat(rows_: Array) -> Array:
     return rows_.reshape(-1, rows_.shape[-1])
 
 
-def _again(found: Parts, hidden: torch.Tensor) -> torch.Tensor:
+def _again(found: ProjectionParts, hidden: torch.Tensor) -> torch.Tensor:
     """The model's own modules, copied to float64 on the CPU."""
     hidden = hidden.double().cpu()
     for module in found.modules:
@@ -155,15 +155,15 @@ def _array(tensor: Any) -> Array:
 
 
 def _apart(one: Array, other: Array) -> float:
-    """The largest difference as a share of the largest value; infinite for other shapes."""
+    """The largest difference relative to the largest value; infinite if shapes differ."""
     if one.shape != other.shape:
         return float("inf")
     return float(np.abs(one - other).max() / max(float(np.abs(other).max()), 1e-30))
 
 
 @torch.inference_mode()
-def probe(adapter: Adapter, prepared: Prepared) -> Finding:
-    """Every layer that runs while rows are made must lie in a module that the probe times."""
+def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
+    """Every layer that runs in stage 3 must be inside a module that the probe times."""
     timed = adapter.vision_modules()
     inside = {id(part) for module in timed for part in module.modules()}
     ran: dict[str, int] = {}
@@ -178,11 +178,11 @@ def probe(adapter: Adapter, prepared: Prepared) -> Finding:
         for handle in handles:
             handle.remove()
     faults = [
-        f"{name} runs in stage 3, and the probe does not time it." for name in _outside(ran, inside)
+        f"{name} runs in stage 3, but the probe does not time it." for name in _outside(ran, inside)
     ]
     faults += _nested(timed)
     names = [type(module).__name__ for module in timed]
-    good = f"All {len(ran)} layers of stage 3 lie in what the probe times: {', '.join(names)}."
+    good = f"All {len(ran)} layers of stage 3 are timed by the probe: {', '.join(names)}."
     return judged(faults, good, "faults", {"modules": names, "layers": len(ran), "faults": faults})
 
 
@@ -198,9 +198,9 @@ def _outside(ran: dict[str, int], inside: set[int]) -> Iterator[str]:
 
 
 def _nested(timed: list[torch.nn.Module]) -> list[str]:
-    """A module inside another one would be timed twice."""
+    """Faults: modules inside each other, which would be timed twice."""
     return [
-        f"{type(inner).__name__} lies in {type(outer).__name__} and is timed twice."
+        f"{type(inner).__name__} is inside {type(outer).__name__} and is timed twice."
         for outer in timed
         for inner in timed
         if inner is not outer and any(part is inner for part in outer.modules())

@@ -1,6 +1,6 @@
-"""Do the figures of a result follow from its raw spans and token times?
+"""Checks that the figures of a result follow from its raw spans and token times.
 
-Boundary: computes each figure a second time from the spans alone; judges results of timed runs.
+Boundary: recomputes each figure from the spans; judges results of timed runs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from engine.storage import result_rows
 from engine.types import STAGES, RunResult
-from engine.verify.stage_times import Timed
-from engine.verify.verdict import Finding, judged
+from engine.verify.stage_times import TimedRun
+from engine.verify.verdict import CheckFinding, judged
 
 NEAR_MS = 1e-6
 EDGE_MS = 0.001
 
 
-def figures(rounds: Sequence[Sequence[Timed]]) -> Finding:
-    """Token times of all runs, and the figures of the last round: of results and of their rows."""
+def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
+    """Checks token times of all runs, and the figures of the last round's results and rows."""
     results = [timed.result for round_ in rounds for timed in round_]
     faults = [fault for result in results for fault in _tokens(result)]
     for timed in rounds[-1]:
@@ -62,18 +62,18 @@ def _different(
         if said is None or value is None:
             if said is value:
                 continue
-            yield f"{kind}: {name} of the {what} is {said}, and the spans give {value}."
+            yield f"{kind}: {name} of the {what} is {said}, but the spans give {value}."
         elif abs(said - value) > NEAR_MS * max(1.0, abs(value)):
-            yield f"{kind}: {name} of the {what} is {said:.6g}, and the spans give {value:.6g}."
+            yield f"{kind}: {name} of the {what} is {said:.6g}, but the spans give {value:.6g}."
 
 
 def _tokens(result: RunResult) -> Iterator[str]:
-    """One time per token, each later than the one before, within the decode stage."""
+    """Faults unless each token has one time, in ascending order and within the decode stage."""
     times, count = result.generation.token_ms, len(result.generation.token_ids)
     if len(times) != count:
         yield f"{count} tokens have {len(times)} times."
     if any(after <= before for before, after in pairwise(times)):
-        yield "Two tokens have the same time, or a token comes before the one in front of it."
+        yield "Two tokens have the same time, or a token's time is before that of the previous one."
     decode = result.span("decode")
     if decode is None or not times:
         return

@@ -1,7 +1,7 @@
-"""All checks of all models and samples, one after another.
+"""Runs all checks of all models and samples.
 
-Boundary: orders the checks; how each looks is its module's.  A model that
-fails costs only itself: whatever it raises becomes its row.
+Boundary: runs the checks in order; each check is in its own module.  If a model raises, the error
+becomes its row, and the other models continue.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from engine.verify import (
     stage_times,
 )
 from engine.verify import frame_choice as shown
-from engine.verify.answer_paths import Answer, Subject, rounding
-from engine.verify.verdict import ONCE, Finding, Verdict, VerifyRequest, VerifyWatcher
+from engine.verify.answer_paths import RecordedAnswer, Subject, rounding
+from engine.verify.verdict import ONCE, CheckFinding, Verdict, VerifyRequest, VerifyWatcher
 
-EQUAL = {  # check -> the ways that must be equal to plain
+EQUAL = {  # check -> ways that must equal plain
     "equal_hooked": ("hooked",),
     "equal_decoupled": ("decoupled", "computed"),
     "equal_features": ("features",),
@@ -46,49 +46,49 @@ TIMINGS = ("clock", "accounted", "stage3")
 
 
 @dataclass(frozen=True)
-class Examined:
-    """One model's part: who it was (None if it did not load) and all its verdicts."""
+class ModelVerdicts:
+    """One model (None if it did not load) and all its verdicts."""
 
     name: str
     info: ModelInfo | None
     environment: dict[str, str]
     verdicts: tuple[Verdict, ...]
     known: bool = True
-    backend: Ran = "eager"  # what decoded the decoupled way
+    backend: Ran = "eager"  # of the decoupled way
 
 
-def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[Examined]:
-    """Every model of the request on every sample; Cancelled when the watcher says so."""
+def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:
+    """Verifies every model of the request on every sample; Cancelled if the watcher asks for it."""
     return [_model(name, request, watcher) for name in request.models]
 
 
-def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> Examined:
+def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVerdicts:
     from engine.machine import device
 
     watcher.doing(name, "", "loading the model")
     try:
         adapter = registry.load(registry.entry(name))
     except StageScopeError as error:
-        verdict = Verdict("answer", name, "", Finding("failed", str(error)))
+        verdict = Verdict("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
-        return Examined(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
+        return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
-    model = _Model(adapter, request, watcher)
+    model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return Examined(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
+    return ModelVerdicts(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
 
 
-class _Model:
+class _ModelChecks:
     """One loaded model and all samples."""
 
     def __init__(self, adapter: Adapter, request: VerifyRequest, watcher: VerifyWatcher) -> None:
         self.adapter, self.request, self.watcher = adapter, request, watcher
         self.pairs = observer.Pairs()
         self.backend: Ran = "eager"
-        self.once = True  # what is checked once has yet to be
+        self.once = True  # the checks per model are still to be done
 
     def verdicts(self) -> Iterator[Verdict]:
         samples = self.request.samples
@@ -97,7 +97,7 @@ class _Model:
             yield from self._sample(sample, other)
             self.watcher.give_way()
         if self.pairs.ms:
-            found = busy_checks.settled([_observed(self.pairs)])
+            found = busy_checks.final_finding([_observed(self.pairs)])
             yield Verdict("observer", self.adapter.info.name, "", found)
 
     def _sample(self, sample: Sample, other: Sample) -> Iterator[Verdict]:
@@ -105,9 +105,9 @@ class _Model:
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
                 try:
-                    examination = _Examination(self, sample, other, Path(folder))
-                except BadInput as error:  # later it would be a fault
-                    finding = Finding("skipped", str(error))
+                    examination = _SampleChecks(self, sample, other, Path(folder))
+                except BadInput as error:  # after this point it is a fault
+                    finding = CheckFinding("skipped", str(error))
                     yield Verdict("answer", self.adapter.info.name, sample.id, finding)
                     return
                 yield from examination.verdicts()
@@ -117,30 +117,30 @@ class _Model:
                 examination.subject.cache.close()
         except Cancelled:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a model raises is its row
+        except Exception as error:  # noqa: BLE001 - any error becomes the model's row
             yield self._raised(sample, examination.now if examination else "", error)
 
     def _raised(self, sample: Sample, now: str, error: Exception) -> Verdict:
         sentence = str(error)
         if not isinstance(error, StageScopeError):
             sentence = f"{type(error).__name__} while {now}: {error}"
-        finding = Finding("failed", sentence)
+        finding = CheckFinding("failed", sentence)
         return Verdict("answer", self.adapter.info.name, sample.id, finding)
 
 
-def _observed(found: observer.Pairs) -> busy_checks.Try:
-    return busy_checks.Try(observer.observer(found.ms, found.net_ms), found.load)
+def _observed(found: observer.Pairs) -> busy_checks.Attempt:
+    return busy_checks.Attempt(observer.observer(found.ms, found.net_ms), found.load)
 
 
-class _Examination:
-    """One model and one sample, from the first answer to the last look."""
+class _SampleChecks:
+    """All checks of one model on one sample."""
 
-    def __init__(self, model: _Model, sample: Sample, other: Sample, folder: Path) -> None:
+    def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request
         self.once = model.once
         self.now = ""
-        self.before: cleanup.State
+        self.before: cleanup.ModelState
         self.rounding = 0.0
         self.pairs = observer.Pairs()
         self._doing("loading and preprocessing the sample")
@@ -152,17 +152,18 @@ class _Examination:
             sample = "" if check in ONCE else self.sample.id
             yield Verdict(check, self.adapter.info.name, sample, finding)
 
-    def _findings(self) -> Iterator[tuple[str, Finding]]:
-        """check, finding: each sample's own, and once what is about the model as a whole."""
+    def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
+        """(check, finding) pairs of the sample; once per model also those of the model."""
         subject, pictures = self.subject, len(self.subject.media.images)
         answers = self._answers()
         plain = answers["plain"]
-        self._doing("measuring the noise of rounding")
+        self._doing("measuring rounding noise")
         self.rounding = rounding(self.adapter, plain)
         yield "answer", self._answer(plain)
         yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
-            found = self._equal(plain, [answers[way] for way in ways])
+            others = [answers[way] for way in ways]
+            found, _ = equality.finding(plain, others, self.rounding, self._pieces)
             reused = check == "equal_prefix"
             yield check, checks.prefix(found, answers["reused"]) if reused else found
         yield "equal_sampled", self._sampled()
@@ -175,19 +176,19 @@ class _Examination:
         yield "frames", shown.frames(self.adapter, self.sample)
         if self.once:
             yield from self._once(plain)
-        self._doing("changing what cache keys depend on")
+        self._doing("changing the ingredients of cache keys")
         yield "keys", checks.keys(list(cache_checks.changes(subject, self.folder)))
-        self._doing("changing a byte of the cache")
+        self._doing("changing a byte in the cache")
         yield "damage", checks.damage(cache_checks.damage(subject), plain)
         yield "sight", self._sight()
         self._doing("timing generate() with and without the probe")
         self.pairs = self._pairs()
         yield "left_as_found", self._left_as_found(plain)
 
-    def _once(self, plain: Answer) -> Iterator[tuple[str, Finding]]:
-        """What is about the model as a whole, whatever the number of samples."""
+    def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
+        """The checks that are done once per model."""
         sample = self.sample if self.adapter.kind in self.other.missing else self.other
-        reading = model_checks.Reading(self.rounding, self._pieces, self._text, self._doing)
+        reading = model_checks.CheckContext(self.rounding, self._pieces, self._text, self._doing)
         yield from model_checks.findings(self.subject, sample, plain, reading, self.folder)
 
     def _doing(self, what: str) -> None:
@@ -196,44 +197,41 @@ class _Examination:
         self.now = what
         self.watcher.doing(self.adapter.info.name, self.sample.id, what)
 
-    def _answers(self) -> dict[str, Answer]:
-        """All ways; "computed" is the decoupled way while it fills the cache."""
+    def _answers(self) -> dict[str, RecordedAnswer]:
+        """The answers of all ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
         for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
-            if way == "plain":  # transformers puts hooks of its own on a model at its first call
+            if way == "plain":  # transformers adds hooks of its own in a model's first call
                 self.before = cleanup.state(self.adapter)
         return found
 
-    def _answer(self, plain: Answer) -> Finding:
+    def _answer(self, plain: RecordedAnswer) -> CheckFinding:
         shown = {"text": self.adapter.text(plain.ids), "shown": self.subject.media.shown}
         shown["backend"] = self.subject.backend
         reached = {"new_tokens": len(plain.ids), "positions": plain.context + len(plain.ids)}
         pictures = {"pictures": len(self.subject.media.images)}
         sentence = f"It answers in {len(plain.ids)} new tokens."
         if self.request.backend == "compiled" and self.subject.backend == "eager":
-            sentence += " The decode step could not be compiled: the eager one is verified."
+            sentence += " The decode step could not be compiled, so the eager one is verified."
         evidence = shown | reached | pictures
-        return Finding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
+        return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 
     def _text(self, ids: Sequence[int]) -> str:
-        """Ids as text: special tokens are left out first, then the tokenizer decodes the rest."""
+        """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
         tokenizer = self.adapter.tokenizer
         added = tokenizer.added_tokens_decoder.items()
         special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
-    def _equal(self, plain: Answer, others: Sequence[Answer]) -> Finding:
-        return equality.finding(plain, others, self.rounding, self._pieces)[0]
-
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
-    def _sampled(self) -> Finding:
-        """Where logits differ by rounding, one random number may draw two tokens: left open."""
+    def _sampled(self) -> CheckFinding:
+        """Open if logits differ by rounding: one random number may then draw different tokens."""
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
@@ -245,10 +243,10 @@ class _Examination:
         sentence = f"{found.sentence} The draws cannot be compared beyond rounding."
         return replace(found, outcome="unresolved", sentence=sentence)
 
-    def _timings(self, answers: Mapping[str, Answer]) -> Iterator[tuple[str, Finding]]:
-        """The checks of repeated runs; on a busy machine those that fail are looked at again."""
-        tries: dict[str, list[busy_checks.Try]] = {check: [] for check in TIMINGS}
-        while any(map(busy_checks.again, tries.values())):
+    def _timings(self, answers: Mapping[str, RecordedAnswer]) -> Iterator[tuple[str, CheckFinding]]:
+        """The checks of repeated runs; on a busy machine failed ones are repeated."""
+        tries: dict[str, list[busy_checks.Attempt]] = {check: [] for check in TIMINGS}
+        while any(map(busy_checks.needs_retry, tries.values())):
             late, rounds = self._late(answers), self._rounds()
             load = stage_times.load_of(rounds)
             looks = (
@@ -257,57 +255,59 @@ class _Examination:
                 stage_times.stage3(rounds),
             )
             for check, found in zip(TIMINGS, looks, strict=True):
-                if busy_checks.again(tries[check]):
-                    tries[check].append(busy_checks.Try(found, load))
+                if busy_checks.needs_retry(tries[check]):
+                    tries[check].append(busy_checks.Attempt(found, load))
         for check, some in tries.items():
-            yield check, busy_checks.settled(some)
+            yield check, busy_checks.final_finding(some)
         yield "figures", recomputed.figures(rounds)
 
-    def _late(self, answers: Mapping[str, Answer]) -> list[clock_agreement.Fault]:
-        """Faults of token times; a way whose fault may be a pause answers once more."""
+    def _late(self, answers: Mapping[str, RecordedAnswer]) -> list[clock_agreement.Fault]:
+        """Faults of token times; a way answers again if its fault may be due to a pause."""
         faults: list[clock_agreement.Fault] = []
         for way, answer in answers.items():
             found = list(clock_agreement.token_faults(answer))
             if any(not fault.sure for fault in found):
-                again: Answer = getattr(self.subject, way)(self.subject.greedy)
+                again: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
                 found = list(clock_agreement.token_faults(again))
             faults += found
         return faults
 
     def _pairs(self) -> observer.Pairs:
-        """Timed again while they say that the probe is slow and the machine is busy; the pairs of
-        the quietest time."""
+        """The pairs of the quietest attempt; repeated while the probe seems slow and the machine is
+        busy."""
         found: list[observer.Pairs] = []
-        while busy_checks.again([_observed(one) for one in found]):
+        while busy_checks.needs_retry([_observed(one) for one in found]):
             found.append(observer.pairs(self.subject, PAIRS, PAIRS_S))
         return min(found, key=lambda one: (one.load.waited or 0.0) if one.load else 0.0)
 
-    def _rounds(self) -> list[list[stage_times.Timed]]:
-        rounds: list[list[stage_times.Timed]] = []
+    def _rounds(self) -> list[list[stage_times.TimedRun]]:
+        rounds: list[list[stage_times.TimedRun]] = []
         for round_ in stage_times.repeat(self.subject, self.request.runs):
             self._doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
         return rounds
 
-    def _sight(self) -> Finding:
-        self._doing("showing it something else")
+    def _sight(self) -> CheckFinding:
+        self._doing("answering with other features")
         other = self._shown_otherwise()
-        blinks, own = input_effect.blinks(
+        ablations, own = input_effect.ablations(
             self.adapter, self.subject.prepared, other, self.subject.greedy
         )
-        texts = [vars(blink) | {"text": self.adapter.text(blink.ids)} for blink in blinks]
-        found = checks.sight(blinks, own, self.rounding)
+        texts = [
+            vars(ablation) | {"text": self.adapter.text(ablation.ids)} for ablation in ablations
+        ]
+        found = checks.sight(ablations, own, self.rounding)
         return replace(found, evidence={"own": self.adapter.text(own), "changes": texts})
 
     def _shown_otherwise(self) -> Prepared | None:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
             return None
-        with contextlib.suppress(BadInput):  # its own row says so
+        with contextlib.suppress(BadInput):  # its own row reports it
             kind, extent = self.adapter.kind, self.request.extent
             return self.subject.prepare(media.load(self.other, kind, "arange", extent))
         return None
 
-    def _left_as_found(self, plain: Answer) -> Finding:
-        self._doing("looking whether anything was left behind")
+    def _left_as_found(self, plain: RecordedAnswer) -> CheckFinding:
+        self._doing("checking that the model is unchanged")
         again = equality.compare(plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, cleanup.state(self.adapter), again)

@@ -1,11 +1,10 @@
-"""Do sampling settings act as in the model's own generate()?
+"""Checks that sampling settings act as in the model's own generate().
 
-A trained model's best token is often so likely that no setting changes the answer.  So logits are
-flattened by a hook on the language model's head, alike for every way; temperature, top_p, seed and
-minimum length then change the tokens.
+A trained model's best token is often so likely that no setting changes the answer.  Therefore a
+hook on the language model's head flattens the logits of every way, so that temperature, top_p, seed
+and minimum length change the tokens.
 
-Boundary: runs short answers under that hook; the settings of generate() are made here, from the
-request alone.
+Boundary: runs short answers under that hook; builds the settings of generate() from the request.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
 from engine.types import DecodeConfig
 from engine.verify import checks, equality, extents
-from engine.verify.answer_paths import Answer, Subject, Watch
-from engine.verify.verdict import Finding
+from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
+from engine.verify.verdict import CheckFinding
 
 TOKENS = 16
 RANGE = 3.0  # of the flattened logits, from their mean to their largest
@@ -34,25 +33,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
     "seed": {"temperature": 1.0, "seed": 2**31 + 5},
 }
-ENDING: dict[str, dict[str, Any]] = {  # the end token is made the best one
+ENDING: dict[str, dict[str, Any]] = {  # used with logits that favour the end token
     "end token": {},
     "minimum length": {"min_new_tokens": 5},
 }
-Change = Callable[[torch.Tensor], torch.Tensor]
+LogitsChange = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
-    """One setting: plain's answer and those of the other ways."""
+class TriedSetting:
+    """One setting with plain's answer and those of the other ways."""
 
     name: str
-    plain: Answer
-    others: tuple[Answer, ...]
+    plain: RecordedAnswer
+    others: tuple[RecordedAnswer, ...]
 
 
 @contextmanager
-def changed(adapter: Adapter, change: Change) -> Iterator[None]:
-    """The head's logits are changed, of the compiled step as of the eager one."""
+def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
+    """Changes the head's logits in the eager and in the compiled step."""
 
     def head(module: Any, arguments: Any, out: torch.Tensor) -> torch.Tensor:
         return change(out)
@@ -71,15 +70,15 @@ def changed(adapter: Adapter, change: Change) -> Iterator[None]:
             handle.remove()
 
 
-def flat(plain: Answer) -> Change:
-    """Logits whose largest lies RANGE above their mean, whatever the model's own is."""
+def flat(plain: RecordedAnswer) -> LogitsChange:
+    """Scales logits so that the largest is RANGE above their mean."""
     height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
     scale = RANGE / max(height, 1e-6)
     return lambda logits: logits * scale
 
 
-def ending(plain: Answer, eos_ids: tuple[int, ...]) -> Change:
-    """The end token is better than every other."""
+def ending(plain: RecordedAnswer, eos_ids: tuple[int, ...]) -> LogitsChange:
+    """Makes the end token the best one."""
     lift = 2 * float(plain.logits.abs().max()) + 1
 
     def change(logits: torch.Tensor) -> torch.Tensor:
@@ -90,8 +89,8 @@ def ending(plain: Answer, eos_ids: tuple[int, ...]) -> Change:
     return change
 
 
-def tried(subject: Subject, plain: Answer) -> Iterator[Tried]:
-    """Every setting the plain, the hooked and the decoupled way."""
+def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetting]:
+    """Answers with every setting in the plain, hooked and decoupled way."""
     adapter = subject.adapter
     eager = subject.backend == "eager"
     for change, settings in (
@@ -102,23 +101,25 @@ def tried(subject: Subject, plain: Answer) -> Iterator[Tried]:
             config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
             with changed(adapter, change):
                 answer = own(subject, config)
-                yield Tried(name, answer, (subject.hooked(config), subject.decoupled(config)))
+                yield TriedSetting(
+                    name, answer, (subject.hooked(config), subject.decoupled(config))
+                )
 
 
 @torch.inference_mode()
-def own(subject: Subject, config: DecodeConfig) -> Answer:
-    """The model's own generate() with settings of our own making, from the same seed."""
+def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
+    """The model's own generate() with the settings built here and the same seed."""
     adapter = subject.adapter
     options = subject.options(config) | {"generation_config": generation(config, adapter.eos_ids)}
     devices = [] if adapter.device.type == "cpu" else [adapter.device]
-    with Watch(adapter) as watch, torch.random.fork_rng(devices):
+    with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
         out = adapter.generate(subject.prepared, **options)
     return watch.answer("plain", subject.new_ids(out, watch.steps))
 
 
 def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
-    """transformers' settings for a request, made without engine.decoding.decode."""
+    """transformers' settings for a request, built without engine.decoding.decode."""
     drawn = config.temperature > 0
     values: dict[str, Any] = {"max_new_tokens": config.max_new_tokens, "do_sample": drawn}
     values |= {"eos_token_id": list(eos_ids), "pad_token_id": eos_ids[0]}
@@ -130,16 +131,15 @@ def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConf
 
 
 def settings(
-    found: Sequence[Tried],
+    found: Sequence[TriedSetting],
     rounding: float,
     eos_ids: tuple[int, ...],
     text: Callable[[Sequence[int]], str],
-) -> Finding:
-    """Equal tokens under every setting, and settings that do change the tokens.
+) -> CheckFinding:
+    """All ways must give equal tokens under every setting, and settings must change the tokens.
 
-    Results must also say why they stopped, and give the text that `text` makes of their ids.
-
-    Where logits differ by rounding, one random number may draw two tokens: left open.
+    Results must also report why they stopped, and the text that `text` gives for their ids.  Open
+    if logits differ by rounding: one random number may then draw different tokens.
     """
     faults: list[str] = []
     open_: list[str] = []
@@ -160,10 +160,10 @@ def settings(
     answers = {one.name: one.plain.ids for one in found}
     idle = [name for name in SETTINGS if name != "sampled" and answers[name] == answers["sampled"]]
     open_ += [
-        f"Another {name} does not change the tokens, so nothing was compared." for name in idle
+        f"Another {name} does not change the tokens, so this was not compared." for name in idle
     ]
     outcome: Outcome = "failed" if faults else "unresolved" if open_ else "passed"
-    good = f"All ways give plain's tokens under {len(found)} settings, on flattened logits."
+    good = f"All ways give plain's tokens with {len(found)} settings, on flattened logits."
     sentence = (*faults, *open_, good)[0]
     evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
-    return Finding(outcome, sentence, len(faults), 0, "settings", evidence)
+    return CheckFinding(outcome, sentence, len(faults), 0, "settings", evidence)

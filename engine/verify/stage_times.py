@@ -1,7 +1,7 @@
-"""Do the times hold: the clock, the stages' sum, stage 3 measured twice.
+"""Checks the times: the clock, the sum of the stages, stage 3 measured twice.
 
-Boundary: judges RunResults of repeated warm runs.  Milliseconds; what is compared is alternated, so
-that a machine that slows down slows both.
+Boundary: judges RunResults of repeated warm runs.  Milliseconds.  Compared runs alternate, so that
+a slower machine affects both.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from engine.types import STAGES, RunResult, Span
 from engine.verify.answer_paths import Subject
 from engine.verify.busy_checks import BEYOND
 from engine.verify.clock_agreement import Fault, clocks_differ
-from engine.verify.verdict import Finding
+from engine.verify.verdict import CheckFinding
 
 UNACCOUNTED = 0.02  # of a run
 STAGE3 = 0.15  # of stage 3 measured alone
-CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the rest is the text and the row
-CLEARLY = 2.0  # times a bound: so much beyond it is a fault whatever the load, waits taken off
-ENOUGH = 5  # pairs: all five beyond one bound come by chance in 1 of 32 cases
-FEW = 3  # pairs, below which not even a factor of two does
+CLOCKS_MS, CLOCKS_SHARE = 5.0, 0.05  # two clocks around one run; the difference is text and row
+CLEARLY = 2.0  # times a bound: without waits for a core, this is a fault under any load
+ENOUGH = 5  # pairs: all five exceed a bound by chance in 1 of 32 cases
+FEW = 3  # pairs needed to judge even a factor of two
 
 
 @dataclass(frozen=True)
-class Timed:
-    """One run of the pipeline, and how long a second clock saw it last."""
+class TimedRun:
+    """One run of the pipeline, and its length on a second clock."""
 
     kind: str
     result: RunResult
@@ -40,8 +40,8 @@ class Timed:
     waited_ms: float | None = None  # the thread's wait for a core in that time
 
 
-def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
-    """runs + 1 rounds of the three kinds of run; the first round warms up and stays apart."""
+def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
+    """runs + 1 rounds of the three kinds of run; the first round is the warm-up."""
     config = subject.brief
     requests = {
         "computed": subject.run_request(config, "refresh"),
@@ -55,20 +55,20 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[Timed]]:
             waited, start = wait.ms(), second_s()
             result = subject.run(request)
             outer = (second_s() - start) * 1000
-            found.append(Timed(kind, result, outer, since(waited, wait.ms())))
+            found.append(TimedRun(kind, result, outer, since(waited, wait.ms())))
         yield found
     wait.close()
 
 
-def load_of(rounds: Sequence[Sequence[Timed]]) -> MachineLoad | None:
-    """How busy the machine was during all these runs; None where one does not say."""
+def load_of(rounds: Sequence[Sequence[TimedRun]]) -> MachineLoad | None:
+    """The machine's load during all these runs; None if it is unknown for one."""
     loads = [timed.result.machine_load for round_ in rounds for timed in round_]
     known = [load for load in loads if load is not None]
     return together(known) if len(known) == len(loads) else None
 
 
-def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Finding:
-    """No span and no token goes back in time, and a second clock agrees; `more` faults of it."""
+def clock(rounds: Sequence[Sequence[TimedRun]], more: Sequence[Fault] = ()) -> CheckFinding:
+    """Spans and tokens must never go back in time, and a second clock must agree."""
     runs = [timed for round_ in rounds for timed in round_]
     faults = [*more, *(fault for timed in runs for fault in clocks_differ(timed.result))]
     faults += [Fault(text) for timed in runs for text in _backwards(timed.result)]
@@ -81,9 +81,9 @@ def clock(rounds: Sequence[Sequence[Timed]], more: Sequence[Fault] = ()) -> Find
     if faults:
         evidence |= {BEYOND: any(fault.sure for fault in faults)}
         sentence = f"{len(faults)} faults in {len(runs)} runs; the first: {texts[0]}."
-        return Finding("failed", sentence, len(faults), 0, "faults", evidence)
-    sentence = f"In {len(runs)} runs time only went forward, and a second clock agrees."
-    return Finding("passed", sentence, 0, 0, "faults", evidence)
+        return CheckFinding("failed", sentence, len(faults), 0, "faults", evidence)
+    sentence = f"In {len(runs)} runs time only goes forward, and a second clock agrees."
+    return CheckFinding("passed", sentence, 0, 0, "faults", evidence)
 
 
 def _backwards(result: RunResult) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _backwards(result: RunResult) -> Iterator[str]:
             yield f"{after.name} starts before {before.name} ends"
     times = result.generation.token_ms
     if any(b < a for a, b in pairwise(times)):
-        yield "a token came before the one in front of it"
+        yield "a token comes before the previous one"
     decode = result.span("decode")
     if decode is not None and times:
         end = decode.start_ms + decode.ms
@@ -106,12 +106,12 @@ def _backwards(result: RunResult) -> Iterator[str]:
             yield "a token is not within stage 4"
 
 
-def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
-    """A run cannot outlast its frame; and in the closest run the frame is hardly longer.
+def _clocks_apart(runs: Sequence[TimedRun]) -> Iterator[Fault]:
+    """A run must not be longer than the second clock's time around it, nor much shorter.
 
-    Only the closest one counts, because a busy machine may stop any run between two looks at the
-    clocks.  It is a fault whatever the load where the thread's waits outside the run do not
-    explain it.
+    Only the run with the smallest difference counts, because a busy machine may pause any run
+    between two clock readings.  It is a fault under any load if the thread's waits outside the run
+    do not explain it.
     """
     gaps = {timed.outer_ms - timed.result.total_ms: timed for timed in runs}
     shortest = gaps[min(gaps)]
@@ -127,8 +127,8 @@ def _clocks_apart(runs: Sequence[Timed]) -> Iterator[Fault]:
         yield Fault(text, min(gaps) < 0 or (outside is not None and net > CLEARLY * bound))
 
 
-def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
-    """The median share of a run that its stages do not cover, in the worst kind of run."""
+def accounted(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
+    """Checks the median share of a run outside its stages, for the worst kind of run."""
     warm = rounds[1:]
     shares: dict[str, float] = {}
     spreads: dict[str, Any] = {}
@@ -150,11 +150,11 @@ def accounted(rounds: Sequence[Sequence[Timed]]) -> Finding:
     if wrong := _misquoted(rounds):
         outcome, sentence = "failed", wrong
         evidence |= {BEYOND: True}
-    return Finding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
+    return CheckFinding(outcome, sentence, shares[worst], UNACCOUNTED, "of a run", evidence)
 
 
 def _clearly_open(results: Sequence[RunResult]) -> bool:
-    """Whether the stages leave a gap, or overlap, that no wait for a core between them explains."""
+    """Whether stages have a gap or an overlap that waits for a core do not explain."""
     shares = []
     for result in results:
         load, stages = result.machine_load, [s for s in result.spans if s.name in STAGES]
@@ -168,16 +168,16 @@ def _clearly_open(results: Sequence[RunResult]) -> bool:
 
 
 def _share(result: RunResult, ms: float) -> float:
-    """Of the run; all of it where a faulty clock says that the run took no time."""
+    """A share of the run; 1 if a faulty clock gives the run no time."""
     return ms / result.total_ms if result.total_ms > 0 else 1.0
 
 
-def _misquoted(rounds: Sequence[Sequence[Timed]]) -> str:
-    """What a cached stage says that it took must be what it took when it was computed."""
+def _misquoted(rounds: Sequence[Sequence[TimedRun]]) -> str:
+    """A fault if a cached stage reports another original time than was measured."""
     for round_ in rounds:
         took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
         if said is None or abs(said - took) > 1e-6:
-            return f"A cached stage 3 says that it took {said} ms; it took {took} ms."
+            return f"A cached stage 3 reports an original time of {said} ms; it took {took} ms."
     return ""
 
 
@@ -196,8 +196,8 @@ def _spreads(results: Sequence[RunResult]) -> dict[str, Any]:
     }
 
 
-def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
-    """The probe's time over that of the encoder alone, paired by round."""
+def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
+    """Compares the probe's time with that of the encoder alone, paired by round."""
     warm = rounds[1:]
     alone = [_vision(round_, "computed").ms for round_ in warm]
     probed = [_vision(round_, "hooked").ms for round_ in warm]
@@ -206,7 +206,7 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     outcome = _within(interval)
     said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
-        f"The probe sees {interval.median:.3f} times what stage 3 takes alone "
+        f"The probe measures {interval.median:.3f} times the time that stage 3 takes alone "
         f"({_range(interval)}{said})."
     )
     net = [_net_ratio(round_) for round_ in warm]
@@ -216,11 +216,11 @@ def stage3(rounds: Sequence[Sequence[Timed]]) -> Finding:
     evidence = {"alone_ms": alone, "probe_ms": probed, BEYOND: clear, **vars(interval)}
     cpu = [[_vision(round_, kind).cpu_ms for round_ in warm] for kind in ("computed", "hooked")]
     evidence |= {"alone_cpu_ms": cpu[0], "probe_cpu_ms": cpu[1]}
-    return Finding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
+    return CheckFinding(outcome, sentence, interval.median - 1, STAGE3, "of stage 3", evidence)
 
 
-def _net_ratio(round_: Sequence[Timed]) -> float | None:
-    """The probe's time over that of the encoder alone, without the thread's waits for a core."""
+def _net_ratio(round_: Sequence[TimedRun]) -> float | None:
+    """The probe's time over that of the encoder alone, minus the thread's waits for a core."""
     probed, alone = (_net(_vision(round_, kind)) for kind in ("hooked", "computed"))
     return None if probed is None or not alone else probed / alone
 
@@ -232,7 +232,7 @@ def _net(span: Span) -> float | None:
 
 
 def _far(interval: statistics.Interval) -> bool:
-    """Whether a ratio is not even within a factor of two."""
+    """Whether a ratio is clearly outside a factor of two."""
     return interval.high < 0.5 or interval.low > 2
 
 
@@ -242,7 +242,7 @@ def _range(interval: statistics.Interval) -> str:
 
 
 def _within(interval: statistics.Interval) -> Outcome:
-    """Whether a ratio is 1, up to STAGE3: a handful of pairs decides nothing."""
+    """Whether a ratio is 1 within STAGE3; open with too few pairs."""
     low, high = interval.low - 1, interval.high - 1
     if interval.n < ENOUGH:
         return "failed" if _far(interval) and interval.n >= FEW else "unresolved"
@@ -251,7 +251,7 @@ def _within(interval: statistics.Interval) -> Outcome:
     return "failed" if low > STAGE3 or high < -STAGE3 else "unresolved"
 
 
-def _vision(round_: Sequence[Timed], kind: str) -> Span:
+def _vision(round_: Sequence[TimedRun], kind: str) -> Span:
     result = next(timed.result for timed in round_ if timed.kind == kind)
     span = result.span("vision")
     assert span is not None  # both kinds of run encode

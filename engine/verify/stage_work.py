@@ -1,7 +1,7 @@
-"""Does each stage do its own work, in every run, and does the clock wait for the device?
+"""Checks that each stage does its own work in every run, and that the clock waits for the device.
 
-Boundary: watches one run from outside: the stage that the pipeline announces, and hooks on what
-reads files, makes pixels, and computes.  The device's synchronisation is replaced by a recorder.
+Boundary: observes a run from outside: the stages that the pipeline announces, and hooks on reading
+files, making pixels and computing.  A recorder replaces the device's synchronisation.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from engine.pipeline.watcher import Watcher
 from engine.types import Doing, Image, RunRequest, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.cache_checks import copy_of, write_pictures
-from engine.verify.verdict import Finding, judged
+from engine.verify.verdict import CheckFinding, judged
 
-# what is done -> the stage that it belongs to
+# kind of work -> its stage
 BELONGS: dict[str, str] = {
     "reading files": "load",
     "making pixels": "preprocess",
@@ -33,12 +33,12 @@ BELONGS: dict[str, str] = {
     "the vision tower": "vision",
     "the language model's head": "decode",
 }
-FAKE = torch.device("xpu", 0)  # an accelerator by its name alone: nothing runs on it
+FAKE = torch.device("xpu", 0)  # only a name: nothing runs on it
 
 
 @dataclass
-class Log(Watcher):
-    """What happened in a run, in order: ("stage", name), ("work", what) and ("sync", "")."""
+class WorkLog(Watcher):
+    """The events of a run in order: ("stage", name), ("work", kind) and ("sync", "")."""
 
     events: list[tuple[str, str]] = field(default_factory=list)
     shown: list[tuple[Image, ...]] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Log(Watcher):
         self.events.append(("work", what))
 
     def by_stage(self) -> Iterator[tuple[str, str]]:
-        """(stage, what was done in it); "" before the first stage."""
+        """(stage, kind of work in it); "" before the first stage."""
         current = ""
         for kind, name in self.events:
             if kind == "stage":
@@ -60,8 +60,8 @@ class Log(Watcher):
 
 
 @contextmanager
-def watched(adapter: Adapter, log: Log) -> Iterator[None]:
-    """Notes in the log what is done meanwhile, and when the clock waits for the device."""
+def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
+    """Logs work and waits for the device inside the `with`."""
     with ExitStack() as stack:
         load = media.load
 
@@ -90,13 +90,13 @@ def watched(adapter: Adapter, log: Log) -> Iterator[None]:
         yield
 
 
-def _noting(log: Log, what: str) -> Callable[..., None]:
+def _noting(log: WorkLog, what: str) -> Callable[..., None]:
     return lambda *_: log.work(what)
 
 
 @contextmanager
 def _instead(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Replaces an attribute for the time of a `with`; an instance gets its class's one back."""
+    """Replaces an attribute inside a `with`, then restores it."""
     own = name in vars(owner)
     before = getattr(owner, name)
     setattr(owner, name, value)
@@ -106,10 +106,10 @@ def _instead(owner: Any, name: str, value: Any) -> Iterator[None]:
         setattr(owner, name, before) if own else delattr(owner, name)
 
 
-def runs(subject: Subject, folder: Path) -> tuple[list[Log], list[tuple[Image, ...]]]:
-    """Two runs of one sample whose files change in between, and what the files held.
+def runs(subject: Subject, folder: Path) -> tuple[list[WorkLog], list[tuple[Image, ...]]]:
+    """Two runs of one sample whose files change in between, and the files' contents.
 
-    Names, sizes and times of the files stay: only their content tells the two apart.
+    Names, sizes and times of the files stay the same; only the content changes.
     """
     images = subject.media.images
     contents = [tuple(images), tuple(255 - image for image in images)]
@@ -118,7 +118,7 @@ def runs(subject: Subject, folder: Path) -> tuple[list[Log], list[tuple[Image, .
         paths = write_pictures(folder, "work", pictures)
         for path in paths:
             os.utime(path, (1, 1))
-        log = Log()
+        log = WorkLog()
         request = _request(subject, copy_of(subject.adapter.kind, "work", paths))
         with watched(subject.adapter, log):
             single_run.run(subject.adapter, request, subject.cache, log, None)
@@ -131,41 +131,41 @@ def _request(subject: Subject, sample: Sample) -> RunRequest:
     return replace(subject.run_request(brief, "refresh"), sample=sample)
 
 
-def work(logs: Sequence[Log], contents: Sequence[tuple[Image, ...]]) -> Finding:
-    """Each kind of work in its stage, in both runs; and the second run shows the changed files."""
+def work(logs: Sequence[WorkLog], contents: Sequence[tuple[Image, ...]]) -> CheckFinding:
+    """Each kind of work must be in its stage, and the second run must show the changed files."""
     faults = [fault for log in logs for fault in _misplaced(log)]
     for log, held in zip(logs, contents, strict=True):
         if not log.shown or not _same(log.shown[-1], held):
-            faults.append("A run was shown other pictures than its files held: they were kept.")
+            faults.append("A run was shown old pictures, not those in its files.")
     seen = [{f"{stage or 'before'}: {what}": 1 for stage, what in log.by_stage()} for log in logs]
-    good = "Files are read in load, pixels and ids made in preprocess, and so on, in every run."
+    good = "In every run each kind of work is done in its own stage, such as file reading in load."
     return judged(faults, good, "faults", {"work": [list(one) for one in seen], "faults": faults})
 
 
-def _misplaced(log: Log) -> Iterator[str]:
+def _misplaced(log: WorkLog) -> Iterator[str]:
     done = list(log.by_stage())
     for what, stage in BELONGS.items():
         where = {place for place, one in done if one == what}
         if stage not in where:
             yield f"{what.capitalize()} was not done in {stage}."
         for other in sorted(where - {stage}):
-            yield f"{what.capitalize()} was done in {other or 'no stage'}, and belongs to {stage}."
+            yield f"{what.capitalize()} was done in {other or 'no stage'}, but belongs to {stage}."
 
 
 def _same(one: Sequence[Image], other: Sequence[Image]) -> bool:
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
-def synchronised(log: Log) -> Finding:
-    """The clock waits at both edges of a span, on a device that is not the CPU."""
+def synchronised(log: WorkLog) -> CheckFinding:
+    """The clock must wait for a device other than the CPU at both ends of a span."""
     faults = [*_edges(log), *_drill()]
     syncs = sum(kind == "sync" for kind, _ in log.events)
-    good = f"The clock waits for the device at the edges of every stage ({syncs} times in a run)."
+    good = f"The clock waits for the device at both ends of every stage ({syncs} times per run)."
     return judged(faults, good, "faults", {"events": log.events[:200], "faults": faults})
 
 
-def _edges(log: Log) -> Iterator[str]:
-    """Between two stages' work there is a wait after the one and before the other."""
+def _edges(log: WorkLog) -> Iterator[str]:
+    """Faults unless there are waits after one stage's work and before the next one's."""
     events = log.events
     starts = [place for place, (kind, _) in enumerate(events) if kind == "stage"]
     for start, end in zip(starts, [*starts[1:], len(events)], strict=True):
@@ -181,7 +181,7 @@ def _edges(log: Log) -> Iterator[str]:
 
 
 def _drill() -> Iterator[str]:
-    """Timeline and probe on an accelerator whose synchronisation is recorded."""
+    """Tests Timeline and probe on a fake accelerator whose synchronisation is recorded."""
     calls: list[str] = []
 
     def wait(*_: Any, **__: Any) -> None:
@@ -198,6 +198,6 @@ def _drill() -> Iterator[str]:
             module(torch.zeros(1))
         probe = len(calls)
     if "sync" not in span[: span.index("work")] or "sync" not in span[span.index("work") :]:
-        yield "A span does not wait for an accelerator at both edges."
+        yield "A span does not wait for an accelerator at both ends."
     if probe < 2:
         yield "The probe does not wait for an accelerator before and after a module."

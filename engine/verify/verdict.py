@@ -1,7 +1,7 @@
-"""What a check found: an outcome, a sentence, a figure beside its bound, and the evidence.
+"""The result of a check: an outcome, a sentence, a figure with its bound, and the evidence.
 
-Boundary: frozen data and words; no torch.  Evidence is plain JSON, so that a certificate can hold
-it and a page can draw it.
+Boundary: frozen data and texts; no torch.  Evidence is plain JSON, so that a certificate can store
+it and a page can show it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from engine.storage.schemas import PASSED, Outcome
 from engine.types import Backend, Extent, Pixels, Sample, check_choices
 
 MAX_RUNS = 100
-MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not even enter the loop
+MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
 
-# check -> (title, what it asks); the order is the order of all tables
+# check -> (title, question); tables use this order
 CHECKS: dict[str, tuple[str, str]] = {
-    "answer": ("Answers at all", "Does the model load, take the sample and answer?"),
+    "answer": ("Answers", "Does the model load, accept the sample and answer?"),
     "pixels": (
         "Pixels",
-        "Are the pixels what the checkpoint's image processor gives, as near as the setting says?",
+        "Are the pixels those of the checkpoint's image processor, within the setting's limit?",
     ),
     "equal_hooked": ("Hooked = plain", "Does generate() under the probe give the same tokens?"),
     "equal_decoupled": (
         "Decoupled = plain",
-        "Do features from the disk and the project's loop give the same tokens?",
+        "Do features from disk and the project's decode loop give the same tokens?",
     ),
     "equal_features": (
         "Features = plain",
@@ -38,39 +38,39 @@ CHECKS: dict[str, tuple[str, str]] = {
     ),
     "equal_prefix": (
         "Prefix = plain",
-        "Does an answer that goes on from a kept prefix have the same tokens?",
+        "Does an answer that continues from a cached prefix have the same tokens?",
     ),
     "equal_sampled": (
-        "Equal when sampled",
-        "Do all ways draw the same tokens from one seed?",
+        "Equal with sampling",
+        "Do all ways draw the same tokens with the same seed?",
     ),
     "settings": (
         "Sampling settings",
         "Do temperature, top_p, seed and minimum length act as in the model's own generate()?",
     ),
-    "equal_batch": ("Batch = plain", "Does each answer of a batch equal the sample's own answer?"),
-    "long": ("Long answers", "Are the tokens equal when the answer is forced past position 256?"),
+    "equal_batch": ("Batch = plain", "Does each answer of a batch equal its single run?"),
+    "long": ("Long answers", "Are the tokens equal if the answer is forced past position 256?"),
     "ends": ("Natural end", "Does each way end where generate() does, with one end token?"),
     "comparison": (
         "Comparison",
-        "Does the comparison itself find a planted difference, also at the last token?",
+        "Does the comparison find planted differences, also at the last token?",
     ),
-    "greedy": ("Greedy is greedy", "Is each token the one with the highest logit?"),
-    "counted": ("Tokens counted", "Is each token that was computed in the result, and no other?"),
+    "greedy": ("Greedy", "Is each token the one with the highest logit?"),
+    "counted": ("Tokens counted", "Does the result hold each computed token, and no other?"),
     "encoded_once": (
         "Encoded once",
-        "Does the vision tower see every picture once, and none when features are cached?",
+        "Does the vision tower encode every picture once, and none if features are cached?",
     ),
     "rows": (
         "Visual rows",
-        "Are the visual rows what float64 computes from the tower's output and the weights?",
+        "Do the visual rows equal a float64 computation from the tower's output and the weights?",
     ),
-    "probe": ("Probe covers stage 3", "Does the probe time every layer that makes visual rows?"),
+    "probe": ("Probe covers stage 3", "Does the probe time every layer of stage 3?"),
     "frames": ("Frames shown", "Is the model shown the frames that each rule names?"),
-    "work": ("Work in its stage", "Does each stage do its own work in every run, and no other's?"),
+    "work": ("Work in its stage", "Does each stage do exactly its own work in every run?"),
     "synchronised": (
         "Device synchronised",
-        "Does the clock wait for the device at both edges of every stage?",
+        "Does the clock wait for the device at both ends of every stage?",
     ),
     "figures": (
         "Figures recomputed",
@@ -80,35 +80,35 @@ CHECKS: dict[str, tuple[str, str]] = {
     "accounted": ("Stages add up", "Do the four stages cover the whole run?"),
     "stage3": (
         "Stage 3, two ways",
-        "Does the probe see the time that stage 3 takes when it runs alone?",
+        "Does the probe measure the time that stage 3 takes alone?",
     ),
-    "observer": ("Observer's cost", "Is generate() as fast with the probe as without?"),
+    "observer": ("Cost of the probe", "Is generate() as fast with the probe as without?"),
     "left_as_found": (
-        "Left as found",
-        "Afterwards: the same answer, no hook, no setting changed?",
+        "Model unchanged",
+        "Does the model give the same answer afterwards, with no hook or setting changed?",
     ),
-    "keys": ("Cache keys", "Does the key change with all it must change with, and only then?"),
-    "damage": ("Damaged cache", "Is a changed byte noticed, reported and computed again?"),
-    "sight": ("Sight", "Does what the model is shown change its logits and its answer?"),
+    "keys": ("Cache keys", "Does the key change exactly when it must?"),
+    "damage": ("Damaged cache", "Is a changed byte detected, and are features recomputed?"),
+    "sight": ("Effect of the input", "Does the visual input change the logits and the answer?"),
 }
-# Checks about a model as a whole: done once, whatever the number of samples.
+# Checks that are done once per model.
 ONCE = frozenset(
     {
         *("settings", "equal_batch", "long", "comparison", "rows", "probe", "work"),
         *("synchronised", "observer"),
     }
 )
-# Measured figures, not proofs: they may stay open without taking the proof away.
+# Measured figures: they may stay open without affecting the proof.
 MEASURED = frozenset({"stage3", "observer"})
-# What these leave open is missing from the coverage, or listed as not proved.
+# If these stay open, the coverage is smaller, or they are listed as not proved.
 COVERING = frozenset({"equal_sampled", "settings", "equal_batch", "long", "ends", "rows", "frames"})
 MAY_STAY_OPEN = MEASURED | COVERING
 MAX_BATCH = 64
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a check found, whoever was looked at."""
+class CheckFinding:
+    """The result of a check, without model and sample."""
 
     outcome: Outcome
     sentence: str
@@ -118,20 +118,22 @@ class Finding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def judged(faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]) -> Finding:
-    """Passed with the `good` sentence if there is no fault, else failed with the first one."""
+def judged(
+    faults: Sequence[str], good: str, unit: str, evidence: Mapping[str, Any]
+) -> CheckFinding:
+    """Passed with the sentence `good` if there are no faults, else failed with the first fault."""
     outcome: Outcome = "failed" if faults else "passed"
-    return Finding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
+    return CheckFinding(outcome, faults[0] if faults else good, len(faults), 0, unit, evidence)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding about one model, on one sample or ("") on all of them together."""
+    """A finding about one model, on one sample or (sample "") on the model as a whole."""
 
     check: str
     model: str
     sample: str
-    finding: Finding
+    finding: CheckFinding
 
     @property
     def outcome(self) -> Outcome:
@@ -162,17 +164,17 @@ class VerifyWatcher(Watcher):
 
 @dataclass(frozen=True)
 class VerifyRequest:
-    """Which models are verified on which samples.  `runs` are the warm runs of each way timed."""
+    """Which models are verified on which samples.  `runs`: timed warm runs of each way."""
 
     models: tuple[str, ...]
     samples: tuple[Sample, ...]
     prompt: str = DEFAULT_QUESTION
-    max_new_tokens: int = 256  # as many as an ordinary run may have
+    max_new_tokens: int = 256  # the default limit of an ordinary run
     runs: int = 5
-    backend: Backend = "auto"  # of the decoupled way, which is the only one that has a choice
+    backend: Backend = "auto"  # of the decoupled way; the others have no choice
     pixels: Pixels = "exact"
     extent: Extent = "slice"
-    batch: int = 4  # answers of the batch that is compared; 1 compares none
+    batch: int = 4  # size of the compared batch; 1 compares none
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt", check_question(self.prompt))
@@ -194,25 +196,26 @@ def _check(name: str, value: int, high: int, low: int = 1) -> None:
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
-    """`number` samples, evenly spread, as neighbours in a dataset overlap; BadInput if absurd."""
+    """`number` evenly spread samples, because neighbours in a dataset overlap; BadInput if out of
+    range."""
     if not 1 <= number <= len(samples):
         raise BadInput(
-            f"samples is {quoting.number(number)}: choose a value from 1 to "
-            f"{len(samples):,}, which this dataset holds."
+            f"samples is {quoting.number(number)}, and the dataset has {len(samples):,}: "
+            f"choose a value from 1 to {len(samples):,}."
         )
     return tuple(samples[index * len(samples) // number] for index in range(number))
 
 
 def verified(verdicts: Iterable[Verdict], model: str) -> bool:
-    """Whether these verdicts prove the model: all passed, but for figures that may stay open.
+    """Whether these verdicts prove the model: all passed, except for figures that may stay open.
 
-    Samples that it cannot take prove nothing, and spoil nothing.
+    Samples that it cannot take do not count.
     """
     return proves((v.check, v.outcome) for v in verdicts if v.model == model)
 
 
 def proves(found: Iterable[tuple[str, str]]) -> bool:
-    """The same of (check, outcome) pairs of one model."""
+    """The same for (check, outcome) pairs of one model."""
     own = [(check, outcome) for check, outcome in found if outcome != "skipped"]
     passed = {check for check, outcome in own if outcome in PASSED}
     complete = passed >= set(CHECKS) - MAY_STAY_OPEN

@@ -24,6 +24,7 @@ from engine.storage.plan import Plan
 from engine.storage.run_store import Run, task_of
 from engine.types import DecodeConfig
 from tests import recordings
+from tests.tiny import unload_all
 
 ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
 SHORT = DecodeConfig(max_new_tokens=4)
@@ -124,7 +125,9 @@ def test_models_take_turns_unless_they_do_not_fit_into_memory(
     assert run.header.plan.order == "interleaved"
     assert "all 2 models fit into memory at once" in run.header.plan.order_why
     assert "Order: interleaved" in run.journal[0]["text"]
-    monkeypatch.setattr(registry, "room_together", lambda *_: registry.Room(900, 100, 1000))
+    monkeypatch.setattr(
+        registry, "combined_memory", lambda *_: registry.CombinedMemory(900, 100, 1000)
+    )
     run = go(root, tmp_path / "tight", models=ALL[1:], warmup=0)
     assert [row["model"] for row in rows(run)[:4]] == [first] * 4
     assert "do not fit into memory at once" in run.header.plan.order_why
@@ -198,7 +201,7 @@ def test_the_header_says_the_threads_that_models_run_with(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_THREADS", "1")
-    registry.unload_all()
+    unload_all()
     torch.set_num_threads(2)  # before the first load
     run = go(root, tmp_path / "run")
     said = {row["environment"]["threads"] for row in rows(run)}

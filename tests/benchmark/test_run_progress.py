@@ -104,7 +104,7 @@ def test_nothing_grows_with_the_run() -> None:
     assert all(len(kept) <= run_progress.WINDOW for kept in values.values())
 
 
-def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_leaves_earlier_sessions_and_pauses_out(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     tracker = Tracker(10, ["ev"])
@@ -123,7 +123,7 @@ def test_the_rate_leaves_earlier_sittings_and_pauses_out(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("ends", [1, 2])
-def test_the_rate_of_a_sitting_that_is_over_stays(
+def test_the_rate_of_a_session_that_is_over_stays(
     monkeypatch: pytest.MonkeyPatch, ends: int
 ) -> None:
     clock = [100.0]

@@ -217,7 +217,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     keys = [task_of(row) for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     assert answers(run) == answers(go(root, tmp_path / "single"))
-    # What the first sitting measured stands; the rest of its batch is a smaller one.
+    # Results of the first session stay; the rest of its batch is smaller.
     rest = 4 - kept if kept < 4 else 3 - (kept - 4)
     assert sizes(run)[kept : kept + rest] == [rest] * rest
 
@@ -258,9 +258,11 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
     )
     with ready.writer:
         wanted, nobody = ready.writer.header.plan, Watcher()
-        asker = task_executor.Asker(wanted, ready.samples, ready.entries, nobody, lambda *_: None)
+        executor = task_executor.TaskExecutor(
+            wanted, ready.samples, ready.entries, nobody, lambda *_: None
+        )
         tasks = list(wanted.tasks((MODEL,)))[:4]
-        found, _ = asker.ask(tasks, registry.load(registry.entry(MODEL)))
+        found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
     assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
     assert "Batches decode with the eager backend; compiled was asked for." in found[0]["notes"]
 
@@ -268,7 +270,7 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
 def test_a_row_of_a_batch_has_its_standing_too(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_executor.certificates, "standing_of", _by_batch)
+    monkeypatch.setattr(task_executor.certificates, "certificate_status", _by_batch)
     found = rows_of(go(root, tmp_path / "run", batch=6, warmup=0))
     assert [row["verified"] for row in found] == [None] * 6 + ["abc"]
     assert found[0]["standing"]["missing"] == ["batch of 6"]

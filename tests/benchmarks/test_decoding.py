@@ -39,5 +39,5 @@ def test_a_model_is_measured_in_every_way(tiny_models: Path, sample: Sample) -> 
 @torch.inference_mode()
 def test_a_way_that_stops_early_is_no_figure(tiny_models: Path, sample: Sample) -> None:
     embeds = decoding._embeds(registry.load(registry.entry("tiny-llava")), sample)
-    with pytest.raises(RuntimeError, match="2 tokens came and 6 were asked for"):
+    with pytest.raises(RuntimeError, match="2 tokens were generated, but 6 were requested"):
         decoding._timed(lambda rows, tokens: [0.0, 1.0], embeds, 6)

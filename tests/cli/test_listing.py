@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from engine.__main__ import main
-from engine.models import registry
 from tests import published_checkpoints, tiny
 from tests.conftest import picture
+from tests.tiny import unload_all
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -40,7 +40,7 @@ def test_a_card_for_reading_and_as_json(
 
 
 def test_the_full_hash_on_demand(capsys: pytest.CaptureFixture[str], tiny_models: Path) -> None:
-    registry.unload_all()  # a loaded model's digest is known
+    unload_all()  # a loaded model's digest is known
     _, out, _ = call(capsys, "models", "tiny-llava", "--json")
     assert json.loads(out)["digest"] is None
     _, out, _ = call(capsys, "models", "tiny-llava", "--json", "--full")
@@ -77,9 +77,9 @@ def mixed(tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 SAID = {
     "whole": None,
     "pointer": "pointer/model.safetensors is a git-lfs pointer",
-    "truncated": "truncated/model.safetensors is not a whole safetensors file",
+    "truncated": "truncated/model.safetensors is not a complete safetensors file",
     "other": "other/config.json says its model_type is 'mistral'",
-    "code": "code/pytorch_model.bin is not a whole file of PyTorch weights",
+    "code": "code/pytorch_model.bin is not a complete file of PyTorch weights",
     "nothing": "has no config.json in ",
 }
 
@@ -125,7 +125,7 @@ def test_a_card_of_what_is_not_here_is_a_sentence(
 def test_a_device_that_does_not_exist_is_named(
     capsys: pytest.CaptureFixture[str], tiny_models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registry.unload_all()  # a loaded model is where it is
+    unload_all()  # a loaded model is where it is
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cuda:99")
     code, out, _ = call(capsys, "models", "--json")
     assert code == 0

@@ -43,7 +43,7 @@ def test_what_is_no_run_and_what_cannot_be_written(
     capsys: pytest.CaptureFixture[str], runs: Path, tmp_path: Path
 ) -> None:
     assert main(["report", "none"]) == 2
-    assert "'none' is no run" in capsys.readouterr().err
+    assert "'none' is not a run" in capsys.readouterr().err
     assert main(["report", "first", "--out", str(tmp_path / "no" / "file")]) == 2
     assert "cannot be written" in capsys.readouterr().err
 

@@ -104,12 +104,12 @@ def test_steps_that_count_the_padding_give_other_answers(
 ) -> None:
     """Rotary positions are relative: a shift of all is none, one after the prompt is."""
 
-    class Forgetful(batched.Batch):
+    class Forgetful(batched.BatchDecoder):
         def __init__(self, language: decode.Decoder, found: Padded) -> None:
             super().__init__(language, found)
             self._next = torch.full_like(self._next, found.mask.shape[1])
 
-    monkeypatch.setattr(batched, "Batch", Forgetful)
+    monkeypatch.setattr(batched, "BatchDecoder", Forgetful)
     some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
     assert together(adapter, some, config) != alone(adapter, some, config)
 

@@ -145,7 +145,7 @@ def test_on_the_cpu_one_graph_serves_every_bucket(
             go(adapter, sample, replace(config, backend="eager")).generation.token_ids
         )
     assert compilations.number == 1
-    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.ROOMS
+    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.BUCKETS
 
 
 def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
@@ -262,7 +262,7 @@ def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sa
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     found = go(adapter, sample, COMPILED)
-    assert found.backend == "eager" and "others may write" in found.notes[0]
+    assert found.backend == "eager" and "other users may write" in found.notes[0]
     folder.chmod(0o700)
     adapter.compiled = None
     assert go(adapter, sample, COMPILED).backend == "compiled"
@@ -292,8 +292,8 @@ def test_the_verifier_sees_the_compiled_steps_and_their_certificate_is_their_own
         assert found[check].passed, found[check].sentence
     fast, eager = go(adapter, sample, COMPILED), go(adapter, sample, EAGER)
     certify(fast, "compiled")
-    assert certificates.of(fast) and certificates.of(eager) is None
-    assert certificates.of(go(adapter, sample, EAGER, mode="hooked"))
+    assert made.covering_hash(fast) and made.covering_hash(eager) is None
+    assert made.covering_hash(go(adapter, sample, EAGER, mode="hooked"))
 
 
 def certify(result: RunResult, backend: Any) -> None:
@@ -309,8 +309,8 @@ def certify(result: RunResult, backend: Any) -> None:
         model.name, model.digest, model.precision, result.environment, found, backend
     )
     request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
-    certificates.keep(certificates.make(request, [entry], found, "/data"))
-    assert certificates.kept()
+    certificates.store(certificates.make(request, [entry], found, "/data"))
+    assert certificates.stored_certificates()
 
 
 def _pictures(result: RunResult) -> int:

@@ -16,7 +16,7 @@ from engine.models.eventgpt import EventGPTAdapter
 from engine.models.eventgpt_model import EventGPT, EventGPTModel
 from engine.models.hf_llava import PlaceholderAdapter
 from engine.models.llava import LlavaAdapter
-from engine.models.pixels import Plain
+from engine.models.pixels import ProcessorSettings
 from tests.faults.fault import LONG_S, Patch, fault
 
 
@@ -116,13 +116,13 @@ features_ignored = other_rows(lambda self, prepared, rows: torch.zeros_like(rows
 
 
 def pixels_shifted(patch: Patch) -> None:
-    made = Plain.pixels
+    made = ProcessorSettings.pixels
 
-    def shifted(self: Plain, *given: Any) -> Any:
+    def shifted(self: ProcessorSettings, *given: Any) -> Any:
         found = made(self, *given)
         return None if found is None else found.roll(1, -1)
 
-    patch.setattr(Plain, "pixels", shifted)
+    patch.setattr(ProcessorSettings, "pixels", shifted)
 
 
 def generate_raises(patch: Patch) -> None:

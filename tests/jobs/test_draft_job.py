@@ -126,7 +126,7 @@ def test_another_end_of_answers_is_refused(
     monkeypatch.setattr(registry.load(registry.entry("tiny-eventgpt")), "eos_ids", (7,))
     one = job(sample)
     one.work()
-    assert one.state == "failed" and "their answers end with other ids" in one.error
+    assert one.state == "failed" and "their answers end with different ids" in one.error
 
 
 def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:

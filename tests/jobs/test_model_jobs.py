@@ -28,7 +28,7 @@ def entry(tiny_models: Path) -> Iterator[ModelEntry]:
 def reports(entry: ModelEntry) -> list[Report]:
     """All that a load says of its progress."""
     told: list[Report] = []
-    with hash_progress.told_to(lambda *report: told.append(report)):
+    with hash_progress.reported_to(lambda *report: told.append(report)):
         registry.load(entry)
     return told
 

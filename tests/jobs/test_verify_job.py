@@ -47,7 +47,7 @@ def test_verdicts_fill_in_and_the_certificate_is_kept(sample: Sample) -> None:
     view = work.view()
     assert view.state == "done" and view.ended and not view.error
     assert {verdict.check for verdict in view.verdicts} == set(CHECKS)
-    assert view.certificate is not None and certificates.kept() == [view.certificate]
+    assert view.certificate is not None and certificates.stored_certificates() == [view.certificate]
     json.dumps(view.certificate, allow_nan=False)
 
 
@@ -59,7 +59,7 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     work.cancel()
     wait(work)
     assert work.state == "cancelled" and work.certificate is None
-    assert certificates.kept() == []
+    assert certificates.stored_certificates() == []
 
 
 @pytest.mark.slow
@@ -125,7 +125,10 @@ def test_misuse_is_exit_code_2_and_others_go_on(
     fixed = ("--dataset", root)
     for arguments, message in (
         (("--models", "tiny-llava", "--samples", 0), "samples is 0"),
-        (("--models", "tiny-llava", "--samples", 99), "from 1 to 2, which this dataset holds"),
+        (
+            ("--models", "tiny-llava", "--samples", 99),
+            "the dataset has 2: choose a value from 1 to 2",
+        ),
         (("--models", "tiny-llava", "--runs", 0), "runs is 0"),
         (("--models", ","), "name at least one model"),
         (("--models", "tiny-llava", "--prompt", ""), "question is empty"),
@@ -153,4 +156,4 @@ def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
     _, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
     assert found["path"] is None and len(found["verdicts"]) == len(CHECKS)
-    assert "certificate cannot be kept" in err
+    assert "certificate cannot be saved" in err

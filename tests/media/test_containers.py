@@ -114,7 +114,7 @@ def test_a_clip_of_too_many_frames(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
         video.decode(data, "a", video.middle)
     with pytest.raises(MediaError, match=r"a has over 59 frames: cut it shorter\."):
-        decoding.everything(data, "a", [0])
+        decoding.all_frames(data, "a", [0])
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])

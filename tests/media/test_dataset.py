@@ -436,7 +436,7 @@ def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
 )
 def test_own_files_of_other_kinds_are_named(tmp_path: Path, head: bytes, called: str) -> None:
     (tmp_path / "1").write_bytes(head + bytes(2000))
-    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a file .*: .*\.$"):
+    with pytest.raises(BadInput, match=rf"^'a\.mp4' is {called}, not a supported file .*: .*\.$"):
         dataset.own([("a.mp4", tmp_path / "1")])
 
 
@@ -502,10 +502,10 @@ def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
     ("names", "sentence"),
     [
         ([], "No files were given"),
-        (["a.xyz"], "'a.xyz' is of no known kind"),
+        (["a.xyz"], "The kind of 'a.xyz' is not known"),
         (["a.bin"], "'a.bin' is an event recording of the older N-Caltech101 or ATIS kind"),
         (["a.gif", "b.mp4"], "2 files of one kind were given"),
-        (["mp4"], "'mp4' is of no known kind"),
+        (["mp4"], "The kind of 'mp4' is not known"),
         (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import decoding, frame_groups, video
-from engine.media.h264 import Picture, Unsure
+from engine.media.h264 import CodedPicture, Unsure
 from tests.media import clips
 
 KINDS = ("mp4", "matroska", "mpegts")
@@ -187,7 +187,9 @@ def test_frames_in_the_order_of_decoding_would_be_found_out(
 ) -> None:
     """The control: a fault in the choice of packets does not pass these tests."""
     data = clips.encoded(**X264["few B-frames"])
-    monkeypatch.setattr(frame_groups.Table, "shown", lambda table: list(range(len(table.times))))
+    monkeypatch.setattr(
+        frame_groups.PacketTable, "shown", lambda table: list(range(len(table.times)))
+    )
     monkeypatch.setattr(frame_groups, "_check_order", lambda table: None)
     with pytest.raises(AssertionError):
         check_equal(data, CHOICES[0], quick=True)
@@ -203,7 +205,7 @@ def test_starting_at_any_keyframe_would_be_found_out(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(decoding, "_STRICT", {})
     needed = frame_groups.needed
 
-    def from_keyframes(pictures: Sequence[Picture], wanted: set[int]) -> set[int]:
+    def from_keyframes(pictures: Sequence[CodedPicture], wanted: set[int]) -> set[int]:
         called = [replace(p, idr=start) for p, start in zip(pictures, starts, strict=True)]
         return needed(called, wanted) - {0}
 
@@ -214,7 +216,7 @@ def test_starting_at_any_keyframe_would_be_found_out(monkeypatch: pytest.MonkeyP
 
 def test_what_a_frame_needs() -> None:
     """I P b P I P b: lower case is no reference."""
-    pictures = [Picture(c == "I", c != "b", i) for i, c in enumerate("IPbPIPb")]
+    pictures = [CodedPicture(c == "I", c != "b", i) for i, c in enumerate("IPbPIPb")]
     assert frame_groups.needed(pictures, {3}) == {0, 1, 3}
     assert frame_groups.needed(pictures, {2}) == {0, 1, 2}
     assert frame_groups.needed(pictures, {4}) == {0, 4}
@@ -245,9 +247,9 @@ def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -
     np.testing.assert_array_equal(some(data, CHOICES[0])[0], before)
 
 
-def table(times: Sequence[int], orders: Sequence[int]) -> frame_groups.Table:
-    pictures = [Picture(i == 0, True, order) for i, order in enumerate(orders)]
-    return frame_groups.Table(list(times), pictures)
+def table(times: Sequence[int], orders: Sequence[int]) -> frame_groups.PacketTable:
+    pictures = [CodedPicture(i == 0, True, order) for i, order in enumerate(orders)]
+    return frame_groups.PacketTable(list(times), pictures)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import av
 import pytest
 
 from engine.media import h264
-from engine.media.h264 import Bits, Header, Picture, Reader, Unsure
+from engine.media.h264 import Bits, CodedPicture, Reader, SliceHeader, Unsure
 from tests.media import clips
 
 
@@ -74,7 +74,7 @@ Clip = tuple[bytes, list[bytes], list[int]]
 def test_a_missing_picture_is_noticed(clip: Clip) -> None:
     extradata, found, _ = clip
     reader = Reader(extradata)
-    assert reader.picture(found[0]) == Picture(True, True, 1)
+    assert reader.picture(found[0]) == CodedPicture(True, True, 1)
     with pytest.raises(Unsure, match="missing"):
         reader.picture(found[2])
 
@@ -145,7 +145,7 @@ def test_a_configuration_cut_anywhere(clip: Clip, length: int) -> None:
         picture = Reader(extradata[:length]).picture(found[0])
     except Unsure:
         return
-    assert picture == Picture(True, True, 1)
+    assert picture == CodedPicture(True, True, 1)
 
 
 def test_a_slice_of_no_known_type(clip: Clip) -> None:
@@ -153,7 +153,7 @@ def test_a_slice_of_no_known_type(clip: Clip) -> None:
     reader.picture(clip[1][0])
     with pytest.raises(Unsure, match="type of slice"):
         reader._header(b"\x41" + int("1" + "0001011" + "0" * 56, 2).to_bytes(8, "big"))
-    assert reader._header(b"\x41" + b"\xff" * 8) == Header(False, True, 15, 0)
+    assert reader._header(b"\x41" + b"\xff" * 8) == SliceHeader(False, True, 15, 0)
 
 
 def sequence(text: str, profile: int = 66) -> h264.Sequence:

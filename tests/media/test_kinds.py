@@ -25,7 +25,7 @@ from tests.media.test_images import encoded, noise
         ("gif", "gif", kinds.GIF),
     ],
 )
-def test_clips(container: str, codec: str, kind: kinds.Kind) -> None:
+def test_clips(container: str, codec: str, kind: kinds.FileKind) -> None:
     data = clips.encoded(container, codec, range(0, 300, 50))
     assert kinds.of(data[: kinds.HEAD], "a.png") is kind
     assert kind.field == "clip"

@@ -15,7 +15,7 @@ from engine import media
 from engine.errors import MediaError
 from engine.media import dataset, events, media_sources, video
 from engine.media.media_files import large
-from engine.media.media_sources import Found
+from engine.media.media_sources import LoadedPictures
 from engine.types import EXTENTS, Image, Sample
 from tests.media import clips
 
@@ -295,13 +295,15 @@ def test_every_ingredient_changes_the_digest(
 
 
 def test_bytes_that_move_between_files_change_the_digest() -> None:
-    split = [Found((), data, "frames", "") for data in ([b"ab", b"c"], [b"a", b"bc"], [b"abc"])]
+    split = [
+        LoadedPictures((), data, "frames", "") for data in ([b"ab", b"c"], [b"a", b"bc"], [b"abc"])
+    ]
     assert len({media._digest("video", "arange", found) for found in split}) == 3
 
 
 def test_a_file_in_pieces_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
     path = clip(tmp_path / "a.mp4")
-    both = [Found((), [data], "mp4", "") for data in (path.read_bytes(), large(path))]
+    both = [LoadedPictures((), [data], "mp4", "") for data in (path.read_bytes(), large(path))]
     assert len({media._digest("video", "arange", found) for found in both}) == 1
 
 

@@ -42,7 +42,7 @@ def _bin_with_code(folder: Path) -> str:
 def _truncated_bin(folder: Path) -> str:
     file = next(folder.glob("*.bin"))
     file.write_bytes(file.read_bytes()[:-200])
-    return f"{file.name} is not a whole file of PyTorch weights"
+    return f"{file.name} is not a complete file of PyTorch weights"
 
 
 def _damaged_bin(folder: Path) -> str:
@@ -52,13 +52,13 @@ def _damaged_bin(folder: Path) -> str:
     place = data.index(b"data.pkl") + 80
     data[place : place + 40] = b"\xff" * 40
     file.write_bytes(data)
-    return f"{file.name} (is not a whole file|holds more than tensors)"
+    return f"{file.name} (is not a complete file|holds more than tensors)"
 
 
 def _pointer_bin(folder: Path) -> str:
     file = next(folder.glob("*.bin"))
     file.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
-    return f"{file.name} is a git-lfs pointer .* `git lfs pull`"
+    return f"{file.name} is a git-lfs pointer, .* `git lfs pull`"
 
 
 def _pointer_tokenizer(folder: Path) -> str:
@@ -92,7 +92,7 @@ def _truncated_safetensors(folder: Path) -> str:
     tensors = {"a": torch.zeros(100), "b": torch.zeros(100)}
     first, _ = published_checkpoints.write(folder, tensors, "safetensors")
     first.write_bytes(first.read_bytes()[:-10])
-    return f"{first.name} is not a whole safetensors file"
+    return f"{first.name} is not a complete safetensors file"
 
 
 def _broken_tokenizer(folder: Path) -> str:
@@ -108,7 +108,7 @@ def _large_tokenizer(folder: Path) -> str:
         for key, tensor in torch.load(file, weights_only=True).items()
     }
     published_checkpoints.write(folder, tensors, "bin")
-    return r"tokenizer in .* has 4\d\d tokens and the embedding 400 rows"
+    return r"tokenizer in .* has 4\d\d tokens, but the embedding 400 rows"
 
 
 def _architecture(folder: Path) -> str:
@@ -186,7 +186,7 @@ def test_no_permission_is_said_of_the_file(
 
 def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
-    with pytest.raises(ModelUnavailable, match="is a file and not a checkpoint folder"):
+    with pytest.raises(ModelUnavailable, match="is a file, not a checkpoint folder"):
         loaded(tmp_path / "f", "llava")
 
 

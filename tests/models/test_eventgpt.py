@@ -147,7 +147,7 @@ def test_tokenizer_larger_than_the_embedding_is_refused(copy: Path) -> None:
     words = json.loads(path.read_text())
     words["model"]["vocab"] |= {"extra": len(words["model"]["vocab"])}
     path.write_text(json.dumps(words))
-    with pytest.raises(ModelUnavailable, match="has 262 tokens and the embedding 261"):
+    with pytest.raises(ModelUnavailable, match="has 262 tokens, but the embedding 261"):
         registry.load(entry_for(copy))
 
 

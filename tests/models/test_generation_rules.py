@@ -170,7 +170,7 @@ def test_what_is_followed_and_what_is_not_is_said(
     request = RunRequest(sample, adapter.info.name, QUESTION, decode=GREEDY, cache="off")
     said = " ".join(single_run.run(adapter, request, None).notes)
     assert "default is sampling (temperature 0.2, top_p 0.9)" in said
-    assert "settings are followed: repetition_penalty" in said
+    assert "settings are used: repetition_penalty" in said
     assert adapter.info.generation == adapter.notes
     assert "beam search with 4 beams" in " ".join(notes({"num_beams": 4}))
     assert notes({"do_sample": False, "repetition_penalty": 1.0, "num_beams": 1}) == ()

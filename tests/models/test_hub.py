@@ -142,7 +142,7 @@ def test_a_machine_without_a_network_says_so(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["eventgpt-7b"], "is a folder"),
+        (["eventgpt-7b"], "is a local folder"),
         (["llava-1.5"], "did you mean 'llava-1.5-7b'"),
         (["llava-1.5-7b", "--to", __file__], "which is a file"),
     ],

@@ -79,7 +79,7 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 )
 def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
     processor = kind(**SETTINGS[name])
-    plain = pixels.plain(processor)
+    plain = pixels.known_settings(processor)
     assert plain is not None
     for size in SIZES:
         images = pictures(2, *size)
@@ -92,7 +92,7 @@ def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
 def test_a_grey_level_would_be_noticed() -> None:
     """The control: one value of one picture is enough."""
     processor = CLIPImageProcessorPil(**SETTINGS["small"])
-    plain, images = pixels.plain(processor), pictures(2, 96, 128)
+    plain, images = pixels.known_settings(processor), pictures(2, 96, 128)
     assert plain is not None
     wanted = own(processor, images)
     images[1][50, 60] ^= 255
@@ -102,7 +102,7 @@ def test_a_grey_level_would_be_noticed() -> None:
 
 def test_pictures_of_several_sizes_are_cropped_alike() -> None:
     processor = CLIPImageProcessorPil(**SETTINGS["small"])
-    plain = pixels.plain(processor)
+    plain = pixels.known_settings(processor)
     assert plain is not None
     images = [picture for size in SIZES for picture in pictures(1, *size)]
     found = plain.pixels(images, "exact")
@@ -115,7 +115,7 @@ def test_event_pictures_of_several_sizes_equal_those_processed_one_by_one(name: 
     recording = growing(1000)
     pictured = drawn_as_published(recording, 5)
     alone = [own(CLIPImageProcessorPil(**SETTINGS[name]), [one]) for one in pictured]
-    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS[name]))
+    plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS[name]))
     assert plain is not None
     found = plain.pixels(events.render(recording), "exact")
     common = plain.pixels(events.render(recording, extent="stream"), "exact")
@@ -128,7 +128,7 @@ def test_event_pictures_of_several_sizes_equal_those_processed_one_by_one(name: 
 def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
     """One grey level in a few values per thousand, two in a few per million."""
     processor = kind(**SETTINGS[name])
-    plain = pixels.plain(processor)
+    plain = pixels.known_settings(processor)
     assert plain is not None and plain.has_fast
     for size in SIZES:
         images = pictures(2, *size)
@@ -142,7 +142,7 @@ def test_fast_pixels_lie_near(name: str, kind: Kind) -> None:
 
 def test_fast_pixels_are_not_the_exact_ones() -> None:
     """Or the setting would do nothing."""
-    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS["published"]))
+    plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS["published"]))
     assert plain is not None
     images = pictures(2, 1088, 1440)
     fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
@@ -150,7 +150,7 @@ def test_fast_pixels_are_not_the_exact_ones() -> None:
 
 
 def test_filters_that_torch_lacks_stay_exact() -> None:
-    plain = pixels.plain(CLIPImageProcessorPil(**SETTINGS["lanczos"]))
+    plain = pixels.known_settings(CLIPImageProcessorPil(**SETTINGS["lanczos"]))
     assert plain is not None and not plain.has_fast
     images = pictures(1, 96, 128)
     fast, exact = (plain.pixels(images, setting) for setting in ("fast", "exact"))
@@ -160,7 +160,7 @@ def test_filters_that_torch_lacks_stay_exact() -> None:
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("kind", KINDS)
 def test_odd_settings_are_left_to_the_processor(name: str, kind: Kind) -> None:
-    assert pixels.plain(kind(**SETTINGS["small"] | ODD[name])) is None
+    assert pixels.known_settings(kind(**SETTINGS["small"] | ODD[name])) is None
 
 
 @pytest.mark.parametrize(
@@ -182,23 +182,23 @@ def test_odd_settings_are_left_to_the_processor(name: str, kind: Kind) -> None:
 def test_settings_out_of_the_ordinary(odd: dict[str, Any], monkeypatch: Any) -> None:
     processor = CLIPImageProcessorPil(**SETTINGS["small"])
     settings = processor.to_dict()
-    assert pixels.plain(processor) is not None
+    assert pixels.known_settings(processor) is not None
     monkeypatch.setattr(CLIPImageProcessorPil, "to_dict", lambda self: settings | odd)
-    assert pixels.plain(processor) is None
+    assert pixels.known_settings(processor) is None
 
 
 def test_processors_of_another_class_are_called() -> None:
     other: Any = type("Other", (CLIPImageProcessorPil,), {})
-    assert pixels.plain(other(**SETTINGS["small"])) is None
+    assert pixels.known_settings(other(**SETTINGS["small"])) is None
 
 
 def test_pictures_that_would_be_padded_are_left_to_the_processor() -> None:
-    plain = pixels.plain(
+    plain = pixels.known_settings(
         CLIPImageProcessorPil(size={"shortest_edge": 40}, crop_size={"height": 48, "width": 48})
     )
     assert plain is not None
     assert plain.pixels(pictures(1, 64, 64), "exact") is None
-    uncropped = pixels.plain(
+    uncropped = pixels.known_settings(
         CLIPImageProcessorPil(size={"shortest_edge": 40}, do_center_crop=False)
     )
     assert uncropped is not None

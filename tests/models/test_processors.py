@@ -94,7 +94,7 @@ def test_padding_is_not_cropping(checkpoint: Callable[..., Path], tmp_path: Path
 @pytest.mark.parametrize("name", SETTINGS)
 def test_llavas_own_class_without_padding_is_computed_exactly(name: str) -> None:
     processor = LlavaImageProcessorPil(**SETTINGS[name])
-    plain = pixels.plain(processor)
+    plain = pixels.known_settings(processor)
     assert plain is not None
     for size in [(96, 128), (300, 301)]:
         images = pictures(1, *size)
@@ -103,10 +103,10 @@ def test_llavas_own_class_without_padding_is_computed_exactly(name: str) -> None
 
 
 def test_a_setting_that_is_not_followed_is_left_to_the_processor() -> None:
-    assert pixels.plain(LlavaImageProcessorPil(do_pad=True)) is None
+    assert pixels.known_settings(LlavaImageProcessorPil(do_pad=True)) is None
     known = LlavaImageProcessorPil()
     known.new_option = 5
-    assert pixels.plain(known) is None
+    assert pixels.known_settings(known) is None
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
     reason = registry.unavailable(item)
     assert reason is not None and "asks for 4bit weights" in reason and "\n" not in reason
     assert "pip install -r requirements-cuda.txt" in reason
-    with pytest.raises(ModelUnavailable, match="cannot be had here"):
+    with pytest.raises(ModelUnavailable, match="do not work here"):
         registry.load(item)
     assert item not in registry.resident()
 
@@ -40,7 +40,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(
 def test_the_extra_without_cuda_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantization, "find_spec", lambda name: object())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert "works on CUDA alone" in (quantization.reason() or "")
+    assert "needs CUDA" in (quantization.reason() or "")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setenv("STAGESCOPE_DEVICE", "cpu")
     assert quantization.offered() == ()
@@ -133,8 +133,8 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     proof = made.certificate(digest=result.model.digest, environment=result.environment)
     for model in proof["models"]:
         model["coverage"] |= {"pictures": [1], "natural_end": True}
-    monkeypatch.setattr(certificates, "kept", lambda: [proof])
-    assert certificates.of(result) == proof["hash"]
+    monkeypatch.setattr(certificates, "stored_certificates", lambda: [proof])
+    assert made.covering_hash(result) == proof["hash"]
     small = replace(result.model, quantization="4bit")
     assert small.precision == "float32 4bit"
-    assert certificates.of(replace(result, model=small)) is None
+    assert made.covering_hash(replace(result, model=small)) is None

@@ -144,16 +144,16 @@ def _other_family(folder: Path) -> None:
         (_no_config, "has no config.json"),
         (_odd_config, "config.json is not a JSON object"),
         (_no_weights, "has no weights"),
-        (_truncated, "model.safetensors is not a whole safetensors file"),
+        (_truncated, "model.safetensors is not a complete safetensors file"),
         (_list_index, "lists no weights"),
-        (_odd_header, "model.safetensors is not a whole safetensors file"),
+        (_odd_header, "model.safetensors is not a complete safetensors file"),
         (_nested_config, "config.json cannot be read"),
         (_pointer, "model.safetensors is a git-lfs pointer"),
         (_absent_shard, "b.safetensors, which its index lists"),
         (_shard_elsewhere, "other.safetensors, which lies outside its folder"),
         (_other_family, "says its model_type is 'video_llava'"),
         (_odd_vision, "config.json: vision_config is 5"),
-        (_no_archive, "pytorch_model.bin is not a whole file of PyTorch weights"),
+        (_no_archive, "pytorch_model.bin is not a complete file of PyTorch weights"),
     ],
 )
 def test_a_broken_folder_is_refused_by_name(folder: Path, damage, message: str) -> None:  # type: ignore[no-untyped-def]
@@ -209,7 +209,7 @@ def _lost_projector(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_larger_config, "describes .* weights and the files hold"),
+        (_larger_config, "describes .* weights, but the files hold"),
         (_odd_end, "generation_config.json: eos_token_id is 'x'"),
         (_lost_projector, "lacks 4 weights"),
     ],

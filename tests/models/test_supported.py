@@ -92,7 +92,7 @@ def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) ->
     place(path, "tokenizer_config.json", TEXT_ONLY)
     adapter = loaded(path, "llava")
     assert adapter.prompt == "<s>[user]<image>\n{question}[end][assistant]"
-    assert any("own chat template" in note for note in adapter.notes)
+    assert any("checkpoint's chat template" in note for note in adapter.notes)
     ids = adapter.prompt_ids("Why {not}?", 1)[0]
     own = AutoTokenizer.from_pretrained(path)
     text = "<s>[user]<image>\nWhy {not}?[end][assistant]"
@@ -106,9 +106,9 @@ def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) ->
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        ("no question", "does not put <image> once"),
-        ("{{ messages[0]['content'] }}<image>", "does not put <image> once"),
-        ("{{ messages[0]['content'].upper() }}", "does not put <image> once"),
+        ("no question", "does not hold <image> once"),
+        ("{{ messages[0]['content'] }}<image>", "does not hold <image> once"),
+        ("{{ messages[0]['content'].upper() }}", "does not hold <image> once"),
         ("{{ messages[0]['content'] * 9 }}", "it multiplies"),
         ("{% for i in range(99999) %}x{% endfor %}", "the number 99999"),
         (
@@ -120,10 +120,10 @@ def test_another_template_is_followed_and_said(folder: Callable[[str], Path]) ->
             "{% set x.t = x.t ~ x.t %}{% endfor %}",
             "too long a text",
         ),
-        ("{{ cycler.__init__.__globals__.os.system('true') }}", "does not put <image> once"),
+        ("{{ cycler.__init__.__globals__.os.system('true') }}", "does not hold <image> once"),
         ("{% if %}", "cannot be used"),
         ("x" * 40_000, "characters"),
-        ("{{ messages[0]['content'][1]['text'] }} <image>\n", "does not put <image> once"),
+        ("{{ messages[0]['content'][1]['text'] }} <image>\n", "does not hold <image> once"),
     ],
 )
 def test_a_template_that_makes_no_prompt_is_refused(

@@ -225,7 +225,7 @@ def test_a_changed_run_is_refused_unless_told(app: Open) -> None:
     at.button(key=f"benchmark_resume_{name}").click().run()
     wait(job(at))
     at.run()
-    assert job(at).state == "failed" and "cannot go on" in texts(at)
+    assert job(at).state == "failed" and "cannot be resumed" in texts(at)
     at.toggle(key="benchmark_force").set_value(True).run()
     at.button(key=f"benchmark_resume_{name}").click().run()
     assert wait(job(at)).state == "done"

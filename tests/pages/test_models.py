@@ -19,6 +19,7 @@ from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunRequest, Sample
 from engine.verify import certificates
 from tests.pages.conftest import Open
+from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
 from ui.models import model_actions
 from ui.widgets import preparation
@@ -28,7 +29,7 @@ NAME = "tiny-llava"
 
 @pytest.fixture(autouse=True)
 def nothing_loaded(tiny_models: Path) -> Iterator[None]:
-    registry.unload_all()
+    unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
     for job in model_actions.live():
@@ -99,7 +100,7 @@ def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     here = PLACE | {"hardware": platform.machine()}
     digest = registry.full_digest(entry)
     kept = certificate(name=entry.name, digest=digest, environment=here)
-    certificates.keep(kept)
+    certificates.store(kept)
     at.run()
     assert marks(at).count(f"verified {kept['hash'][:12]}") == 1
     assert marks(at).count("unverified") == 2
@@ -174,7 +175,7 @@ def test_what_is_missing_or_broken_says_what_to_do(
         "_load_" in key for key in keys(at)
     )
     for words in (
-        "not a whole safetensors file",
+        "not a complete safetensors file",
         "gone is not on this machine",
         "hub has not been downloaded",
         "wrong is entered as video_llava",
@@ -189,7 +190,7 @@ def test_a_model_too_large_shows_its_card_and_no_load(
 ) -> None:
     monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
     at = opened(app)
-    assert texts(at).count("and 10 bytes are free") == 3 and html(at).count("KV cache") == 3
+    assert texts(at).count("but 10 bytes are free") == 3 and html(at).count("KV cache") == 3
     assert {key for key in keys(at) if "_hash_" in key} and f"models_load_{NAME}" not in keys(at)
 
 

@@ -65,7 +65,7 @@ def row(at: AppTest, model: str, check: str) -> AppTest:
 def kept(app: Open) -> str:
     """The hash of a certificate with a mismatch, kept before the page is opened."""
     found = certificate(verdicts(changed={("equal_decoupled", A): "failed"}))
-    certificates.keep(found)
+    certificates.store(found)
     return str(found["hash"])
 
 
@@ -210,7 +210,7 @@ def test_a_certificate_that_is_none_is_a_notice_and_the_others_are_listed(
     odd["verdicts"][0]["outcome"] = "odd"
     odd["models"][0]["verified"] = False
     odd["hash"] = certificates.content_hash(odd)
-    certificates.keep(odd)
+    certificates.store(odd)
     at = at_verify(app)
     assert f"{odd['hash']}.json is not used: Invalid enum value 'odd'" in texts(at)
     assert kept[:12] in html(at)
@@ -224,7 +224,7 @@ def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     covered = asdict(coverage.of(found["verdicts"]))
     found["models"][0]["coverage"] = json.loads(json.dumps(covered))
     found["hash"] = certificates.content_hash(found)
-    certificates.keep(found)
+    certificates.store(found)
     opened = [f"one~{check}" for check in CHECKS]
     at = at_verify(app, certificate=found["hash"], open=opened)
     assert captions(at).count("cannot draw") == len(evidence._DRAWN)

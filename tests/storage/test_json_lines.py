@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from engine.storage import json_lines
-from engine.storage.json_lines import Appender, Damage
+from engine.storage.json_lines import Appender, DamagedLines
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def objects(path: Path, damage: Damage | None = None) -> list[dict[str, object]]:
+def objects(path: Path, damage: DamagedLines | None = None) -> list[dict[str, object]]:
     return [value for _, value in json_lines.read(path, damage)]
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b'{"n": 9', b"x", b'{"n": 9}', b"\x00" * 200_000])
 def test_a_torn_last_line_is_left_out_and_cut(tmp_path: Path, tail: bytes) -> None:
-    path, damage = tmp_path / "a.jsonl", Damage()
+    path, damage = tmp_path / "a.jsonl", DamagedLines()
     path.write_bytes(b'{"n": 1}\n{"n": 2}\n' + tail)
     assert objects(path, damage) == [{"n": 1}, {"n": 2}] and damage.torn
     appender = Appender(path)
@@ -61,7 +61,7 @@ def test_a_file_of_one_torn_line_is_emptied(tmp_path: Path) -> None:
 
 
 def test_another_writers_torn_line_is_ended_not_cut(tmp_path: Path) -> None:
-    path, damage = tmp_path / "a.jsonl", Damage()
+    path, damage = tmp_path / "a.jsonl", DamagedLines()
     path.write_bytes(b'{"n": 1')
     appender = Appender(path)
     appender.end_torn_line()
@@ -71,7 +71,7 @@ def test_another_writers_torn_line_is_ended_not_cut(tmp_path: Path) -> None:
 
 
 def test_broken_lines_are_numbered_and_cost_no_other(tmp_path: Path) -> None:
-    path, damage = tmp_path / "a.jsonl", Damage()
+    path, damage = tmp_path / "a.jsonl", DamagedLines()
     deep = b"[" * 100_000
     path.write_bytes(b'{"n": 1}\nodd\n[1]\n' + deep + b'\n\xff\xfe\n{"n": 2}\n')
     assert objects(path, damage) == [{"n": 1}, {"n": 2}]

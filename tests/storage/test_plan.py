@@ -18,7 +18,7 @@ def plan(**more: Any) -> Plan:
 
 def test_sequential_ends_one_model_before_the_next() -> None:
     wanted = plan(repeat=2)
-    tasks = [task for crew in wanted.crews() for task in wanted.tasks(crew)]
+    tasks = [task for group in wanted.model_groups() for task in wanted.tasks(group)]
     assert [task.model for task in tasks] == ["a"] * 6 + ["b"] * 6
     assert tasks[3] == Task("a", "s", 1, "measured")
     assert len(set(tasks)) == wanted.planned == 12
@@ -26,16 +26,16 @@ def test_sequential_ends_one_model_before_the_next() -> None:
 
 def test_interleaved_models_take_turns_at_being_first() -> None:
     wanted = plan(order="interleaved")
-    (crew,) = wanted.crews()
-    tasks = list(wanted.tasks(crew))
+    (group,) = wanted.model_groups()
+    tasks = list(wanted.tasks(group))
     assert [task.model for task in tasks] == ["a", "b", "b", "a", "a", "b"]
     assert [task.sample for task in tasks] == ["s", "s", "t", "t", "u", "u"]
 
 
 def test_a_batch_holds_samples_of_one_model_and_the_last_may_be_smaller() -> None:
     wanted = plan(order="interleaved", batch=2, repeat=2)
-    (crew,) = wanted.crews()
-    batches = list(wanted.batches(crew))
+    (group,) = wanted.model_groups()
+    batches = list(wanted.batches(group))
     assert [[(t.model, t.sample) for t in batch] for batch in batches[:4]] == [
         [("a", "s"), ("a", "t")],
         [("b", "s"), ("b", "t")],
@@ -43,7 +43,7 @@ def test_a_batch_holds_samples_of_one_model_and_the_last_may_be_smaller() -> Non
         [("a", "u")],
     ]
     assert [len({task.model for task in batch}) for batch in batches] == [1] * 8
-    assert len(set(wanted.tasks(crew))) == wanted.planned
+    assert len(set(wanted.tasks(group))) == wanted.planned
 
 
 @pytest.mark.parametrize(

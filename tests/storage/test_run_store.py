@@ -35,7 +35,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> None:
     fabricate.run(tmp_path / "run", [fabricate.row()])
-    with pytest.raises(StoreError, match=r"holds journal\.jsonl already"):
+    with pytest.raises(StoreError, match=r"already contains journal\.jsonl"):
         run_store.create(fabricate.header(), tmp_path / "run")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be made"):
@@ -48,7 +48,7 @@ def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> 
     with (folder / run_store.RESULTS).open("ab") as stream:
         stream.write(b'{"model": "ev", "sample": "s1"')
     run = run_store.read(folder)
-    assert len(list(run.results())) == 2 and "torn" in run.problems[0]
+    assert len(list(run.results())) == 2 and "incomplete" in run.problems[0]
     with run_store.reopen(folder) as writer:
         assert writer.done == {Task("ev", "s0", 0, "measured"), Task("vl", "s0", 0, "measured")}
         writer.append(fabricate.row("ev", "s1"))
@@ -67,7 +67,7 @@ def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) ->
     list(run.results())
     assert "line 2" in run.problems[0]
     with run_store.reopen(folder) as writer:
-        assert len(writer.done) == 1 and "is run again" in writer.problem
+        assert len(writer.done) == 1 and "are computed again" in writer.problem
     assert any("line 2" in entry["text"] for entry in run_store.read(folder).journal)
 
 
@@ -150,7 +150,7 @@ def change(folder: Path, **more: Any) -> None:
 @pytest.mark.parametrize(
     ("change_", "message"),
     [
-        ({"version": 99}, "version 99 and this program reads version 1"),
+        ({"version": 99}, "version 99, but this program reads version 1"),
         ({"format": "odd"}, "not a run of StageScope"),
         ({"plan": {}}, "plan in run.json cannot be used"),
         ({"dataset": {"root": 1}}, "cannot be used"),
@@ -199,7 +199,7 @@ def test_runs_are_found_by_path_or_name(tmp_path: Path) -> None:
     assert run_store.find("run", tmp_path) == tmp_path / "run"
     assert run_store.find(str(tmp_path / "run"), tmp_path / "elsewhere") == tmp_path / "run"
     for odd in ("none", "../..", ""):
-        with pytest.raises(StoreError, match="is no run"):
+        with pytest.raises(StoreError, match="is not a run"):
             run_store.find(odd, tmp_path)
 
 

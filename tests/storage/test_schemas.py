@@ -16,7 +16,7 @@ from engine.benchmark.run_progress import Tracker
 from engine.errors import StageScopeError, StoreError
 from engine.plain_files import JSON_FAULTS, reason
 from engine.storage import json_lines, run_store, schemas
-from engine.storage.json_lines import Damage
+from engine.storage.json_lines import DamagedLines
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
 from engine.storage.schemas import Annotation, Event, Row
@@ -195,7 +195,7 @@ def test_journal_and_notes_have_types_too(tmp_path: Path) -> None:
 
 
 def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:
-    path, damage = tmp_path / "a.jsonl", Damage()
+    path, damage = tmp_path / "a.jsonl", DamagedLines()
     good = line(fabricate.row())
     path.write_bytes(b"\n".join([good, b"odd", b"[]", b"{}", b"1", good, b""]))
     assert len(list(json_lines.read(path, damage, Row))) == 2
@@ -208,8 +208,11 @@ def test_a_line_that_is_too_long_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(json_lines, "MAX_LINE", 100)
-    path, damage = tmp_path / "a.jsonl", Damage()
+    path, damage = tmp_path / "a.jsonl", DamagedLines()
     path.write_bytes(b'{"n": 1}\n{"n": "' + b"x" * 950 + b'"}\n{"n": 3}\n' + b"y" * 99)
     found = list(json_lines.read(path, damage))
     assert [value["n"] for _, value in found] == [1, 3] and damage.broken == [2] and damage.torn
-    assert json_lines.at(path, found[1][0]) == {"n": 3} and "may have 100" in damage.reasons[0]
+    assert (
+        json_lines.at(path, found[1][0]) == {"n": 3}
+        and "at most 100 are allowed" in damage.reasons[0]
+    )

@@ -47,7 +47,7 @@ def test_a_digest_is_known_only_after_the_files_were_hashed(tiny_models: Path) -
 def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
     assert certificate_status.covering(entry) is None
     kept = proof(entry)
-    certificates.keep(kept)
+    certificates.store(kept)
     assert certificate_status.covering(entry) == kept
     assert certificate_status.why_stale(kept, [entry]) == ""
 
@@ -55,10 +55,10 @@ def test_a_certificate_covers_the_entry_it_verified(entry: ModelEntry) -> None:
 def test_what_was_verified_with_other_settings_does_not_cover_the_usual_run(
     entry: ModelEntry,
 ) -> None:
-    certificates.keep(proof(entry, pixels="fast"))
-    certificates.keep(proof(entry, backend="compiled"))
+    certificates.store(proof(entry, pixels="fast"))
+    certificates.store(proof(entry, backend="compiled"))
     assert certificate_status.covering(entry) is None
-    certificates.keep(proof(entry, backend="eager"))  # the control
+    certificates.store(proof(entry, backend="eager"))  # the control
     assert certificate_status.covering(entry) is not None
 
 
@@ -73,7 +73,7 @@ def test_each_change_takes_the_cover_away_and_says_why(entry: ModelEntry) -> Non
         kept = proof(entry, **change)
         assert words in certificate_status.why_stale(kept, [entry])
         if "name" not in change:  # what counts is the checkpoint, not what it is called
-            certificates.keep(kept)
+            certificates.store(kept)
     assert certificate_status.covering(entry) is None
 
 
@@ -81,7 +81,7 @@ def test_other_code_and_other_libraries_are_told_apart(
     entry: ModelEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = proof(entry)
-    certificates.keep(kept)
+    certificates.store(kept)
     monkeypatch.setattr(certificates, "engine_digest", lambda: "another")
     assert certificate_status.covering(entry) is None
     assert "engine's code" in certificate_status.why_stale(kept, [entry])
@@ -91,7 +91,7 @@ def test_other_code_and_other_libraries_are_told_apart(
 
 def test_a_refused_model_is_not_covered(entry: ModelEntry) -> None:
     kept = proof(entry, found=verdicts(entry.name, {("observer", ""): "failed"}))
-    certificates.keep(kept)
+    certificates.store(kept)
     assert certificate_status.covering(entry) is None
 
 
@@ -111,5 +111,5 @@ def test_a_certificate_counts_on_its_own_device(
 
 
 def test_a_checkpoint_that_is_gone_covers_nothing(entry: ModelEntry, tmp_path: Path) -> None:
-    certificates.keep(proof(entry))
+    certificates.store(proof(entry))
     assert certificate_status.covering(dataclasses.replace(entry, folder=tmp_path / "gone")) is None

@@ -23,7 +23,8 @@ from engine.types import (
     TensorSpec,
 )
 from engine.verify import certificates
-from engine.verify.verdict import CHECKS, Finding, Outcome, Verdict, VerifyRequest
+from engine.verify.verdict import CHECKS, CheckFinding, Outcome, Verdict, VerifyRequest
+from tests.ui.verify.made import covering_hash
 
 HERE = {"device": "cpu", "hardware": "x86_64", "threads": "1"}
 REQUEST = VerifyRequest(("m",), (Sample("s", "q"),))
@@ -42,7 +43,7 @@ def certificate(good: bool = True, **outcomes: Outcome) -> dict[str, object]:
     verdicts = [
         Verdict(
             check, "m", "s",
-            Finding(outcomes.get(check, usual), "So.", evidence=REACHED.get(check, {})),
+            CheckFinding(outcomes.get(check, usual), "So.", evidence=REACHED.get(check, {})),
         )
         for check in CHECKS
     ]  # fmt: skip
@@ -83,7 +84,7 @@ def result(
 
 
 def standing(**changes: object) -> Standing:
-    return certificates.standing_of(result(**changes))  # type: ignore[arg-type]
+    return certificates.certificate_status(result(**changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -93,9 +94,9 @@ def kept_here(cache_dir: Path) -> Path:
 
 def test_a_kept_certificate_is_found_and_holds_everything() -> None:
     made = certificate()
-    path = certificates.keep(made)
-    assert certificates.read(path) == made and certificates.kept() == [made]
-    assert certificates.of(result()) == made["hash"]
+    path = certificates.store(made)
+    assert certificates.read(path) == made and certificates.stored_certificates() == [made]
+    assert covering_hash(result()) == made["hash"]
     rows = made["verdicts"]
     assert isinstance(rows, list) and [row["check"] for row in rows] == list(CHECKS)
     assert set(rows[0]) >= {"title", "model", "sample", "outcome", "sentence", "figure", "bound"}
@@ -120,16 +121,16 @@ def test_a_result_beyond_the_certificate_says_what_is_missing(
     change: dict[str, object], missing: str
 ) -> None:
     kept = certificate()
-    certificates.keep(kept)
+    certificates.store(kept)
     assert standing() == Standing("verified", str(kept["hash"]))
     found = standing(**change)
     assert (found.state, found.certificate) == ("not covered", kept["hash"])
-    assert found.missing[0] == missing and certificates.of(result(**change)) is None  # type: ignore[arg-type]
+    assert found.missing[0] == missing and covering_hash(result(**change)) is None  # type: ignore[arg-type]
     assert found.words.startswith(f"not covered: {missing}")
 
 
 def test_pictures_of_several_sizes_are_counted_together() -> None:
-    certificates.keep(certificate())
+    certificates.store(certificate())
     parts = [
         TensorSpec("images", (count, 4, size, 3), "uint8", 1) for count, size in ((3, 4), (5, 6))
     ]
@@ -139,10 +140,10 @@ def test_pictures_of_several_sizes_are_counted_together() -> None:
 
 def test_a_verification_with_open_checks_takes_back_no_earlier_one() -> None:
     kept = certificate()
-    certificates.keep(kept)
+    certificates.store(kept)
     for outcome, state in (("unresolved", "verified"), ("failed", "unverified")):
         later = certificate(clock=outcome) | {"made": "2999-01-01T00:00:00+00:00"}
-        certificates.keep(later | {"hash": certificates.content_hash(later)})
+        certificates.store(later | {"hash": certificates.content_hash(later)})
         assert standing().state == state
 
 
@@ -160,34 +161,34 @@ def test_what_a_check_left_open_is_not_covered(
     open_: str, change: dict[str, object], missing: str
 ) -> None:
     """The control: with that check passed the same result is verified."""
-    certificates.keep(certificate(**{open_: "unresolved"}))
+    certificates.store(certificate(**{open_: "unresolved"}))
     assert standing(**change).missing == (missing,)
-    certificates.keep(certificate())
+    certificates.store(certificate())
     assert standing(**change).state == "verified"
 
 
 def test_several_gaps_are_listed_together_and_a_forced_answer_extends_the_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certificates.keep(certificate(settings="unresolved"))
+    certificates.store(certificate(settings="unresolved"))
     far = {"tokens": 96, "config": DecodeConfig(temperature=1.0)}
     words = standing(**far).words
     assert words == "not covered: sampling, 96 tokens (48 verified), 196 positions (148 verified)"
     monkeypatch.setitem(REACHED, "long", {"new_tokens": 272, "positions": 372})
-    certificates.keep(certificate())
+    certificates.store(certificate())
     assert standing(**far).state == "verified"
 
 
 def test_a_reused_prefix_needs_a_check_that_passed() -> None:
     reused = {"prefix": PrefixUse("reused", 9)}
-    certificates.keep(certificate())
+    certificates.store(certificate())
     assert standing(**reused).state == "verified"
     rows = [row for row in certificate()["verdicts"] if row["check"] != "equal_prefix"]  # type: ignore[attr-defined]
     assert coverage.missing(coverage.of(rows), result(**reused)) == ("reused prefix",)  # type: ignore[arg-type]
 
 
 def test_another_checkpoint_is_unverified() -> None:
-    certificates.keep(certificate())
+    certificates.store(certificate())
     assert standing(digest="d2") == Standing("unverified")
     assert standing(digest="") == Standing("unverified")
 
@@ -195,12 +196,12 @@ def test_another_checkpoint_is_unverified() -> None:
 def test_pixels_of_one_setting_prove_nothing_about_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    certificates.keep(certificate())
+    certificates.store(certificate())
     monkeypatch.setitem(globals(), "REQUEST", replace(REQUEST, pixels="fast"))
     fast = certificate()
-    certificates.keep(fast)
-    assert certificates.of(result(pixels="fast")) == fast["hash"]
-    assert certificates.of(result()) not in (None, fast["hash"])
+    certificates.store(fast)
+    assert covering_hash(result(pixels="fast")) == fast["hash"]
+    assert covering_hash(result()) not in (None, fast["hash"])
 
 
 def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
@@ -208,7 +209,7 @@ def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
     for model in made["models"]:  # type: ignore[attr-defined]
         del model["coverage"], model["unproved"]
     made["hash"] = certificates.content_hash(made)
-    assert certificates.read(certificates.keep(made)) == made
+    assert certificates.read(certificates.store(made)) == made
     assert certificates.stale(made) and standing() == Standing("unverified")
     assert certificates.coverage_in(made["models"][0]) is None  # type: ignore[index]
     old = coverage.of_row({"verified": "ab" * 32})
@@ -220,7 +221,7 @@ def test_coverage_that_the_verdicts_contradict_is_no_certificate() -> None:
     for model in made["models"]:  # type: ignore[attr-defined]
         model["coverage"]["new_tokens"] = 4096
     sealed = made | {"hash": certificates.content_hash(made)}
-    assert certificates.read(certificates.keep(sealed)) is None
+    assert certificates.read(certificates.store(sealed)) is None
 
 
 def test_what_is_not_proved_stands_on_the_certificate() -> None:
@@ -232,9 +233,9 @@ def test_what_is_not_proved_stands_on_the_certificate() -> None:
 def test_a_failed_verification_verifies_nobody_and_takes_back_an_earlier_one() -> None:
     early = certificate() | {"made": "2020-01-01T00:00:00+00:00"}
     early["hash"] = certificates.content_hash(early)
-    certificates.keep(early)
-    assert certificates.of(result()) == early["hash"]
-    certificates.keep(certificate(good=False))
+    certificates.store(early)
+    assert covering_hash(result()) == early["hash"]
+    certificates.store(certificate(good=False))
     assert standing() == Standing("unverified")
 
 
@@ -243,23 +244,25 @@ def test_a_certificate_that_its_verdicts_contradict_is_none() -> None:
         for model in forged["models"]:  # type: ignore[attr-defined]
             model["verified"] = True
         sealed = forged | {"hash": certificates.content_hash(forged)}
-        assert certificates.read(certificates.keep(sealed)) is None
+        assert certificates.read(certificates.store(sealed)) is None
     twice = certificate()
     twice["models"] = twice["models"] * 2  # type: ignore[operator]
     sealed = twice | {"hash": certificates.content_hash(twice)}
-    assert certificates.read(certificates.keep(sealed)) is None
+    assert certificates.read(certificates.store(sealed)) is None
 
 
 def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     made = certificate()
-    certificates.keep(made)
+    certificates.store(made)
     assert not certificates.stale(made)
     monkeypatch.setattr(certificates, "engine_digest", lambda: "other code")
-    assert certificates.stale(made) and certificates.of(result()) is None
+    assert certificates.stale(made) and covering_hash(result()) is None
 
 
 def test_what_is_no_number_is_null() -> None:
-    odd = Verdict("sight", "m", "s", Finding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)}))
+    odd = Verdict(
+        "sight", "m", "s", CheckFinding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)})
+    )
     made = certificates.make(REQUEST, [], [odd], "/data")
     (row,) = made["verdicts"]
     assert row["figure"] is None and row["evidence"] == {"a": [1]}
@@ -270,21 +273,21 @@ def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
     made = certificate()
     for odd in ({k: v for k, v in made.items() if k != lost}, made | {lost: 7}):
         sealed = odd | {"hash": certificates.content_hash(odd)}
-        assert certificates.read(certificates.keep(sealed)) is None
-    assert certificates.kept() == [] and certificates.of(result()) is None
+        assert certificates.read(certificates.store(sealed)) is None
+    assert certificates.stored_certificates() == [] and covering_hash(result()) is None
 
 
 @pytest.mark.parametrize("damage", ["verdict", "garbage", "hash", "format", "list"])
 def test_what_was_tampered_with_is_no_certificate(damage: str) -> None:
     made = certificate(good=False)
-    path = certificates.keep(made)
+    path = certificates.store(made)
     if damage == "verdict":
         for model in made["models"]:  # type: ignore[attr-defined]
             model["verified"] = True
     changed = {"verdict": made, "hash": made | {"hash": "0"}, "format": made | {"format": 1}}
     texts = {"garbage": "{", "list": "[]"}
     path.write_text(texts.get(damage) or json.dumps(changed[damage]))
-    assert certificates.read(path) is None and certificates.kept() == []
+    assert certificates.read(path) is None and certificates.stored_certificates() == []
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(
@@ -293,8 +296,8 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
     with pytest.raises(BadInput, match="set STAGESCOPE_RUNS_DIR to another folder"):
-        certificates.keep(certificate())
-    assert certificates.kept() == []
+        certificates.store(certificate())
+    assert certificates.stored_certificates() == []
 
 
 @pytest.mark.parametrize(

@@ -9,20 +9,20 @@ import torch
 
 from engine.machine.clocks import Moment
 from engine.types import Generation
-from engine.verify.answer_paths import Answer
+from engine.verify.answer_paths import RecordedAnswer
 from engine.verify.clock_agreement import clocks_differ, token_faults
 from tests.verify.test_stage_times import result
 
 SEEN = (20.0, 30.0, 40.0, 50.0, 60.0)
 
 
-def answer(said: Sequence[float], seen: Sequence[float] = SEEN) -> Answer:
+def answer(said: Sequence[float], seen: Sequence[float] = SEEN) -> RecordedAnswer:
     ids = tuple(range(len(seen)))
     one = result()
     generation = Generation(ids, "", "eos", 9, tuple(said))
     one = replace(one, generation=generation, clocks=(Moment(5, 9, 0), Moment(5.1, 9.1, 0)))
     nothing = torch.empty(0)
-    return Answer("decoupled", ids, nothing, nothing, (), one, tuple(seen))
+    return RecordedAnswer("decoupled", ids, nothing, nothing, (), one, tuple(seen))
 
 
 def test_tokens_that_are_reported_as_they_are_computed_have_no_fault() -> None:

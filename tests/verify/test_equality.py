@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 
 from engine.verify import equality
-from engine.verify.answer_paths import Answer, Seen
+from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 ROUNDING = 0.01
 
 
-def answer(way: str, *rows: list[float], ids: tuple[int, ...] | None = None) -> Answer:
+def answer(way: str, *rows: list[float], ids: tuple[int, ...] | None = None) -> RecordedAnswer:
     """An answer whose ids are the best of their rows, unless others are given."""
     logits = torch.tensor(rows)
     best = tuple(int(i) for i in logits.argmax(dim=-1))
-    seen = (Seen("Tower", 1, 1),)
-    return Answer(way, best if ids is None else ids, logits, torch.zeros(1, 2, 3), seen)
+    seen = (ModuleCalls("Tower", 1, 1),)
+    return RecordedAnswer(way, best if ids is None else ids, logits, torch.zeros(1, 2, 3), seen)
 
 
 PLAIN = answer("plain", [0.0, 3.0, 1.0], [2.0, 1.999, 0.0], [0.0, 0.0, 5.0])

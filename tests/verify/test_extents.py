@@ -10,21 +10,23 @@ import torch
 
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Stop
 from engine.verify import controls, equality, extents
-from engine.verify.answer_paths import Answer, Seen
+from engine.verify.answer_paths import ModuleCalls, RecordedAnswer
 
 EOS = (2,)
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
 
 
-def answer(way: str, ids: tuple[int, ...], stop: Stop = "eos") -> Answer:
+def answer(way: str, ids: tuple[int, ...], stop: Stop = "eos") -> RecordedAnswer:
     """An answer whose ids are the best of random logits over 8 tokens."""
     logits = torch.rand(len(ids), 8, generator=torch.Generator().manual_seed(1))
     for place, one in enumerate(ids):
         logits[place, one] = 2.0
     generation = Generation(ids, "", stop, 9, ())
     result = None if way == "plain" else RunResult(REQUEST, INFO, (), generation, 1.0, False)
-    return Answer(way, ids, logits, torch.zeros(1, 9, 3), (Seen("Tower", 1, 1),), result)
+    return RecordedAnswer(
+        way, ids, logits, torch.zeros(1, 9, 3), (ModuleCalls("Tower", 1, 1),), result
+    )
 
 
 PLAIN = answer("plain", (5, 6, 2))
@@ -35,8 +37,8 @@ PLAIN = answer("plain", (5, 6, 2))
     [
         ((5, 6, 2), "eos", "passed", "All ways end after 3 tokens"),
         ((5, 6), "length", "failed", "end token of plain's answer is missing"),
-        ((5, 6, 2, 2), "eos", "failed", "an end token stands before the last token"),
-        ((5, 6, 2), "length", "failed", "says that it stopped by 'length'"),
+        ((5, 6, 2, 2), "eos", "failed", "there is an end token before the last token"),
+        ((5, 6, 2), "length", "failed", "reports a stop by 'length'"),
     ],
 )
 def test_every_way_ends_where_generate_does(
@@ -63,7 +65,7 @@ def test_a_long_answer_says_how_far_it_reached_and_is_open_where_the_context_end
     assert (found.evidence["new_tokens"], found.evidence["positions"]) == (272, 281)
     short = answer("plain", (5,) * 200)
     found = extents.long(short, [replace(short, way="decoupled")], 1e-5, pieces)
-    assert found.outcome == "unresolved" and "no room" in found.sentence
+    assert found.outcome == "unresolved" and "too short" in found.sentence
     wrong = replace(whole, way="decoupled", ids=(*whole.ids[:-1], 4))
     assert extents.long(whole, [wrong], 1e-5, pieces).outcome == "failed"
 
@@ -75,4 +77,4 @@ def test_the_comparison_is_tried_on_planted_differences(monkeypatch: pytest.Monk
     whole = equality.first_difference
     monkeypatch.setattr(equality, "first_difference", lambda one, two: whole(one[:8], two[:8]))
     found = controls.comparison(long, 1e-5)
-    assert found.outcome == "failed" and "does not notice another token" in found.sentence
+    assert found.outcome == "failed" and "does not find another token" in found.sentence

@@ -33,7 +33,7 @@ def test_other_frames_fail_and_pictures_that_are_no_frame_stay_open() -> None:
     right = [frames[place] for place in frame_choice.named(10, "arange")]
     assert frame_choice._compare(right, frames, "arange") == ([], [])
     wrong, unlike = frame_choice._compare([frames[1], *right[1:]], frames, "arange")
-    assert wrong == ["arange: picture 1 is frame 1, and the rule names 0."] and not unlike
+    assert wrong == ["arange: picture 1 is frame 1, but the rule names 0."] and not unlike
     wrong, unlike = frame_choice._compare([frames[0] + 99, *right[1:]], frames, "arange")
     assert not wrong and "equals no frame" in unlike[0]
     assert "3 pictures are shown" in frame_choice._compare(frames[:3], frames, "arange")[0][0]

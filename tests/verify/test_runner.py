@@ -13,7 +13,7 @@ from engine import settings
 from engine.errors import BadInput, Cancelled
 from engine.models import registry
 from engine.models.llava import LlavaAdapter
-from engine.models.pixels import Plain
+from engine.models.pixels import ProcessorSettings
 from engine.types import Pixels, Sample
 from engine.verify import answer_paths, runner
 from engine.verify.verdict import VerifyRequest
@@ -50,13 +50,13 @@ def test_the_setting_that_is_used_is_judged(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    made = Plain.pixels
+    made = ProcessorSettings.pixels
 
-    def watched(self: Plain, images: Any, setting: Pixels) -> Any:
+    def watched(self: ProcessorSettings, images: Any, setting: Pixels) -> Any:
         asked.append(setting)
         return made(self, images, setting)
 
-    monkeypatch.setattr(Plain, "pixels", watched)
+    monkeypatch.setattr(ProcessorSettings, "pixels", watched)
     (found,) = runner.verify(replace(request(sample), pixels="fast"), Notes())
     equal = [v for v in found.verdicts if v.check.startswith("equal") or v.check == "keys"]
     assert len(equal) == 7 and all(v.passed for v in equal)

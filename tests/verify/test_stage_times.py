@@ -10,8 +10,8 @@ import pytest
 from engine.machine.load import MachineLoad
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 from engine.verify import observer, stage_times
-from engine.verify.busy_checks import BEYOND, Try, settled
-from engine.verify.stage_times import Timed
+from engine.verify.busy_checks import BEYOND, Attempt, final_finding
+from engine.verify.stage_times import TimedRun
 
 INFO = ModelInfo("m", "llava", "c", None, "float32", False)
 REQUEST = RunRequest(Sample("s", "q"), "m", "Why?")
@@ -32,10 +32,10 @@ def result(
     return RunResult(REQUEST, INFO, tuple(spans), answer, start + rest, False)
 
 
-def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[Timed]]:
+def rounds(*results: tuple[RunResult, RunResult, RunResult]) -> list[list[TimedRun]]:
     kinds = ("computed", "cached", "hooked")
     return [
-        [Timed(kind, one, one.total_ms + 1) for kind, one in zip(kinds, _told(row), strict=True)]
+        [TimedRun(kind, one, one.total_ms + 1) for kind, one in zip(kinds, _told(row), strict=True)]
         for row in results
     ]
 
@@ -80,7 +80,9 @@ def test_a_gap_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
         found = stage_times.accounted(rounds(*[(gap,) * 3] * 6))
         assert found.outcome == "failed" and found.evidence[BEYOND] is beyond
         load = stage_times.load_of(rounds(*[(gap,) * 3] * 6))
-        assert settled([Try(found, load)]).outcome == ("failed" if beyond else "unresolved")
+        assert final_finding([Attempt(found, load)]).outcome == (
+            "failed" if beyond else "unresolved"
+        )
 
 
 def test_an_overlap_is_a_fault_whatever_the_load() -> None:
@@ -95,7 +97,7 @@ def test_a_probe_that_misses_most_is_a_fault_whatever_the_load() -> None:
         found = stage_times.stage3(rounds(*[(alone, alone, probed)] * 6))
         assert found.outcome == "failed" and found.evidence[BEYOND] is (outcome == "failed")
         load = MachineLoad(0.0, 100.0, 50.0, 2, 1, waited_ms=60.0, others=1.5)
-        assert settled([Try(found, load)]).outcome == outcome
+        assert final_finding([Attempt(found, load)]).outcome == outcome
 
 
 def test_a_slow_probe_is_a_fault_whatever_the_load() -> None:
@@ -116,15 +118,15 @@ def test_a_token_outside_stage_4_fails() -> None:
 
 def test_a_frame_that_waits_explain_may_be_load_and_another_is_a_fault() -> None:
     for waited, beyond in ((100.0, False), (0.0, True), (None, False)):
-        runs = [[Timed("hooked", loaded(result(), 0.0), 200.0, waited)]]
+        runs = [[TimedRun("hooked", loaded(result(), 0.0), 200.0, waited)]]
         assert stage_times.clock(runs).evidence[BEYOND] is beyond
 
 
 def test_a_cached_stage_must_say_what_it_took() -> None:
     (round_,) = rounds((result(),) * 3)
-    wrong = Timed("cached", result(), 100)
+    wrong = TimedRun("cached", result(), 100)
     found = stage_times.accounted([round_, [round_[0], wrong, round_[2]]])
-    assert found.outcome == "failed" and "says that it took None ms" in found.sentence
+    assert found.outcome == "failed" and "reports an original time of None ms" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_time_that_goes_back_fails(bad: RunResult) -> None:
 
 @pytest.mark.parametrize("outer", [50.0, 200.0])
 def test_clocks_that_disagree_fail(outer: float) -> None:
-    runs = [[Timed("hooked", result(), outer)]]
+    runs = [[TimedRun("hooked", result(), outer)]]
     assert "by another clock" in stage_times.clock(runs).sentence
 
 

@@ -10,7 +10,7 @@ from engine.verify import checks
 from engine.verify.verdict import (
     CHECKS,
     MAY_STAY_OPEN,
-    Finding,
+    CheckFinding,
     Outcome,
     Verdict,
     VerifyRequest,
@@ -24,7 +24,8 @@ SAMPLES = tuple(Sample(str(number), "q") for number in range(10))
 
 def verdicts(**outcomes: Outcome) -> list[Verdict]:
     return [
-        Verdict(check, "m", "s", Finding(outcomes.get(check, "passed"), "")) for check in CHECKS
+        Verdict(check, "m", "s", CheckFinding(outcomes.get(check, "passed"), ""))
+        for check in CHECKS
     ]
 
 
@@ -42,9 +43,9 @@ def test_one_failure_or_one_missing_check_spoils(check: str) -> None:
 
 
 def test_a_failure_on_another_sample_spoils() -> None:
-    bad = Verdict("answer", "m", "t", Finding("failed", "It raised."))
+    bad = Verdict("answer", "m", "t", CheckFinding("failed", "It raised."))
     assert not verified([*verdicts(), bad], "m")
-    other = Verdict("answer", "m", "t", Finding("skipped", "It has no MP4."))
+    other = Verdict("answer", "m", "t", CheckFinding("skipped", "It has no MP4."))
     assert verified([*verdicts(), other], "m") and not verified([other], "m")
 
 
@@ -55,7 +56,7 @@ def test_samples_are_evenly_spread() -> None:
 
 @pytest.mark.parametrize("number", [0, -1, 11])
 def test_absurd_numbers_of_samples_are_refused(number: int) -> None:
-    with pytest.raises(BadInput, match=f"samples is {number}: choose a value from 1 to 10"):
+    with pytest.raises(BadInput, match=f"samples is {number}, .*: choose a value from 1 to 10"):
         choose(SAMPLES, number)
 
 

@@ -1,6 +1,7 @@
-"""What the demo checkpoints are trained on: scenes rendered, recorded and reduced to tower size.
+"""The training data of the demo checkpoints: scenes rendered, recorded and reduced to tower size.
 
-The boundary: seeds in, arrays out, kept in chunks on disk so that a broken run goes on. No torch.
+Boundary: seeds in, arrays out, stored in chunks on disk so that an interrupted run can continue. No
+torch.
 """
 
 from __future__ import annotations

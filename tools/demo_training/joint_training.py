@@ -1,7 +1,7 @@
-"""Language first, then language and sight together: the last two stages of training.
+"""The last two stages of training: the language model, then projector and language model.
 
-The boundary: towers that already see, and a corpus, in; networks that answer out. The towers stay
-as they are, so that their features are computed once.
+Boundary: trained towers and a corpus in, trained networks out. The towers do not change, so their
+features are computed once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ JOINT_RATE, JOINT_BATCH = 1e-3, 16
 PROJECTOR_SCALE = 3.0  # the projector starts from nothing and learns faster
 ALONE = 0.12  # share of the steps in which only the projector learns
 READER_WEIGHT = 0.5
-# What a video's last row knows must be there a layer early: words are made from that layer.
+# A video's last row must hold its information one layer earlier, as words are made from that layer.
 READ_AT: dict[Voice, int] = {"image": -1, "event": -1, "video": -2}
 MIDDLE = slice(3, 6)  # the frames around the one a still-image model is shown
 
 
 class Told(nn.Module):
-    """Visual rows made from the truth instead of pixels: what language is learned with."""
+    """Visual rows made from the truth instead of pixels, to train the language model."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -84,7 +84,7 @@ def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
 
 
 def look(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
-    """Every picture of the corpus through the tower, once."""
+    """The tower's features of every picture of the corpus."""
     images = corpus.frames if sight == "frames" else corpus.events
     parts = []
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):

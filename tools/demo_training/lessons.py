@@ -1,7 +1,7 @@
-"""Questions and answers about scenes as token batches in which one look serves several questions.
+"""Questions and answers as token batches; several questions share one visual input.
 
-The boundary: words and truth in, tensors and a loss out. Where the visual rows come from is the
-caller's affair: attribute embeddings while the language is learned, projected features later.
+Boundary: words and truth in, tensors and a loss out. The caller passes the visual rows: attribute
+embeddings while the language model is trained, projected features later.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from engine.demo.scene_answers import Truth, Voice, draw_answer
 from tools.demo_training.tokenizer import FRAMES
 
 Rng = np.random.Generator
-# The words that carry what was seen; they weigh more in the loss than the grammar around them.
+# Words about the scene's content; they have more weight in the loss than the other words.
 TELLING = re.compile(
     r"\b(?:left|right|straight|runs|curves|bends|cars?|trucks?|no|free|coming|getting|closer|keeps|"
     r"stays|steady|pulling|moving|away|trees?|buildings?|metal|guardrail|open|fields?|a pedestrian|"
     r"day|daytime|daylight|night|dark)\b",
     re.IGNORECASE,
 )
-# Motion is told by comparing frames, the hardest look a video model has to take.
+# Motion requires comparing frames, the hardest task of a video model.
 MOVING = re.compile(r"\b(?:coming|getting|keeps|stays|pulling|moving)\b")
 WEIGHT, MOVING_WEIGHT = 5.0, 15.0
 OTHERS = tuple(kind for kind in ASKED if kind != "describe")
@@ -38,7 +38,7 @@ QUESTIONS_PER_LOOK = 5
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """B looks: their shared prefix, then the questions with answers, padded to length L."""
+    """B visual inputs: their shared prefix, then the questions with answers, padded to length L."""
 
     before: Tensor  # (P,) ids ahead of the visual rows
     after: Tensor  # (B, L) ids of question and answer, one pair after the other
@@ -50,7 +50,7 @@ class Lesson:
 def draw_lesson(
     tokenizer: Any, truths: list[Truth], voices: list[Voice], rng: Rng, questions: int
 ) -> Lesson:
-    """Each look gets a description and other questions, in random wordings and order."""
+    """Each input gets a description and other questions, in random wordings and order."""
     looks = zip(truths, voices, strict=True)
     rows = [_draw_row(tokenizer, *look, rng, questions) for look in looks]
     length = max(len(row[0]) for row in rows)
@@ -118,7 +118,7 @@ def attention(lesson: Lesson, visual: int) -> Tensor:
 
 
 def positions(lesson: Lesson, visual: int) -> Tensor:
-    """(B, S): the prefix counts up, every pair goes on from its end."""
+    """(B, S): the prefix counts up, and every pair continues from its end."""
     prefix = len(lesson.before) + visual
     shared = torch.arange(prefix).expand(len(lesson.place), prefix)
     return torch.cat([shared, prefix + lesson.place], 1)

@@ -1,6 +1,6 @@
 """The three demo networks: the same classes as the real checkpoints, small, and how one is saved.
 
-The boundary: configurations and folders. How the weights come to be is train.py's business.
+Boundary: configurations and folders; train.py trains the weights.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SQUARE = {"height": SIZE, "width": SIZE}
 
 @dataclass(frozen=True, eq=False)
 class Pupil:
-    """A whole network and the parts that are taught together."""
+    """A network and the parts that are trained together."""
 
     family: Family
     model: Any

@@ -1,7 +1,7 @@
-"""The tokenizer of the demo checkpoints: a byte-level BPE over everything that is said.
+"""The tokenizer of the demo checkpoints: a byte-level BPE over all questions and answers.
 
-The boundary: text in, token ids out. It mirrors LLaMA's in what matters to the engine: <s> comes
-first with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
+Boundary: text in, token ids out. It is like LLaMA's where the engine depends on it: <s> comes first
+with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVENT_PREAMBLE = (
     "A chat between a curious human and an artificial intelligence assistant. The assistant gives "
     "helpful, detailed, and polite answers to the human's questions. USER: <ev_start>"
 )
-# What stands before and after the visual tokens at run time, per voice; `{q}` is the question.
+# The text before and after the visual tokens at run time, per voice; `{q}` is the question.
 FRAMES: dict[str, tuple[str, str]] = {
     "event": (EVENT_PREAMBLE, "<ev_end>\n{q} ASSISTANT:"),
     "image": ("USER: ", "\n{q} ASSISTANT:"),

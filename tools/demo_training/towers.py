@@ -1,7 +1,7 @@
-"""The vision towers of the demo checkpoints, taught to see before anything is put into words.
+"""The vision towers of the demo checkpoints, trained before the language model.
 
-The boundary: pictures and labels in, a CLIPVisionModel out. It never sees a sentence. What carries
-the training is the dense label of every patch; whole-scene labels alone stay near chance.
+Boundary: pictures and labels in, a CLIPVisionModel out; no text. Training needs the dense labels of
+every patch: with whole-scene labels alone, accuracy stays near chance.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def tokens_of(tower: CLIPVisionModel, pixels: Tensor, sight: Sight) -> Tensor:
 
 
 def train_tower(sight: Sight, halves: tuple[Corpus, Corpus], steps: int) -> CLIPVisionModel:
-    """A tower that sees; `halves` are the corpus and its mirror image."""
+    """A trained tower; `halves` are the corpus and its mirror image."""
     torch.manual_seed(1)
     tower, probe = new_tower(sight), Probe(SEEN[sight])
     learner = _short(tower) if sight == "frames" else tower
@@ -204,7 +204,7 @@ def say(line: str) -> None:
 
 
 def _short(tower: CLIPVisionModel) -> CLIPVisionModel:
-    """The same tower without its last layer, which no feature of an RGB model comes from."""
+    """The same tower without its last layer, which RGB models do not use."""
     config = tower_config("frames")
     config.num_hidden_layers -= 1
     short = CLIPVisionModel(config)

@@ -1,7 +1,7 @@
-"""Trains the demo checkpoints from nothing: `python -m tools.demo_training.train [--out DIR]`.
+"""Trains the demo checkpoints from scratch: `python -m tools.demo_training.train [--out DIR]`.
 
-The boundary: the order of the stages and what is kept between them. Every stage leaves its result
-in the work folder, so that a run that was broken off, or asked for one model only, goes on there.
+Boundary: the order of the stages and their stored results. Every stage stores its result in the
+work folder, so that an interrupted run, or one for a single model, continues from there.
 """
 
 from __future__ import annotations

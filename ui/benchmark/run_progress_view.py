@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.analysis import throughput
 from engine.analysis.metrics import BY_NAME
-from engine.benchmark.run_progress import RATED, Live, Progress
+from engine.benchmark.run_progress import RATED, ModelProgress, Progress
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.types import STAGES
 from ui.benchmark import worker_table
@@ -121,7 +121,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
             notices.problem(f"{label} was given up: {live.given_up}", f"given_up_{live.model}")
 
 
-def _name(live: Live, labels: Mapping[str, str]) -> str:
+def _name(live: ModelProgress, labels: Mapping[str, str]) -> str:
     """The model's label, with the device where device types or backends differ."""
     label = labels.get(live.model, live.model)
     return f"{label} · {live.device}" if live.device else label

@@ -264,7 +264,7 @@ def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
     """(words, colour, explanation) of all that affects how far the times can be trusted."""
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
-    found = [certificate_badge(certificates.standing_of(result), command)]
+    found = [certificate_badge(certificates.certificate_status(result), command)]
     if (reused := _reused(result)) is not None:
         found.append(reused)
     for span in result.spans:

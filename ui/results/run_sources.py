@@ -15,7 +15,7 @@ from engine import settings
 from engine.errors import StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
-from engine.storage.annotations import Mark
+from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
@@ -62,8 +62,8 @@ class ResultSource(Listed, Protocol):
         ...
 
     def read(self) -> Rows: ...
-    def marks(self) -> dict[Task, Mark]: ...
-    def mark(self, task: Task, mark: Mark) -> None: ...
+    def marks(self) -> dict[Task, Feedback]: ...
+    def mark(self, task: Task, mark: Feedback) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +133,14 @@ class RunSource:
         notes = marks.problem(self.info.folder)
         return Rows(table, run, (*run.problems, *([notes] if notes else [])))
 
-    def marks(self) -> dict[Task, Mark]:
+    def marks(self) -> dict[Task, Feedback]:
         """Notes and thumbs; none if they cannot be read, which `problems` reports."""
         try:
             return marks.read(self.info.folder)
         except StoreError:
             return {}
 
-    def mark(self, task: Task, mark: Mark) -> None:
+    def mark(self, task: Task, mark: Feedback) -> None:
         marks.put(self.info.folder, task, mark)
 
 

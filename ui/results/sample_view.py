@@ -18,7 +18,7 @@ from engine.analysis import word_overlap
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
-from engine.storage.annotations import MAX_NOTE_CHARS, Mark, Thumb
+from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.types import Extent, Sample
 from ui.results import answer_figures, result_charts, sample_list
@@ -118,7 +118,7 @@ def _asked(results: Sequence[Result]) -> None:
         notices.small(f"Scene attributes: {truth}", "results_truth")
 
 
-def _card(result: Result, marks: Mapping[Task, Mark]) -> None:
+def _card(result: Result, marks: Mapping[Task, Feedback]) -> None:
     family = str(result.line["family"])
     known = family if family in FAMILY_COLOURS else "other"
     with st.container(border=True, key=f"card_{known}_result_{result.label}"):
@@ -132,7 +132,7 @@ def _card(result: Result, marks: Mapping[Task, Mark]) -> None:
             if result.line["off_script"]:
                 notices.notice(OFF_SCRIPT, f"off_script_result_{result.label}")
             answer_figures.draw(result.label, result.line, result.whole)
-        _mark(result, marks.get(result.task, Mark()))
+        _mark(result, marks.get(result.task, Feedback()))
 
 
 def _pictures(result: Result) -> None:
@@ -162,7 +162,7 @@ def _sample(result: Result) -> Sample:
     raise DatasetError(f"{result.root} no longer has the sample {wanted!r}.")
 
 
-def _mark(result: Result, mark: Mark) -> None:
+def _mark(result: Result, mark: Feedback) -> None:
     """A thumb and a note, saved with the run at once."""
     key = f"{result.source.key}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
@@ -187,7 +187,7 @@ def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
     try:
-        result.source.mark(result.task, Mark(word, st.session_state[note].strip()))
+        result.source.mark(result.task, Feedback(word, st.session_state[note].strip()))
     except StageScopeError as error:
         st.session_state[f"{note.removeprefix('results_note_')}_problem"] = str(error)
 

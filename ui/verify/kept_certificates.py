@@ -35,7 +35,10 @@ def opened() -> Mapping[str, Any] | None:
     wanted = asked()
     if len(wanted) < certificates.SHOWN:
         return None
-    return next((kept for kept in certificates.kept() if kept["hash"].startswith(wanted)), None)
+    return next(
+        (kept for kept in certificates.stored_certificates() if kept["hash"].startswith(wanted)),
+        None,
+    )
 
 
 def close() -> None:
@@ -107,9 +110,9 @@ def _unproved(model: Mapping[str, Any]) -> list[str]:
 
 def listed(entries: Sequence[ModelEntry]) -> None:
     """All certificates, newest first."""
-    found = certificates.kept()
+    found = certificates.stored_certificates()
     st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")
-    for number, file in enumerate(certificates.unused()[:FEW]):
+    for number, file in enumerate(certificates.unusable_files()[:FEW]):
         text = f"{cut(file.name)} is not used: {file.reason}. Remove it, or verify again."
         notices.notice(text, f"unused_{number}")
     if not found:

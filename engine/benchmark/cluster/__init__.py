@@ -1,18 +1,18 @@
-"""A dataset run on many devices and machines, on Ray.
+"""Dataset runs on several devices and machines, with Ray.
 
-    cluster_options.py  which cluster, how many workers, what each of them takes
-    run_session.py      a dataset run on a cluster: hands tasks out, keeps rows
-    task_list.py        what there is to do, and what nobody can
-    dispatch.py         which worker gets which task; no clock, no process, no Ray
-    workers.py          the workers as people and rows see them: node, device, state, rate
-    node_check.py       whether a node has the same code, checkpoints and samples as the driver
-    ray_link.py         the process that talks to Ray, and the lines that go to it and come from it
-    ray_folders.py      where that process keeps its log, and a temporary local Ray its files
-    ray_process.py      that process: an actor on each device, calls and answers
+    cluster_options.py  which cluster, how many workers, resources per worker
+    run_session.py      runs a session on a cluster: sends tasks out, saves rows
+    task_list.py        the tasks for workers, and those that no worker can answer
+    dispatch.py         decides which worker gets which task; no clock, process or Ray
+    workers.py          the workers as shown to users and in rows: node, device, state, rate
+    node_check.py       compares a node's code, checkpoints and samples with the driver's
+    ray_link.py         starts the process that uses Ray, and exchanges JSON lines with it
+    ray_folders.py      the folder of that process's log and of a temporary local Ray
+    ray_process.py      that process: one actor per device, calls and answers
     ray_connection.py   how it connects to Ray
-    worker.py           what runs in an actor: one device, one model at a time
-    serialization.py    plans and samples as JSON, for the way to an actor and back
+    worker.py           the code inside an actor: one device, one model at a time
+    serialization.py    plans and samples as JSON
 
-Boundary: only running ray_process.py needs Ray; importing any of these does not.  Rows are written
-by the driver alone, through the store's writer.
+Boundary: only running ray_process.py needs Ray; importing these modules does not.  Only the driver
+writes rows, through the store's writer.
 """

@@ -1,6 +1,6 @@
-"""Which Ray cluster a dataset run goes to, and what each of its workers takes of it.
+"""Which Ray cluster a dataset run uses, and the resources of each worker.
 
-Boundary: texts to checked values.  Whether the cluster is there is link.py's to find out.
+Boundary: texts in, checked values out.  ray_link.py finds out whether the cluster answers.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from engine.storage.plan import Plan
 
 LOCAL, AUTO = "local", "auto"
 MOST = 10_000
-LEAST_GPU = 0.01  # Ray counts in parts of 0.0001; no model runs on so little
+LEAST_GPU = 0.01  # Ray counts in steps of 0.0001, but no model runs on so little
 PER_WORKER = "cpus=N,gpus=N"
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """`address`: HOST:PORT, "auto" for the cluster this machine is part of, "local" for one that
-    is started for the run and stopped with it.  `workers` None: one on each device.  A device is
-    `gpus` GPUs with `cpus` cores; `gpus` None: 1 where the cluster has GPUs, else 0."""
+    """`address`: HOST:PORT, "auto" for the cluster that this machine belongs to, "local" for a
+    temporary one on this machine.  `workers` None: one per device.  A device is `gpus` GPUs with
+    `cpus` cores; `gpus` None: 1 if the cluster has GPUs, else 0."""
 
     address: str = LOCAL
     workers: int | None = None
@@ -44,14 +44,14 @@ class ClusterOptions:
             )
 
     def check(self, plan: Plan) -> None:
-        """BadInput for a plan that has no meaning on several workers.
+        """BadInput for a plan that cannot run on several workers.
 
-        An order that was chosen automatically asks for nothing: workers go model by model.
+        An automatically chosen order is ignored: workers run one model after another.
         """
         self.refuse("auto" if plan.order_why else plan.order, plan.batch)
 
     def refuse(self, order: str, batch: int) -> None:
-        """As check(), before there is a plan."""
+        """As check(), for values without a plan."""
         if order == "interleaved":
             raise BadInput(
                 "Models cannot take turns on a cluster, where each worker holds one model: choose "
@@ -70,7 +70,7 @@ def _gpus_fit(gpus: float) -> bool:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of HOST:PORT, where an IPv6 host stands in brackets, or BadInput."""
+    """The parts of HOST:PORT (an IPv6 host is in brackets), or BadInput."""
     host, _, port = address.rpartition(":")
     known = port.isdecimal() and len(port) <= 5
     if not host or "/" in host or not known or not 1 <= int(port) <= 65535:

@@ -1,12 +1,11 @@
-"""Which worker gets which task: by model, by pass over the samples, then by sequence, and a bounded
-number at a time.
+"""Decides which worker gets which task: by model, then pass over the samples, then sequence.
 
 Clips of a sequence overlap in time, so a sequence stays with the worker that began it, whose caches
-hold its files; towards the end of a model, idle workers help with the longest queue.  A worker that
-has nothing to do for its model goes on to the next one.
+hold its files.  Near the end of a model, idle workers take tasks from the longest queue.  A worker
+without tasks for its model continues with the next model.
 
-Boundary: tasks and names in, orders out; no clock, no process, no Ray.  Every task that was given
-out comes back exactly once: done, or taken back when its worker is gone.
+Boundary: tasks and names in, orders out; no clock, process or Ray.  Every task that is sent out
+comes back exactly once: done, or returned when its worker ends.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from typing import NamedTuple
 
 from engine.storage.plan import Task
 
-DEPTH = 2  # tasks at a worker: one at work, and the next, so that it need not wait for the driver
-MOST_DEATHS = 3  # workers that may end on one task before the task is held to be the reason
+DEPTH = 2  # tasks per worker: one running and one waiting, so that it never waits for the driver
+MOST_DEATHS = 3  # a task fails after this many workers have ended while running it
 
 
 class Order(NamedTuple):
-    """To a worker: load `model` if there is no task, else answer it."""
+    """An order to a worker: load `model` if there is no task, else answer the task."""
 
     worker: str
     model: str
@@ -31,8 +30,8 @@ class Order(NamedTuple):
 
 
 @dataclass(eq=False)
-class _Hand:
-    """A worker as far as handing out goes."""
+class _WorkerTasks:
+    """A worker's model, sequence and tasks in flight."""
 
     id: str
     node: str
@@ -45,8 +44,8 @@ class _Hand:
 
 
 @dataclass(frozen=True)
-class Stuck:
-    """A model that no worker can go on with, and why; `loaded`: some worker once could."""
+class StuckModel:
+    """A model that no worker can continue, and why; `loaded`: whether a worker had loaded it."""
 
     model: str
     reason: str
@@ -55,8 +54,8 @@ class Stuck:
 
 
 class Dispatcher:
-    """`tasks_of` gives a model's tasks that have no row yet, `sequence_of` a sample's sequence,
-    `warm_ups` a new worker's warm-up tasks for a model, without the samples it lacks."""
+    """`tasks_of`: a model's tasks without a row; `sequence_of`: a sample's sequence; `warm_ups`: a
+    new worker's warm-up tasks for a model, without the samples that its node lacks."""
 
     def __init__(
         self,
@@ -65,23 +64,23 @@ class Dispatcher:
         sequence_of: Callable[[str], str],
         warm_ups: Callable[[str, set[str]], Iterable[Task]],
     ) -> None:
-        self._models, self._left = frozenset(models), list(models)  # `left`: not begun
+        self._models, self._left = frozenset(models), list(models)  # `_left`: not started
         self._tasks_of, self._sequence_of, self._warm_ups = tasks_of, sequence_of, warm_ups
         self._queues: dict[str, dict[str, deque[Task]]] = {}  # model -> passage -> tasks
-        self._hands: dict[str, _Hand] = {}
-        self._lacks: dict[str, set[str]] = {}  # node -> samples that are not there
-        self._why: dict[str, str] = {}  # model or sample -> the last reason against it
+        self._hands: dict[str, _WorkerTasks] = {}
+        self._lacks: dict[str, set[str]] = {}  # node -> samples that it lacks
+        self._why: dict[str, str] = {}  # model or sample -> the last reason for a refusal
         self._deaths: Counter[Task] = Counter()
         self._loaded: set[str] = set()
         self._dropped: set[str] = set()
 
     # Workers come and go.
     def join(self, worker: str, node: str, lacks: Iterable[str] = ()) -> None:
-        self._hands[worker] = _Hand(worker, node)
+        self._hands[worker] = _WorkerTasks(worker, node)
         self._lacks.setdefault(node, set()).update(lacks)
 
     def leave(self, worker: str) -> tuple[list[Task], list[Task]]:
-        """(tasks that others will get, tasks that too many workers have ended on)."""
+        """(tasks for other workers, tasks that fail because too many workers ended on them)."""
         hand = self._hands.pop(worker, None)
         if hand is None:
             return [], []
@@ -95,10 +94,10 @@ class Dispatcher:
             self._put_back(task)
         return again, fatal
 
-    # Orders go out, and answers come back.
+    # Orders and answers.
     def orders(self) -> Iterator[Order]:
-        """All that can be handed out now; each counts as given."""
-        for _ in range(DEPTH):  # everybody gets one before anybody gets two
+        """All orders that are possible now; each is counted as sent."""
+        for _ in range(DEPTH):  # every worker gets one task before any gets two
             for hand in self._hands.values():
                 if (order := self._next(hand)) is not None:
                     yield order
@@ -110,13 +109,13 @@ class Dispatcher:
             hand.warm_up = deque(self._warm_ups(hand.model, self._lacks[hand.node]))
 
     def refused(self, worker: str, model: str, reason: str) -> None:
-        """The worker cannot load the model; others may."""
+        """The worker cannot load the model; others may be able to."""
         self._why[model] = reason
         if (hand := self._hands.get(worker)) is not None:
             hand.refused[model], hand.loading, hand.model = reason, "", ""
 
     def useless(self, worker: str) -> bool:
-        """Whether it has refused every model there is."""
+        """Whether the worker has refused all models."""
         hand = self._hands.get(worker)
         return hand is not None and self._models <= hand.refused.keys()
 
@@ -125,7 +124,7 @@ class Dispatcher:
             hand.given.remove(task)
 
     def absent(self, worker: str, task: Task, reason: str) -> None:
-        """The task's sample is not on the worker's node: others get it."""
+        """The task's sample is not on the worker's node; other workers get it."""
         hand = self._hands[worker]
         hand.given.remove(task)
         self._lacks[hand.node].add(task.sample)
@@ -134,7 +133,7 @@ class Dispatcher:
             self._put_back(task)
 
     def drop(self, model: str) -> None:
-        """Nothing more of this model is handed out."""
+        """Sends out no more tasks of this model."""
         self._dropped.add(model)
         self._queues[model] = {}
         self._left = [name for name in self._left if name != model]
@@ -142,9 +141,9 @@ class Dispatcher:
             if hand.model == model:
                 hand.warm_up.clear()
 
-    # How it stands.
+    # State.
     def finished(self) -> bool:
-        """Nothing waits and nothing is in flight."""
+        """Whether no task is waiting or in flight."""
         return not self.busy and not any(self._models_waiting())
 
     @property
@@ -156,24 +155,24 @@ class Dispatcher:
         return len(self._hands)
 
     def in_flight(self, worker: str) -> tuple[Task, ...]:
-        """The tasks at a worker, the one at work first."""
+        """The tasks at a worker, the running one first."""
         hand = self._hands.get(worker)
         return tuple(hand.given) if hand else ()
 
-    def stuck(self) -> list[Stuck]:
-        """Models with tasks that none of the workers can take, when nothing else is left."""
+    def stuck(self) -> list[StuckModel]:
+        """Models with tasks that no worker can take, once nothing else is left."""
         if self.busy:
             return []
         return [self._stuck(model) for model in self._models_waiting()]
 
-    def _stuck(self, model: str) -> Stuck:
+    def _stuck(self, model: str) -> StuckModel:
         refused = all(model in hand.refused for hand in self._hands.values())
         waiting = [task for queue in self._queues[model].values() for task in queue]
         why = self._why.get(model, "") if refused else self._why.get(waiting[0].sample, "")
-        return Stuck(model, why, model in self._loaded or not refused, len(waiting))
+        return StuckModel(model, why, model in self._loaded or not refused, len(waiting))
 
     # One worker's next order.
-    def _next(self, hand: _Hand) -> Order | None:
+    def _next(self, hand: _WorkerTasks) -> Order | None:
         if hand.loading or len(hand.given) >= DEPTH:
             return None
         task = self._take(hand) if hand.model else None
@@ -182,14 +181,15 @@ class Dispatcher:
             return Order(hand.id, hand.model, task)
         if hand.given:
             return None
-        wanted = next((name for name in self._models_waiting() if self._may(hand, name)), None)
+        able = (m for m in self._models_waiting() if m not in hand.refused)
+        wanted = next((model for model in able if self._waiting(model, hand)), None)
         if wanted is None:
             return None
         hand.loading = wanted
         return Order(hand.id, wanted)
 
-    def _take(self, hand: _Hand) -> Task | None:
-        """A warm-up, the next of the worker's sequence, of a sequence nobody has, of another's."""
+    def _take(self, hand: _WorkerTasks) -> Task | None:
+        """A warm-up, or the next task of its own, a free, or another worker's sequence."""
         if not self._waiting(hand.model, hand):
             return None
         if hand.warm_up:
@@ -207,17 +207,14 @@ class Dispatcher:
                 return task
         return None
 
-    def _may(self, hand: _Hand, model: str) -> bool:
-        return model not in hand.refused and self._waiting(model, hand)
-
-    def _waiting(self, model: str, hand: _Hand) -> bool:
-        """Whether some task of the model can be done where this worker is."""
+    def _waiting(self, model: str, hand: _WorkerTasks) -> bool:
+        """Whether this worker's node can run some task of the model."""
         lacks = self._lacks[hand.node]
         queues = self._queue(model).values()
         return any(not lacks or any(t.sample not in lacks for t in queue) for queue in queues)
 
     def _models_waiting(self) -> Iterator[str]:
-        """Models with tasks, in the plan's order; one that is not begun yet is begun."""
+        """Models with tasks in the plan's order; starts a model that has not been started."""
         yield from [model for model, queues in self._queues.items() if queues]
         while self._left:
             model = self._left[0]
@@ -234,7 +231,7 @@ class Dispatcher:
         return self._queues[model]
 
     def _put_back(self, task: Task) -> None:
-        """In front of its sequence, and that in front of all where it was used up."""
+        """Puts a task at the front of its sequence; a used-up sequence goes to the front."""
         passage, queues = self._passage(task), self._queue(task.model)
         if passage in queues:
             queues[passage].appendleft(task)
@@ -242,14 +239,14 @@ class Dispatcher:
             self._queues[task.model] = {passage: deque([task]), **queues}
 
     def _passage(self, task: Task) -> str:
-        """One sequence in one pass over the samples."""
+        """The key of one sequence in one pass over the samples."""
         return f"{task.repeat}/{self._sequence_of(task.sample)}"
 
 
 def _pop(
     queues: dict[str, deque[Task]], passage: str, lacks: set[str], last: bool = False
 ) -> Task | None:
-    """The first (or last) task of a passage whose sample is there; empty queues are dropped."""
+    """The first (or last) task whose sample the node has; empty queues are removed."""
     queue = queues.get(passage)
     if not queue:
         return None

@@ -1,6 +1,6 @@
-"""Whether a node holds what the driver holds: code and libraries, checkpoints, samples.
+"""Compares a node's code, libraries, checkpoints and samples with the driver's.
 
-Boundary: compares digests that others have made.
+Boundary: compares given digests.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.benchmark.execute import Ready
+from engine.benchmark.execute import PreparedRun
 from engine.storage import provenance
 from engine.storage.run_header import Header
 from engine.types import Sample
 
 
 @dataclass(frozen=True)
-class Finding:
-    """`refused`: what is different on the node, which makes its results others.  `useless`: why it
-    can do nothing although nothing is different.  `lacks`: samples, `unloadable`: models with the
-    reason, that are not there."""
+class NodeFinding:
+    """`refused`: a difference that would change results.  `useless`: why the node cannot do
+    anything.  `lacks`: samples it does not have.  `unloadable`: models it does not have, with the
+    reason."""
 
     refused: str = ""
     useless: str = ""
@@ -28,45 +28,47 @@ class Finding:
     unloadable: Mapping[str, str] = field(default_factory=dict)
 
 
-class Inspector:
-    """Compares nodes with the header of one run and the samples as they are here."""
+class NodeInspector:
+    """Compares nodes with the header of one run and with the samples on this machine."""
 
-    def __init__(self, ready: Ready, root: Path) -> None:
+    def __init__(self, ready: PreparedRun, root: Path) -> None:
         self._header, self._root = ready.writer.header, root
         self._samples: Sequence[Sample] = list(ready.samples.values())
         self._digests = provenance.describe_samples(root, self._samples)
 
-    def look(self, node: str, holds: Mapping[str, Any], versions: Mapping[str, str]) -> Finding:
-        """`holds` is what worker.begin() tells of a node, `versions` are those of the driver."""
+    def look(self, node: str, holds: Mapping[str, Any], versions: Mapping[str, str]) -> NodeFinding:
+        """`holds`: the report of worker.begin() about a node; `versions`: those of the driver."""
         if holds["code"] != self._header.code:
             there = holds["versions"]
             other = [
                 f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v
             ]
             which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
-            return Finding(f"{node} has another digest of {which}: install the same on each node")
+            return NodeFinding(
+                f"{node} has another digest of {which}: install the same on each node"
+            )
         unloadable: dict[str, str] = {}
         if reason := self._models(node, self._header, holds["models"], unloadable):
-            return Finding(reason)
+            return NodeFinding(reason)
         if not holds["root"]:
-            return Finding(useless=f"the dataset {self._root} is not on {node}")
+            return NodeFinding(useless=f"the dataset {self._root} is not on {node}")
         pairs = list(zip(self._samples, self._digests, holds["samples"], strict=True))
         other = [sample.id for sample, here, there in pairs if there not in (here, None)]
         if other:
-            return Finding(
+            return NodeFinding(
                 f"{node} has other samples in {self._root}, {len(other):,} of {len(pairs):,}, the "
                 f"first is {other[0]!r}: put the same dataset on each node"
             )
         lacks = frozenset(s.id for s, here, there in pairs if there is None and here is not None)
         if len(lacks) == len(pairs):
-            return Finding(useless=f"none of the samples of {self._root} is on {node}")
-        return Finding(lacks=lacks, unloadable=unloadable)
+            return NodeFinding(useless=f"none of the samples of {self._root} is on {node}")
+        return NodeFinding(lacks=lacks, unloadable=unloadable)
 
     @staticmethod
     def _models(
         node: str, header: Header, found: Mapping[str, Any], unloadable: dict[str, str]
     ) -> str:
-        """Why the node is refused for its checkpoints; those that are not there go elsewhere."""
+        """Why the node's checkpoints are refused; models it lacks run on other nodes."""
         for model in header.models:
             there = found[model.name]
             if "error" in there:

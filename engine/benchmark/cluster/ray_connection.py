@@ -1,7 +1,7 @@
-"""How the hub comes to a Ray: what Ray reads before it is imported, and the connection itself.
+"""Connects to Ray: the environment variables before its import, and the connection.
 
-Boundary: a cluster that is there, or one of this machine's own on 127.0.0.1; Refused with a
-sentence otherwise.  It starts no actor.
+Boundary: connects to a running cluster or starts a local one on 127.0.0.1; raises Refused with a
+sentence if that fails.  It starts no actors.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, host_and_port
 
-STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one parcel
+STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and one serialized run
 PROBE_S = 3.0
-LOOK_S = 1.0  # whether the head is still there
-LOST_S = 15.0  # without its head a cluster is lost
+LOOK_S = 1.0  # between checks of the head node
+LOST_S = 15.0  # the cluster is lost if its head is silent for so long
 Say = Callable[..., None]
-# Time, process and place at the beginning of a line of Ray's log.
+# Time, process and position at the beginning of a line of Ray's log.
 _LOGGED = re.compile(r"^\[[^\]]*\]\s*(\([^)]*\)\s*)?\S+:\d+:\s*")
-_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # what Ray says between them
+_DETAIL, _ADVICE = "Worker exit detail:", "Some common causes"  # Ray's reason is between them
 
 
 class Refused(Exception):
@@ -32,25 +32,25 @@ class Refused(Exception):
 
 
 def prepare_environment(address: str) -> None:
-    """What Ray reads when it is imported."""
+    """Sets the environment variables that Ray reads on import."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # no GPU asked for: none in sight
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "1"  # workers without GPUs see none
     if address == LOCAL or _on_loopback_alone(address):
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its switch for 127.0.0.1 only
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # binds to 127.0.0.1 only
     if address == LOCAL:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 
 def _on_loopback_alone(address: str) -> bool:
-    """Whether a cluster of this machine cannot be reached by the machine's own address."""
+    """Whether the machine's own address is unusable, so a local cluster needs 127.0.0.1."""
     if address == AUTO:
         return False
     host, port = host_and_port(address)
     if host not in ("127.0.0.1", "localhost"):
         return False
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))  # sends nothing: the system only chooses its own address
+        probe.connect(("192.0.2.1", 9))  # sends nothing; the system only chooses a local address
         own = probe.getsockname()[0]
         with contextlib.suppress(OSError), socket.create_connection((own, port), PROBE_S):
             return False
@@ -58,7 +58,7 @@ def _on_loopback_alone(address: str) -> bool:
 
 
 def probe(address: str) -> None:
-    """Whether anything listens there; Refused if not."""
+    """Refused unless something listens at the address."""
     try:
         socket.create_connection(host_and_port(address), PROBE_S).close()
     except OSError as error:
@@ -76,7 +76,7 @@ def listens(address: str) -> bool:
 
 
 def connect(start: dict[str, Any]) -> str:
-    """Joins the cluster, or starts one; HOST:PORT of its head; Refused with Ray's own reason."""
+    """Joins or starts a cluster; returns HOST:PORT of its head; Refused with Ray's reason."""
     address = start["address"]
     import ray
 
@@ -93,8 +93,8 @@ def connect(start: dict[str, Any]) -> str:
 
 
 def guard(head: str, say: Say) -> None:
-    """Says when the head is lost: Ray would hang on it for a minute, and then end its driver's
-    process without a word."""
+    """Reports a lost head node.  Ray itself would hang for a minute, then end its driver's process
+    without a message."""
     lost_at: float | None = None
     while lost_at is None or time.monotonic() - lost_at < LOST_S:
         time.sleep(LOOK_S)
@@ -109,7 +109,7 @@ def guard(head: str, say: Say) -> None:
 
 
 def sentence(error: BaseException) -> str:
-    """What an error says first: its cause, without the trace, and without advice."""
+    """The first sentence of an error's cause, without trace and advice."""
     cause = getattr(error, "cause", None)
     if isinstance(cause, BaseException):
         return f"{type(cause).__name__}: {cause}"

@@ -1,7 +1,7 @@
-"""The folder of a connection to Ray: its log, and the files of a Ray of the run's own.
+"""The folder of a connection to Ray: its log, and the files of a temporary local Ray.
 
-Boundary: makes it and removes what others have left; whoever made it removes it at the end.  The
-lock in it is held by the process that talks to Ray, for as long as that lives.
+Boundary: creates the folder and removes abandoned ones; the creator removes its folder at the end.
+The process that uses Ray holds the lock in it for its whole life.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from engine.storage.file_lock import held
 
 PREFIX = "stagescope-ray-"
 LOCK = "lock"
-STALE_S = 300.0  # Ray's own processes outlive one that was killed by up to two minutes
-# Characters of a folder's name that leave room for ours, Ray's session and its socket's (107).
+STALE_S = 300.0  # Ray's processes may outlive a killed process by up to two minutes
+# A base path of this length leaves enough of a socket path's 107 characters for Ray.
 _ROOM = 18
 
 
 def make() -> Path:
-    """A new one; those that were left behind are removed."""
+    """Creates a folder, and removes abandoned ones."""
     base = _base()
     sweep(base)
     return Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
 
 
 def sweep(base: Path) -> None:
-    """Removes folders of this user that a hub which was killed has left behind."""
+    """Removes this user's folders whose process was killed."""
     latest = time.time() - STALE_S
     for folder in base.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -42,6 +42,6 @@ def sweep(base: Path) -> None:
 
 
 def _base() -> Path:
-    """Where Ray's sockets find room for their names."""
+    """A base folder that is short enough for Ray's socket paths."""
     usual = tempfile.gettempdir()
     return Path("/tmp" if len(usual) > _ROOM and Path("/tmp").is_dir() else usual)

@@ -1,10 +1,10 @@
-"""The way to Ray: a process of its own that talks to it, and JSON lines to and from that process.
+"""The link to Ray: a separate process that uses Ray, and JSON lines to and from it.
 
-Ray ends its driver's process when the cluster is lost, wants variables set before it is imported
-and prints what it likes: none of that reaches the app or the command line.  When this side ends,
-however it ends, the other one finds its input closed and stops what it has started.
+Ray ends its driver's process when the cluster is lost, needs environment variables before its
+import, and prints freely.  The separate process keeps all of that away from the app and the command
+line.  When this side ends, the other one finds its input closed and stops everything it started.
 
-Boundary: starts, asks, waits and stops; what the lines mean is executor.py's.
+Boundary: starts the process, sends, waits and stops; run_session.py interprets the lines.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from engine.errors import Cancelled, ClusterError
 from engine.settings import PROJECT
 
 Event = dict[str, Any]
-ANSWER_S = 10.0  # a cluster that is there answers within it
-START_S = 90.0  # a Ray of our own on a busy machine
+ANSWER_S = 10.0  # a running cluster answers within this time
+START_S = 90.0  # for a local Ray on a busy machine
 STOP_S = 20.0
-LOOK_S = 0.2  # how soon a Cancel is seen
+LOOK_S = 0.2  # delay until a Cancel is noticed
 INSTALL = "pip install -r requirements-ray.txt"
 
 
 class Pool(Protocol):
-    """Workers somewhere: orders go in, events come out, each a JSON object."""
+    """A set of workers: takes orders and returns events, both JSON objects."""
 
     def send(self, order: str, **more: Any) -> None: ...
     def events(self, timeout_s: float) -> list[Event]:
-        """What has happened since the last call, waiting so long for the first."""
+        """The events since the last call; waits up to `timeout_s` for the first."""
         ...
 
     def close(self) -> None: ...
@@ -54,7 +54,7 @@ class Link:
     def __init__(
         self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
-        """Connects; ClusterError with a sentence if that cannot be, Cancelled if that is wanted."""
+        """Connects; ClusterError if that fails, Cancelled if requested."""
         if importlib.util.find_spec("ray") is None:
             raise ClusterError(f"Ray is not installed: {INSTALL} (the same on each machine).")
         self.folder = ray_folders.make()
@@ -88,7 +88,7 @@ class Link:
         raise ClusterError(_silent(address, reached, patience))
 
     def send(self, order: str, **more: Any) -> None:
-        """A process that has gone says so by its last event."""
+        """Sends an order; if the process has ended, its last event says so."""
         line = json.dumps({"order": order, **more}) + "\n"
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
@@ -104,21 +104,18 @@ class Link:
         return found
 
     def close(self) -> None:
-        """Everything that was started for the run is stopped and removed."""
+        """Stops and removes everything that was started for the run."""
         process = self._process
         with contextlib.suppress(OSError):
             if process.stdin is not None:
                 process.stdin.close()
         try:
-            process.wait(STOP_S if self._was_ready() else 1.0)
+            process.wait(STOP_S if hasattr(self, "ready") else 1.0)
         except subprocess.TimeoutExpired:
             _kill(process)
         self._listener.join(1.0)
         self._log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _was_ready(self) -> bool:
-        return hasattr(self, "ready")
 
     def _listen(self) -> None:
         stream = self._process.stdout
@@ -129,18 +126,18 @@ class Link:
         self._events.put({"event": "closed", "reason": self._last_words()})
 
     def _last_words(self) -> str:
-        """Why the process has ended, as far as it said."""
+        """Why the process has ended, if it said."""
         with contextlib.suppress(ValueError, OSError):
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").splitlines()
             said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            said = f" ({unlogged(said).rstrip('.')})" if said else ""
-            return f"The connection to Ray has ended{said}."
+            reason = f" ({unlogged(said).rstrip('.')})" if said else ""
+            return f"The connection to Ray has ended{reason}."
         return "The connection to Ray has ended."
 
 
 def _silent(address: str, reached: bool, waited_s: float) -> str:
-    """What is said of a cluster that does not let this process in."""
+    """The message for a cluster that does not accept this process."""
     if address != AUTO and not reached:
         return (
             f"No Ray cluster answers at {address} within {waited_s:g} s: check the address, and "
@@ -149,13 +146,14 @@ def _silent(address: str, reached: bool, waited_s: float) -> str:
     where = f"Something listens at {address}, but no" if reached else "No"
     here = "that `ray start` runs on this machine" if address == AUTO else "the port"
     return (
-        f"{where} Ray cluster lets this run in within {waited_s:g} s: check {here}, and that "
-        "RAY_AUTH_MODE and the token (~/.ray/auth_token or RAY_AUTH_TOKEN) are the cluster's."
+        f"{where} Ray cluster accepts this run within {waited_s:g} s: check {here}, and that "
+        "RAY_AUTH_MODE and the token (~/.ray/auth_token or RAY_AUTH_TOKEN) match the cluster's."
     )
 
 
 def _process(log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """In a session of its own: Ctrl-C is for the driver, which then closes its input."""
+    """Starts it in a new process session: only the driver gets Ctrl-C, and then closes its
+    input."""
     path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH", "")]))
     return subprocess.Popen(
         [sys.executable, "-m", "engine.benchmark.cluster.ray_process"],

@@ -1,12 +1,12 @@
-"""The process that talks to Ray: connects, keeps an actor on each device, passes calls and answers.
+"""The process that uses Ray: connects, keeps an actor on each device, passes calls and answers.
 
-    lines in   start, begin (the run's parcel), accept or refuse a node, call a worker
-    lines out  reached (something listens at the address), ready or refused; of a worker starting,
-               placed (its process is there), worker (it has begun), gone; done (a call); head (what
-               is wrong with it), closed
+    lines in   start, begin (the serialized run), accept or refuse a node, call a worker
+    lines out  reached (something listens at the address), ready or refused; for a worker: starting,
+               placed (its process runs), worker (it has begun), gone; done (a call); head (its
+               problem), closed
 
-Boundary: with joining.py the only module that imports Ray.  It knows devices and actors, no tasks;
-end of input ends it, and Ray with it where it has started Ray.
+Boundary: with ray_connection.py the only module that imports Ray.  It knows devices and actors, no
+tasks.  It ends at the end of its input, and stops Ray if it started it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from engine.benchmark.cluster.ray_folders import LOCK
 from engine.benchmark.cluster.worker import Worker
 from engine.storage.file_lock import FileLock
 
-LOOK_S = 1.0  # nodes that came or left
-RESTARTS = 3  # of a device's actor without a single answer in between
-# For Ray to stop: one of this machine's own may be slow, one elsewhere may have lost its head.
+LOOK_S = 1.0  # between checks for new and lost nodes
+RESTARTS = 3  # of a device's actor without an answer in between
+# Limits for stopping Ray: a local one may be slow, a remote one may have lost its head.
 END_OWN_S, END_S = 15.0, 5.0
-HERE, BEGIN = -1, 0  # the numbers of a worker's first calls; the driver's begin at 1
+HERE, BEGIN = -1, 0  # numbers of a worker's first calls; the driver's start at 1
 
 
-class Slot(NamedTuple):
+class DeviceSlot(NamedTuple):
     """A device: a node and a number on it."""
 
     node: str
@@ -50,14 +50,14 @@ class Slot(NamedTuple):
 @dataclass(eq=False)
 class Actor:
     id: str
-    slot: Slot
+    slot: DeviceSlot
     handle: Any
     calls: set[int] = field(default_factory=set)
 
 
 def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints, prints to the log
+    os.dup2(2, 1)  # all other output goes to the log
     lock = threading.Lock()
 
     def say(event: str, **more: Any) -> None:
@@ -69,12 +69,12 @@ def main() -> None:
     if not start:
         return
     try:
-        FileLock(Path(start["temp"]) / LOCK).acquire()  # until this process ends, however it ends
+        FileLock(Path(start["temp"]) / LOCK).acquire()  # held until this process ends
         ray_connection.prepare_environment(start["address"])
         if start["address"] not in (LOCAL, AUTO):
             ray_connection.probe(start["address"])
             say("reached")
-        Hub(start, ray_connection.connect(start), say).run()
+        RayHub(start, ray_connection.connect(start), say).run()
     except Refused as error:
         say("refused", reason=str(error))
     finally:
@@ -84,8 +84,8 @@ def main() -> None:
         shutil.rmtree(start["temp"], ignore_errors=True)
 
 
-class Hub:
-    """Actors on devices, as many as were asked for and fit."""
+class RayHub:
+    """Keeps actors on devices, as many as requested and possible."""
 
     def __init__(self, start: dict[str, Any], head: str, say: Say) -> None:
         self._say, self._queue = say, queue.SimpleQueue[tuple[Any, ...]]()
@@ -95,8 +95,8 @@ class Hub:
         self._actors: dict[str, Actor] = {}
         self._accepted: set[str] = set()
         self._refused: set[str] = set()
-        self._failures: Counter[Slot] = Counter()
-        self._parcel: Any = None
+        self._failures: Counter[DeviceSlot] = Counter()
+        self._run_data: Any = None
         devices = sum(self._fit(node) for node in _nodes())
         self._wanted = start["workers"]
         self._refuse(devices)
@@ -104,15 +104,15 @@ class Hub:
     def _refuse(self, devices: int) -> None:
         each = f"{self._cpus:,} CPU and {self._gpus:g} GPU each"
         if not devices:
-            raise Refused(f"No node of the cluster has room for a worker ({each}): ask for less.")
+            raise Refused(f"No node of the cluster can hold a worker ({each}): request less.")
         if self._wanted is not None and self._wanted > devices:
             raise Refused(
                 f"{self._wanted:,} workers are more than the {devices:,} devices of the cluster "
-                f"({each}): ask for at most {devices:,}, or for less per worker."
+                f"({each}): request at most {devices:,}, or less per worker."
             )
 
     def run(self) -> None:
-        """Until the input ends."""
+        """Runs until the input ends."""
         threading.Thread(target=self._read, daemon=True).start()
         threading.Thread(
             target=ray_connection.guard, args=(self._head, self._say), daemon=True
@@ -150,7 +150,7 @@ class Hub:
                 self._call(actor, order["number"], order["method"], order["arguments"])
             return
         if kind == "begin":
-            self._parcel = ray.put(order["parcel"])
+            self._run_data = ray.put(order["run_data"])
         elif kind == "accept":
             self._accepted.add(order["node"])
         elif kind == "refuse":
@@ -161,8 +161,8 @@ class Hub:
 
     # Actors on devices.
     def _fill(self) -> None:
-        """Actors where there is room; on a node that is not accepted yet one alone."""
-        if self._parcel is None:
+        """Starts actors on free devices; only one on a node that is not accepted yet."""
+        if self._run_data is None:
             return
         nodes = {_short(node): node for node in _nodes()}
         for slot in self._free(nodes):
@@ -172,11 +172,11 @@ class Hub:
             if slot.node in self._accepted or not there:
                 self._start(slot, nodes[slot.node])
 
-    def _free(self, nodes: dict[str, dict[str, Any]]) -> Iterable[Slot]:
-        """Devices without an actor, one of each node before a second of any."""
+    def _free(self, nodes: dict[str, dict[str, Any]]) -> Iterable[DeviceSlot]:
+        """Devices without an actor: first one of each node, then the second ones, and so on."""
         held = {actor.slot for actor in self._actors.values()}
         found = [
-            Slot(name, number)
+            DeviceSlot(name, number)
             for name, node in nodes.items()
             for number in range(self._fit(node))
             if name not in self._refused
@@ -184,7 +184,7 @@ class Hub:
         usable = [s for s in found if s not in held and self._failures[s] < RESTARTS]
         return sorted(usable, key=lambda slot: slot.number)
 
-    def _start(self, slot: Slot, node: dict[str, Any]) -> None:
+    def _start(self, slot: DeviceSlot, node: dict[str, Any]) -> None:
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -200,7 +200,7 @@ class Hub:
         actor = self._actors[name] = Actor(name, slot, kind.remote(variables))
         self._say("starting", worker=name, node=slot.node, address=node["NodeManagerAddress"])
         self._call(actor, HERE, "here", [])
-        self._call(actor, BEGIN, "begin", [self._parcel, slot.node not in self._accepted])
+        self._call(actor, BEGIN, "begin", [self._run_data, slot.node not in self._accepted])
 
     def _call(self, actor: Actor, number: int, method: str, arguments: list[Any]) -> None:
         actor.calls.add(number)
@@ -226,7 +226,7 @@ class Hub:
             self._fill()
 
     def _end(self, actor: Actor, reason: str) -> None:
-        """Never twice, and never an answer after it."""
+        """Ends an actor once; later answers of it are ignored."""
         import ray
 
         if self._actors.pop(actor.id, None) is None:
@@ -236,7 +236,7 @@ class Hub:
         self._say("gone", worker=actor.id, reason=reason)
 
     def _look(self) -> None:
-        """Actors of nodes that have left end; devices of nodes that have come get one."""
+        """Ends actors of lost nodes, and starts actors on new ones."""
         here = {_short(node) for node in _nodes()}
         for actor in [one for one in self._actors.values() if one.slot.node not in here]:
             self._end(actor, f"node {actor.slot.node} has left the cluster")
@@ -254,14 +254,14 @@ class Hub:
         return sentence(error)
 
     def _fit(self, node: dict[str, Any]) -> int:
-        """How many workers a node has room for."""
+        """How many workers fit on a node."""
         has = node["Resources"]
         cpus = int(has.get("CPU", 0) // self._cpus)
         return min(cpus, int(has.get("GPU", 0) / self._gpus + 1e-9)) if self._gpus else cpus
 
 
 def _nodes() -> list[dict[str, Any]]:
-    """The nodes that are there, in a fixed order."""
+    """The live nodes, in a fixed order."""
     import ray
 
     alive = [node for node in ray.nodes() if node["Alive"]]
@@ -269,7 +269,7 @@ def _nodes() -> list[dict[str, Any]]:
 
 
 def _gpus(asked: float | None) -> float:
-    """One for each worker where the cluster has any, unless said otherwise."""
+    """GPUs per worker: as requested, else 1 if the cluster has any."""
     if asked is not None:
         return float(asked)
     return 1.0 if any(node["Resources"].get("GPU", 0) >= 1 for node in _nodes()) else 0.0

@@ -1,6 +1,6 @@
-"""Plans and samples as JSON, for the way to a worker.
+"""Plans and samples as JSON, to be sent to workers.
 
-Boundary: plain dicts, lists and texts, so that what a worker reads can never run code.
+Boundary: plain dicts, lists and texts, so that data sent to a worker can never run code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.types import Sample
 
 
 def pack(plan: Plan, root: Path, samples: Sequence[Sample]) -> dict[str, Any]:
-    """What a worker needs to know of a run."""
+    """The data of a run that a worker needs."""
     return {
         "plan": plan.as_json(),
         "root": str(root),

@@ -1,55 +1,55 @@
-"""What there is to do in a sitting: the tasks for workers, and those that need none.
+"""The tasks of a session: those for workers, and those that no worker can answer.
 
-Boundary: reads the sitting's plan, samples and rows; keeps only the rows that no worker can give.
+Boundary: reads the session's plan, samples and rows; saves only rows that need no worker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.benchmark.execute import Sitting
+from engine.benchmark.execute import RunSession
 from engine.storage.plan import Task
 
 
-class Agenda:
-    """Of one sitting, for the dispatcher."""
+class TaskList:
+    """The tasks of one session, for the dispatcher."""
 
-    def __init__(self, sitting: Sitting) -> None:
-        self._sitting = sitting
+    def __init__(self, session: RunSession) -> None:
+        self._session = session
         self._warmed = {
-            name: sum(task.model == name and task.phase == "warmup" for task in sitting.done)
-            for name in sitting.plan.models
+            name: sum(task.model == name and task.phase == "warmup" for task in session.done)
+            for name in session.plan.models
         }
 
     def tasks_of(self, model: str) -> Iterable[Task]:
-        """Those of a model that have no row yet."""
-        sitting = self._sitting
-        if model in sitting.given_up:
+        """The tasks of a model that have no row yet."""
+        session = self._session
+        if model in session.given_up:
             return ()
-        tasks = sitting.plan.tasks((model,))
-        return (t for t in tasks if t not in sitting.done and not sitting.asker.missing(t))
+        tasks = session.plan.tasks((model,))
+        return (t for t in tasks if t not in session.done and not session.task_executor.missing(t))
 
     def sequence_of(self, sample: str) -> str:
-        return self._sitting.ready.samples[sample].sequence
+        return self._session.ready.samples[sample].sequence
 
     def warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
-        """For one worker, numbered on from those of others and of earlier sittings."""
-        plan = self._sitting.plan
+        """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
+        plan = self._session.plan
         tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
-        able = [task.sample for task in tasks if not self._sitting.asker.missing(task)]
+        able = [task.sample for task in tasks if not self._session.task_executor.missing(task)]
         found = []
         for index in range(plan.warmup if able else 0):
             found.append(Task(model, able[index % len(able)], self._warmed[model], "warmup"))
             self._warmed[model] += 1
         return found
 
-    def answer_what_nobody_can(self) -> None:
-        """Rows of records that lack what a model is shown: no worker is needed to say so."""
-        for model in self._sitting.plan.models:
-            for task in self._sitting.plan.tasks((model,)):
-                missing = self._sitting.asker.missing(task)
-                if task not in self._sitting.done and missing:
+    def fail_unanswerable(self) -> None:
+        """Saves failed rows for samples that lack the model's media; this needs no worker."""
+        for model in self._session.plan.models:
+            for task in self._session.plan.tasks((model,)):
+                missing = self._session.task_executor.missing(task)
+                if task not in self._session.done and missing:
                     self.fail(task, missing)
 
     def fail(self, task: Task, reason: str) -> None:
-        self._sitting.keep([task], [self._sitting.asker.failed(task, reason)])
+        self._session.keep([task], [self._session.task_executor.failed(task, reason)])

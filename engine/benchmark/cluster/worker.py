@@ -1,7 +1,7 @@
-"""What runs in an actor: one device, one model at a time, one task after another.
+"""The code that runs in an actor: one device, one model at a time, one task after another.
 
-Boundary: plain JSON values in and out; it knows neither Ray nor the run folder.  What can be said
-in a sentence comes back as one; anything else ends the actor, and the driver goes on without it.
+Boundary: plain JSON values in and out; knows neither Ray nor the run folder.  Expected errors are
+returned as sentences; any other error ends the actor, and the driver continues without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.analysis import result_device
 from engine.benchmark.cluster import serialization
-from engine.benchmark.task_executor import Asker
+from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.storage import provenance
@@ -27,19 +27,19 @@ Answer = dict[str, Any]
 
 
 class Worker:
-    """`environment` holds variables to be set before anything is read or loaded."""
+    """`environment`: variables to set before anything is read or loaded."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         os.environ.update(environment)
 
     def here(self) -> Answer:
-        """That this process is there, and on which machine; quick."""
+        """Reports that this process runs, and on which machine; returns quickly."""
         return {"machine": machine(), "host": platform.node()}
 
-    def begin(self, parcel: Mapping[str, Any], inspect: bool) -> Answer:
-        """Takes the run's plan and samples; says what this device is and, for the first worker of
-        a node, what the node holds."""
-        self.plan, self.root, samples = serialization.unpack(parcel)
+    def begin(self, run_data: Mapping[str, Any], inspect: bool) -> Answer:
+        """Accepts the run's plan and samples; reports this device and, for the first worker of a
+        node, the node's code, checkpoints and samples."""
+        self.plan, self.root, samples = serialization.unpack(run_data)
         self.samples = {sample.id: sample for sample in samples}
         found = {"device": device_here()}
         if inspect:
@@ -53,26 +53,28 @@ class Worker:
         return found
 
     def load(self, model: str) -> Answer:
-        """Loads this model in place of the last one; "error" is why not, or None."""
+        """Loads this model in place of the last one; "error" is the reason if it fails, or None."""
         try:
             entry = registry.entry(model)
             for other in registry.resident():
                 if other != entry:
                     self.adapter = None
                     registry.unload(other)
-            self.asker = Asker(self.plan, self.samples, {model: entry}, None, lambda *_: None)
+            self.task_executor = TaskExecutor(
+                self.plan, self.samples, {model: entry}, None, lambda *_: None
+            )
             self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
         except StageScopeError as error:
             return {"error": str(error)}
         return {"error": None}
 
     def ask(self, model: str, sample: str, repeat: int, phase: str) -> Answer:
-        """The "row" of a task, or "absent" with a sentence: a file of it is not on this node."""
+        """The "row" of a task, or "absent" with a sentence if the node lacks one of its files."""
         task = Task(model, sample, repeat, "warmup" if phase == "warmup" else "measured")
         chosen = self.samples[sample]
         assert self.adapter is not None
         start = time.monotonic()
-        row = self.asker.alone(task, self.adapter)
+        row = self.task_executor.alone(task, self.adapter)
         busy_s = time.monotonic() - start
         if row["error"] and not provenance.is_here(chosen):
             return {"absent": f"files of sample {sample} are not on this node"}
@@ -80,7 +82,7 @@ class Worker:
 
 
 def device_here() -> dict[str, Any]:
-    """What this process computes on, and what it may share with others."""
+    """The device of this process, and what it may share with others."""
     from engine.machine import device
 
     chosen = device.choose()
@@ -96,7 +98,7 @@ def device_here() -> dict[str, Any]:
 
 
 def _unit(name: str) -> str:
-    """What tells a device from others of its machine: a GPU by its own id, else by its kind."""
+    """Identifies a device on its machine: the id of a GPU, else the kind of device."""
     if not name.startswith("cuda"):
         return name
     import torch
@@ -106,19 +108,19 @@ def _unit(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """The same text in all processes of a machine, whatever they call it (containers)."""
+    """An id that is equal in all processes of a machine, also in containers."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return boot.read_text().strip() if boot.is_file() else platform.node()
 
 
 def versions() -> dict[str, str]:
-    """Of Python and the libraries that tokens depend on."""
+    """The versions of Python and of the libraries that tokens depend on."""
     found = {name: version(name) for name in provenance.LIBRARIES}
     return {"python": platform.python_version(), **found}
 
 
 def _model(name: str) -> dict[str, str]:
-    """Digest and dtype of a checkpoint here, or why there is none."""
+    """Digest and dtype of a checkpoint on this node, or the reason why it is missing."""
     try:
         (found,) = provenance.describe_models([registry.entry(name)])
     except StageScopeError as error:

@@ -1,6 +1,6 @@
-"""The workers of a cluster as people and rows see them: node, device, state, rate, what is shared.
+"""The workers of a cluster as shown to users and in rows: node, device, state, rate, sharing.
 
-Boundary: keeps what it is told and computes views of it; it hands out nothing.
+Boundary: stores reported facts and computes views of them; sends no tasks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from engine.benchmark.run_progress import RATED, WorkerView
 
-WAITING, ASIDE = "waiting", "can load no model"
-IDLE = (WAITING, ASIDE)
-KEPT = 100  # workers that have ended and are still listed
+WAITING, NO_MODEL = "waiting", "can load no model"
+IDLE = (WAITING, NO_MODEL)
+KEPT = 100  # ended workers that are still listed
 
 
 @dataclass(eq=False)
-class Member:
-    """One worker.  `machine` is empty until its process is there, which it is not before its device
-    is free; `device` is what worker.device_here() told, empty until it has.  Monotonic seconds."""
+class WorkerState:
+    """One worker.  `machine` is empty until its process runs, which needs a free device; `device`
+    is the report of worker.device_here(), empty before it.  Monotonic seconds."""
 
     id: str
     node: str
@@ -32,7 +32,7 @@ class Member:
     state: str = "waiting for its device"
     since: float = field(default_factory=time.monotonic)
     ended_at: float | None = None
-    aside_at: float | None = None  # since when it can do nothing, though it is there
+    aside_at: float | None = None  # since when it runs but can load no model
     done: int = 0
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=RATED))
 
@@ -45,41 +45,41 @@ class Member:
         return bool(self.device) and not self.ended
 
     def was_there(self, since: float) -> bool:
-        """Whether its process was there at some moment since then."""
+        """Whether its process ran at any moment since then."""
         over = self.ended_at if self.aside_at is None else self.aside_at
         return bool(self.machine) and (over is None or over >= since)
 
 
-class Crew:
-    """All workers of a sitting."""
+class Workers:
+    """All workers of a session."""
 
     def __init__(self) -> None:
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, WorkerState] = {}
 
-    def __getitem__(self, worker: str) -> Member:
+    def __getitem__(self, worker: str) -> WorkerState:
         return self._members[worker]
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[WorkerState]:
         return iter(self._members.values())
 
-    def add(self, worker: str, node: str, address: str) -> Member:
-        member = self._members[worker] = Member(worker, node, address)
+    def add(self, worker: str, node: str, address: str) -> WorkerState:
+        member = self._members[worker] = WorkerState(worker, node, address)
         ended = [one.id for one in self if one.ended]
         for name in ended[:-KEPT]:
             del self._members[name]
         return member
 
     def place(self, worker: str, machine: str, host: str) -> None:
-        """Its process is there."""
+        """Records that its process runs."""
         member = self._members[worker]
         member.machine, member.host, member.state = machine, host, "starting"
 
     def starting(self) -> int:
-        """Workers that have not told yet what they are."""
+        """The number of workers that have not reported their device yet."""
         return sum(not one.device and not one.ended for one in self)
 
-    def waiting(self, longer_s: float = 0.0) -> list[Member]:
-        """Those whose process has not come up for so long: something else has their device."""
+    def waiting(self, longer_s: float = 0.0) -> list[WorkerState]:
+        """Workers whose process has not started for `longer_s`: their device is in use."""
         latest = time.monotonic() - longer_s
         return [one for one in self if not (one.machine or one.ended) and one.since <= latest]
 
@@ -88,24 +88,24 @@ class Crew:
         member.ended_at, member.state = time.monotonic(), f"ended: {why}"
 
     def set_aside(self, worker: str) -> None:
-        """It can load no model: it is there, and has no use for its device."""
+        """Records that it can load no model, so it does not use its device."""
         member = self._members[worker]
-        member.aside_at, member.state = time.monotonic(), ASIDE
+        member.aside_at, member.state = time.monotonic(), NO_MODEL
 
     def release(self) -> None:
-        """The sitting has ended, and with it those that were still there."""
+        """Ends all remaining workers at the end of the session."""
         for member in self:
             if not member.ended:
                 member.ended_at, member.state = time.monotonic(), "released"
 
     def count(self, worker: str) -> None:
-        """A measured result came back."""
+        """Counts a measured result."""
         member = self._members[worker]
         member.done += 1
         member.ends.append(time.monotonic())
 
     def where(self, worker: str, since: float) -> dict[str, Any]:
-        """What a row says of the place it comes from, whose work began at `since`."""
+        """Node, device and sharing for a row whose work began at `since`."""
         member = self._members[worker]
         return {
             "node": member.node,
@@ -118,11 +118,11 @@ class Crew:
             "shares": self.shares(member, since),
         }
 
-    def shares(self, member: Member, since: float) -> list[str]:
-        """What others of this run had at some moment since then, at work or not: "device" (the
-        same GPU, or a machine's one processor), "cores" (more threads than there are), or nothing.
+    def shares(self, member: WorkerState, since: float) -> list[str]:
+        """What other workers of this run used at any moment since then: "device" (the same GPU, or
+        the machine's processor), "cores" (more threads than cores), or nothing.
 
-        One that is still starting has the threads of the others, and no GPU yet.
+        A starting worker counts with its threads, but without a GPU.
         """
         near = [one for one in self if one.machine == member.machine and one.was_there(since)]
         mine = member.device
@@ -133,12 +133,12 @@ class Crew:
             found.append("cores")
         return found
 
-    def on(self, machine: str) -> list[Member]:
+    def on(self, machine: str) -> list[WorkerState]:
         """The workers of one machine."""
         return [one for one in self if one.at_work and one.machine == machine]
 
     def words(self) -> str:
-        """How many there are, by what they do; those that have ended are not counted."""
+        """The number of workers per state, without ended ones."""
         waiting, starting = len(self.waiting()), self.starting()
         counts = {
             "at work": sum(one.at_work and one.state not in IDLE for one in self),
@@ -152,7 +152,7 @@ class Crew:
     def views(self) -> tuple[WorkerView, ...]:
         return tuple(map(self._view, self))
 
-    def _view(self, member: Member) -> WorkerView:
+    def _view(self, member: WorkerState) -> WorkerView:
         ends = member.ends
         rate = (len(ends) - 1) / (ends[-1] - ends[0]) if len(ends) > 1 else None
         return WorkerView(

@@ -28,7 +28,7 @@ class HerePool:
         self.workers: dict[str, Worker] = {}
         self.queue: deque[Event] = deque()
         self.calls: deque[tuple[str, int, str, list[Any]]] = deque()
-        self.parcel: Any = None
+        self.run_data: Any = None
         self.asked: list[tuple[str, str, list[Any]]] = []
         self.refused: dict[str, str] = {}
         self.closed = False
@@ -36,7 +36,7 @@ class HerePool:
     def send(self, order: str, **more: Any) -> None:
         more = json.loads(json.dumps(more))  # as the line would carry it
         if order == "begin":
-            self.parcel = more["parcel"]
+            self.run_data = more["run_data"]
             firsts: dict[str, str] = {}
             for name, node in self.nodes.items():
                 firsts.setdefault(node, name)
@@ -59,7 +59,7 @@ class HerePool:
         self.queue.append({"event": "starting", "worker": name, "node": node, "address": "::1"})
         self.workers[name] = Worker({"STAGESCOPE_THREADS": "1"})
         self.queue.append({"event": "placed", "worker": name, **self.workers[name].here()})
-        self._call(name, 0, "begin", [self.parcel, first])
+        self._call(name, 0, "begin", [self.run_data, first])
 
     def end(self, name: str, reason: str) -> None:
         if self.workers.pop(name, None) is None:

@@ -1,4 +1,4 @@
-"""The smaller parts: parcels, the worker in an actor."""
+"""The smaller parts: serialization, the worker in an actor."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(**more: Any) -> Plan:
     return Plan(models, ("id-0", "id-1"), decode=DecodeConfig(max_new_tokens=3), **more)
 
 
-def test_a_parcel_holds_plan_and_samples_as_they_are(root: Path) -> None:
+def test_serialization_keeps_plan_and_samples_as_they_are(root: Path) -> None:
     samples = list(dataset.read(root).samples)
     samples[1] = replace(
         samples[1], mp4=root / "a.mp4", truth={"curve": "left"}, missing={"events": "none"},

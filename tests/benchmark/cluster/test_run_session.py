@@ -19,7 +19,6 @@ from engine.benchmark.cluster.dispatch import MOST_DEATHS
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import BadInput, ClusterError, StoreError
 from engine.media import dataset
-from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
@@ -27,6 +26,7 @@ from engine.storage.run_store import Run, task_of
 from engine.types import DecodeConfig
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
+from tests.tiny import unload_all
 
 __all__ = ["one_thread"]
 MODELS = ("tiny-llava", "tiny-eventgpt")
@@ -40,7 +40,7 @@ def root(
     monkeypatch.setattr(executors, "TICK_S", 0.0)
     monkeypatch.setattr(executors, "PATIENCE_S", 0.05)
     yield recordings.root(tmp_path / "root")
-    registry.unload_all()
+    unload_all()
 
 
 def plan(root: Path, **more: Any) -> Plan:
@@ -307,7 +307,9 @@ def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
     root: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    with pytest.raises(ClusterError, match="1 results of tiny-llava cannot be had from any worker"):
+    with pytest.raises(
+        ClusterError, match="No remaining worker can compute 1 results of tiny-llava"
+    ):
         go(root, folder, HerePool({"x": "n1"}, lacking(3)))
     assert len(rows(run_store.read(folder))) == 3
     assert len(whole(finish(execute.resume(folder), folder, None), 4)) == 4
@@ -428,7 +430,7 @@ def test_a_lost_connection_is_a_sentence(root: Path, tmp_path: Path) -> None:
         return value
 
     pool = Lost(TWO, hang)
-    with pytest.raises(ClusterError, match=r"Ray has gone\. What is answered is kept"):
+    with pytest.raises(ClusterError, match=r"Ray has gone\. All answers are saved"):
         go(root, tmp_path / "run", pool)
 
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from engine.benchmark.cluster.worker import device_here
-from engine.benchmark.cluster.workers import Crew
+from engine.benchmark.cluster.workers import Workers
 from tests.benchmark.cluster.pools import one_thread
 
 __all__ = ["one_thread"]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def crew(*devices: dict[str, Any]) -> Crew:
+def workers(*devices: dict[str, Any]) -> Workers:
     """Workers that have told what they are, but for those without a unit, which are starting."""
-    found = Crew()
+    found = Workers()
     for number, device in enumerate(devices):
         name = str(number)
         found.add(name, "n", "::1")
@@ -27,7 +27,7 @@ def crew(*devices: dict[str, Any]) -> Crew:
     return found
 
 
-def shares(found: Crew, worker: str = "0", ago_s: float = 0.0) -> list[str]:
+def shares(found: Workers, worker: str = "0", ago_s: float = 0.0) -> list[str]:
     return list(found.where(worker, time.monotonic() - ago_s)["shares"])
 
 
@@ -46,18 +46,18 @@ def shares(found: Crew, worker: str = "0", ago_s: float = 0.0) -> list[str]:
     ],
 )
 def test_who_shares_what(devices: list[dict[str, Any]], expected: list[str]) -> None:
-    assert shares(crew(*devices)) == expected
+    assert shares(workers(*devices)) == expected
 
 
 def test_one_that_ended_while_a_sample_ran_counts_for_it_and_not_for_the_next() -> None:
-    found = crew({}, {})
+    found = workers({}, {})
     found.end("1", "killed")
     assert shares(found, ago_s=60.0) == ["device"]
     assert shares(found, ago_s=-0.001) == []
 
 
 def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
-    found = crew({})
+    found = workers({})
     found.add("late", "n", "::1")
     assert shares(found) == []
     assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
@@ -68,15 +68,15 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
 
 
 def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
-    found = crew({}, {})
+    found = workers({}, {})
     found.set_aside("1")
     assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
     assert found.words() == "1 worker at work, 1 worker idle"
     assert found.views()[1].state == "can load no model" and not found.views()[1].ended
 
 
-def test_after_a_sitting_nobody_is_at_work() -> None:
-    found = crew({}, {})
+def test_after_a_session_no_worker_is_running() -> None:
+    found = workers({}, {})
     for _ in range(3):
         found.count("1")
     assert found.views()[1].per_s is not None
@@ -84,4 +84,4 @@ def test_after_a_sitting_nobody_is_at_work() -> None:
     found.release()
     assert [one.state for one in found.views()] == ["ended: killed", "released"]
     assert all(one.ended and one.per_s is None for one in found.views())
-    assert found.words() == "no worker left" and Crew().words() == "looking for devices"
+    assert found.words() == "no worker left" and Workers().words() == "looking for devices"

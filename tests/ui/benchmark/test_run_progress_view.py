@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.benchmark.run_progress import Live, Progress
+from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.jobs.benchmark_job import BenchmarkView
 from ui.benchmark import run_progress_view
 
 
 def progress(**more: Any) -> Progress:
-    live = (Live("a", 2, 1, {"load": 1.234, "total": 100.4}), Live("b", 0, 0, {}))
+    live = (ModelProgress("a", 2, 1, {"load": 1.234, "total": 100.4}), ModelProgress("b", 0, 0, {}))
     given: dict[str, Any] = {
         "planned": 10, "done": 2, "failed": 1, "per_s": 0.5, "left_s": 130.0, "paused_ms": 0.0,
         "current": "a, measured, sample s1", "models": live, "failures": (), "notes": (),
@@ -80,7 +80,7 @@ def test_a_model_without_results_has_no_figure() -> None:
 
 def test_batches_have_a_table_of_their_own() -> None:
     medians = {"batch": 4, "batch_ms": 120.0, "batch_tokens_per_s": 66.6, "new_tokens": 2}
-    models = (Live("a", 4, 0, medians), Live("b", 0, 0, {}))
+    models = (ModelProgress("a", 4, 0, medians), ModelProgress("b", 0, 0, {}))
     first, second = run_progress_view.batches(progress(models=models), {})
     assert first["samples at once"] == "4" and first["new tokens/s"] == "66.6"
     assert first["samples/s"] == second["time of a batch (ms)"] == "–"
@@ -88,21 +88,26 @@ def test_batches_have_a_table_of_their_own() -> None:
 
 
 def test_a_batched_run_has_its_columns_before_its_first_batch() -> None:
-    (first,) = run_progress_view.batches(progress(models=(Live("a", 0, 0, {}),), batch=4), {})
+    (first,) = run_progress_view.batches(
+        progress(models=(ModelProgress("a", 0, 0, {}),), batch=4), {}
+    )
     assert first["samples at once"] == first["time of a batch (ms)"] == "–"
     assert "TTFT (ms)" not in first
 
 
 def test_what_the_medians_of_batches_leave_out_is_said() -> None:
-    live = Live("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
+    live = ModelProgress("a", 15, 0, {"batch": 4.0}, sizes={4: 12, 2: 2, 1: 1})
     (told,) = run_progress_view.left_out(progress(models=(live,), batch=4), {"a": "A"})
     assert told == (
         "A: these medians use 12 results in batches of 4; left out: "
         "1 result that ran alone, 2 results in batches of 2."
     )
-    same = Live("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
+    same = ModelProgress("a", 12, 0, {"batch": 4.0}, sizes={4: 12})
     assert (
-        run_progress_view.left_out(progress(models=(same, Live("b", 0, 0, {})), batch=4), {}) == []
+        run_progress_view.left_out(
+            progress(models=(same, ModelProgress("b", 0, 0, {})), batch=4), {}
+        )
+        == []
     )
 
 

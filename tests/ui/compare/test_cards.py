@@ -120,7 +120,7 @@ def test_a_result_says_which_certificate_covers_it() -> None:
     )
     assert cards.badges(run)[0][:2] == ("unverified", "gray")
     kept = certificate()
-    certificates.keep(kept)
+    certificates.store(kept)
     assert cards.badges(run)[0][:2] == (f"verified {kept['hash'][:12]}", "green")
     other = dataclasses.replace(run, environment=PLACE | {"device": "cuda:0"})
     words, colour, why = cards.badges(other)[0]

@@ -54,7 +54,7 @@ def test_a_card_in_words() -> None:
 
 
 def test_the_checkpoints_generation_settings_are_on_the_card() -> None:
-    said = "The checkpoint's own default is sampling; here the run's temperature decides."
+    said = "The checkpoint's default is sampling; this run uses its own temperature."
     rows = dict(card_rows.of_card(ENTRY, replace(CARD, generation=(said,))))
     assert rows["Generation settings"] == said
     assert "Generation settings" not in dict(card_rows.of_card(ENTRY, CARD))

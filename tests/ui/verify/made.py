@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from engine.jobs.verify_job import VerifyView
-from engine.types import Pixels, Ran, Sample
+from engine.types import Pixels, Ran, RunResult, Sample
 from engine.verify import certificates
-from engine.verify.verdict import CHECKS, ONCE, Finding, Outcome, Verdict, VerifyRequest
+from engine.verify.verdict import CHECKS, ONCE, CheckFinding, Outcome, Verdict, VerifyRequest
 
 A, B = "357e6028-3d08-583e-9bdf-a85836735b46", "b0252a84-3d08-583e-9bdf-a85836735b46"
 SAMPLES = (Sample(A, "drive"), Sample(B, "drive"))
@@ -54,7 +54,7 @@ def evidence() -> dict[str, dict[str, Any]]:
     ratios = {"median": 1.0, "low": 0.9, "high": 1.05, "n": 2}
     steps = {"noticed": True, "computed again": True}
     key = {"what": "dtype", "must_change": True, "changed": True, "right": True}
-    blink = {"shown": "zeros", "moved": 2.5, "ids": [1], "text": "Nothing."}
+    ablation = {"shown": "zeros", "moved": 2.5, "ids": [1], "text": "Nothing."}
     return {
         "answer": {
             "text": "A **car**.",
@@ -84,7 +84,7 @@ def evidence() -> dict[str, dict[str, Any]]:
         "left_as_found": {"faults": [], "again": "EXACT: all 3 tokens are equal."},
         "keys": {"changes": [key]},
         "damage": {"steps": steps, "note": "It was damaged."},
-        "sight": {"own": "A car.", "changes": [blink]},
+        "sight": {"own": "A car.", "changes": [ablation]},
     }
 
 
@@ -97,7 +97,7 @@ def verdicts(
         for sample in ("",) if check in ONCE else (A, B):
             outcome = (changed or {}).get((check, sample), "passed")
             sentence = f"{check} says so."
-            finding = Finding(outcome, sentence, 0.004, 0.01, "of generate()", seen[check])
+            finding = CheckFinding(outcome, sentence, 0.004, 0.01, "of generate()", seen[check])
             found.append(Verdict(check, model, sample, finding))
     return found
 
@@ -130,3 +130,9 @@ def certificate(
     rows = verdicts(name) if found is None else found
     model = certificates.model_entry(name, digest, dtype, environment, rows, backend)
     return certificates.make(replace(REQUEST, pixels=pixels), [model], rows, "/data")
+
+
+def covering_hash(result: RunResult) -> str | None:
+    """The hash of the certificate that covers a result as it ran, or None."""
+    found = certificates.certificate_status(result)
+    return found.certificate if found.state == "verified" else None

@@ -62,7 +62,7 @@ def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
     assert said.state == "verified" and "on 1 sample." in said.headline
     assert said.proved == tuple(CLAIMS.values())
     skipped, limits, *_ = said.not_proved
-    assert skipped.startswith("Cannot run: Answers at all") and "beyond this sample" in limits
+    assert skipped.startswith("Cannot run: Answers") and "beyond this sample" in limits
 
 
 def test_findings_on_several_samples_are_one_sentence() -> None:
@@ -87,6 +87,6 @@ def test_what_was_cancelled_says_what_was_not_done() -> None:
     assert said.state == "unfinished" and "did not finish" in said.headline
     assert "were not done on every sample: see the table" in said.not_proved[0]
     late = of(report_view.of_view(view(verdicts()[:-3], state="cancelled")))
-    assert late.not_proved[0] == "Not done on every sample: Damaged cache, Sight."
+    assert late.not_proved[0] == "Not done on every sample: Damaged cache, Effect of the input."
     whole = of(report_view.of_view(view(verdicts(), state="cancelled")))
     assert "there is no certificate" in whole.headline
