@@ -80,13 +80,7 @@ def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
     """A parser for the given command, or for all commands if none is given."""
     installed = Path(sys.argv[0]).stem == "stagescope"
     prog = "stagescope" if installed else "python -m engine"
-    parser = _Parser(
-        prog=prog,
-        description=str(__doc__).split(
-            "\
-"
-        )[0],
-    )
+    parser = _Parser(prog=prog, description=str(__doc__).partition("\n")[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     called = COMMANDS.get(given[0]) if given else None
     for name in [called] if called else dict.fromkeys(COMMANDS.values()):
