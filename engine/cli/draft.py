@@ -24,7 +24,7 @@ from engine.pipeline.draft_results import (
     Difference,
     DraftReport,
     DraftRequest,
-    Tried,
+    SampleTrial,
 )
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.types import DecodeConfig
@@ -59,7 +59,7 @@ class _Spoken(DraftJob):
     def round(self, done: int, of: int) -> None:
         super().round(done, of)
         if done == 0:
-            sample = self.request.samples[self.asked]
+            sample = self.request.samples[self.finished]
             pairs = "1 pair" if of == 2 else f"{of - 1} pairs"  # the first round warms up
             say(f"{self.request.target}: sample {sample.id}, {pairs} ...")
 
@@ -100,12 +100,12 @@ def _text(found: DraftReport) -> str:
     return "\n\n".join([*parts, *lost, outcome])
 
 
-def _sample(one: Tried) -> str:
+def _sample(one: SampleTrial) -> str:
     lines = [f"sample {one.sample}: {len(one.ids)} new tokens", f"  {one.text}", f"  {_drawn(one)}"]
     return "\n".join([*lines, f"  {_equality(one.difference)}"])
 
 
-def _drawn(one: Tried) -> str:
+def _drawn(one: SampleTrial) -> str:
     """[accepted] own, rejected ones left out."""
     shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in one.marks
              if m.state != "rejected"]  # fmt: skip

@@ -1,7 +1,6 @@
-"""Loading, unloading and hashing a model as jobs, so that none happens under a run's feet.
+"""Loading, unloading and hashing a model as jobs, so that they never overlap with a run.
 
-Boundary: the queue on one side, the registry on the other.  Whoever waits sees the state, as with
-any other job; a failure is the sentence of what failed.
+Boundary: connects the queue with the registry; pages get a frozen view.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Action = Literal["load", "unload", "hash"]
 
 @dataclass(frozen=True)
 class ModelView:
-    """A job as it stands.  `done` of `total`: bytes of a hash, or weights in place."""
+    """The current state.  `done` of `total` counts hashed bytes or loaded weights."""
 
     id: str
     model: str
@@ -46,7 +45,8 @@ class ModelView:
 class ModelJob(Job):
     """Loads the entry's model, unloads it, or hashes all its files.
 
-    `freed` is how many bytes the weights of an unloaded model took, `progress` the step it is at.
+    `freed` is the size in bytes of the weights of an unloaded model; `progress` is the current
+    step with its done and total counts.
     """
 
     brief: ClassVar[bool] = True
@@ -74,7 +74,7 @@ class ModelJob(Job):
             action=self.action,
             state=self.state,
             position=self.position,
-            cancelling=self._cancel.is_set() and not self.ended,
+            cancelling=self.stopping,
             step=step,
             done=done,
             total=total,
@@ -84,7 +84,7 @@ class ModelJob(Job):
         )
 
     def _load(self) -> None:
-        if reason := registry.unavailable(self.entry):  # before a large checkpoint is hashed
+        if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
             raise ModelUnavailable(reason)
         registry.load(self.entry)
 

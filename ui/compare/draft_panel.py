@@ -13,7 +13,7 @@ from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import draft_results
-from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
+from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.types import RunOptions, Sample
 from ui.compare import drafted_text
@@ -183,7 +183,7 @@ def _times(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}x"
 
 
-def _answer(one: Tried) -> None:
+def _answer(one: SampleTrial) -> None:
     st.html(drafted_text.page(one.marks))
     notices.small(drafted_text.words(one.marks), "draft_counts")
     if one.difference is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from engine.pipeline.draft_results import Mark
+from engine.pipeline.draft_results import AnswerPiece
 from ui.widgets.accepted_text import STYLE, plain
 
 MEANINGS = {
@@ -20,7 +20,7 @@ MEANINGS = {
 _TAGS = {"accepted": "span", "rejected": "del", "own": "span"}
 
 
-def page(marks: Sequence[Mark]) -> str:
+def page(marks: Sequence[AnswerPiece]) -> str:
     """Legend and text in one element."""
     legend = "".join(f"<span>{_sample(state)} {words}</span>" for state, words in MEANINGS.items())
     text = "".join(_marked(mark.text, mark.state) for mark in marks)
@@ -38,7 +38,7 @@ def _marked(text: str, state: str) -> str:
     return f'<{tag} class="painted-{state}" title="{MEANINGS[state]}">{shown}</{tag}>'
 
 
-def words(marks: Sequence[Mark]) -> str:
+def words(marks: Sequence[AnswerPiece]) -> str:
     """How many tokens of each kind, for those who do not see the colours."""
     counts = {state: sum(mark.state == state for mark in marks) for state in MEANINGS}
     return "; ".join(f"{MEANINGS[state]}: {n:,}" for state, n in counts.items())

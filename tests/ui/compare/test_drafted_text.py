@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from engine.pipeline.draft_results import Mark
+from engine.pipeline.draft_results import AnswerPiece
 from ui.compare import drafted_text
 
-MARKS = (Mark("A <b>", "own"), Mark(" car", "accepted"), Mark(" &\x07", "rejected"))
+MARKS = (
+    AnswerPiece("A <b>", "own"),
+    AnswerPiece(" car", "accepted"),
+    AnswerPiece(" &\x07", "rejected"),
+)
 
 
 def test_each_state_has_its_own_form() -> None:
