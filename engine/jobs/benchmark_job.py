@@ -14,7 +14,7 @@ from engine.benchmark import execute
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.media import dataset
 from engine.storage.plan import Plan
 from engine.types import Doing
@@ -23,23 +23,15 @@ CHECKING = "checking the dataset and the checkpoints"
 LEAVING = "leaving Ray"
 
 
-@dataclass(frozen=True)
-class BenchmarkView:
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkView(JobView):
     """The current state of a dataset run.  progress is None until the checks have passed."""
 
-    id: str
     title: str
-    state: State
-    position: int
     folder: Path | None
     stage: str
     progress: Progress | None
-    error: str
     cluster: bool = False  # whether workers of a cluster answer
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
 
 
 @dataclass(eq=False, kw_only=True)

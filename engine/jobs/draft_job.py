@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.pipeline import draft_results
 from engine.pipeline.draft_results import (
@@ -30,22 +30,14 @@ if TYPE_CHECKING:
     from engine.models.checkpoint import ModelEntry
 
 
-@dataclass(frozen=True)
-class DraftView:
+@dataclass(frozen=True, kw_only=True)
+class DraftView(JobView):
     """The current state: rounds done, over all samples, and the report once finished."""
 
-    id: str
-    state: State
-    position: int
     request: DraftRequest
     done: int
     total: int
-    error: str
     report: DraftReport | None
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
 
 
 @dataclass(eq=False, kw_only=True)

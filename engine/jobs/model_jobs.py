@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, ModelUnavailable
-from engine.jobs.queue import Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import hash_progress as progress
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -19,26 +19,18 @@ from engine.models.hash_progress import Step
 Action = Literal["load", "unload", "hash"]
 
 
-@dataclass(frozen=True)
-class ModelView:
+@dataclass(frozen=True, kw_only=True)
+class ModelView(JobView):
     """The current state.  `done` of `total` counts hashed bytes or loaded weights."""
 
-    id: str
     model: str
     action: Action
-    state: State
-    position: int
     cancelling: bool
     step: Step | None
     done: int
     total: int
     elapsed_s: float
     freed: int
-    error: str
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
 
 
 @dataclass(eq=False, kw_only=True)

@@ -29,6 +29,20 @@ ENDED = ("done", "failed", "cancelled")
 KEPT = 200  # finished jobs that a link can reopen
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """What a page reads of a job.  position 0 is the running job."""
+
+    id: str
+    state: State
+    position: int
+    error: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
 @dataclass(eq=False)
 class Job(Watcher, ABC):
     """Work for the device, queued or running."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.pipeline import prefix_cache
 from engine.types import Doing, RunRequest, RunResult
@@ -20,28 +20,20 @@ if TYPE_CHECKING:
 PATIENCE_S = 15.0
 
 
-@dataclass(frozen=True)
-class RunView:
-    """The current state of a run.  position 0 is the running job."""
+@dataclass(frozen=True, kw_only=True)
+class RunView(JobView):
+    """The current state of a run."""
 
-    id: str
     model: str
-    state: State
     stage: Doing | Literal[""]
-    position: int
     queued_ms: float  # time in the queue, not part of the run
     text: str
     new_tokens: int
     ttft_ms: float | None
     tokens_per_s: float | None
-    error: str
     result: RunResult | None
     request: RunRequest
     stopping: bool = False  # cancelled but not ended yet
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
 
 
 @dataclass(eq=False, kw_only=True)

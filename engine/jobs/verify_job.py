@@ -11,29 +11,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import BadInput, Cancelled
-from engine.jobs.queue import Job, State
+from engine.jobs.queue import Job, JobView
 from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
 
-@dataclass(frozen=True)
-class VerifyView:
+@dataclass(frozen=True, kw_only=True)
+class VerifyView(JobView):
     """The current state of a verification."""
 
-    id: str
-    state: State
-    position: int
     request: VerifyRequest
     doing: tuple[str, str, str]  # model, sample, check; empty if none
     verdicts: tuple[Verdict, ...]
-    error: str
     certificate: Mapping[str, Any] | None
     unkept: str
     elapsed_s: float  # without time in the queue
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
 
 
 @dataclass(eq=False, kw_only=True)
