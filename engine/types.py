@@ -1,7 +1,7 @@
-"""The nouns of the engine: what passes from one stage to the next, and what a run leaves behind.
+"""The engine's data types: what the stages pass to one another, and the result of a run.
 
-Boundary: frozen dataclasses only.  NumPy and torch appear in annotations alone, so that importing
-this module costs nothing.  All durations are milliseconds.
+Boundary: frozen dataclasses only.  NumPy and torch are imported for annotations only, so importing
+this module is cheap.  All durations are in milliseconds.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MediaKind = Literal["events", "video", "image"]
 CachePolicy = Literal["use", "refresh", "off"]
 Mode = Literal["decoupled", "hooked"]
 Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager elsewhere
-Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own
+Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own method
 Pixels = Literal["exact", "fast"]
 Extent = Literal["slice", "stream"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
-Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
+Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is not a stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
@@ -42,7 +42,7 @@ FRAME_RULES: tuple[str, ...] = ("arange", "spread", "linspace")
 CACHES: tuple[CachePolicy, ...] = get_args(CachePolicy)
 MODES: tuple[Mode, ...] = get_args(Mode)
 PIXELS: tuple[Pixels, ...] = get_args(Pixels)  # how stage 2 resizes pictures
-# How large pictures of raw events are: each as its own slice, or all as the whole stream.
+# The size of pictures of raw events: from each slice, or from the whole stream.
 EXTENTS: tuple[Extent, ...] = get_args(Extent)
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "backend": BACKENDS,
@@ -61,12 +61,12 @@ FRAME_WORDS: Mapping[str, str] = {
 CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
 MAX_NEW_TOKENS = 4096
-MIN_TEMPERATURE = 0.01  # below it scores overflow
+MIN_TEMPERATURE = 0.01  # lower values overflow the scores
 
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """A stream of N brightness changes.  t in microseconds, p 1 for brighter and 0 for darker."""
+    """A stream of N brightness changes.  t in microseconds; p is 1 for brighter, 0 for darker."""
 
     x: npt.NDArray[np.uint16]
     y: npt.NDArray[np.uint16]
@@ -81,16 +81,16 @@ class Events:
 
     @property
     def duration_ms(self) -> float:
-        """From the first to the last timestamp in the file's order."""
+        """Between the smallest and the largest timestamp."""
         return float(self.t.max() - self.t.min()) / 1000 if len(self.t) else 0.0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One record of a dataset, with the files that exist and the reasons for those that do not.
+    """One record of a dataset: the files that exist, and why others are missing.
 
-    `missing` maps a media kind ("events", "video", "image") to why the sample cannot give it.
-    `problems` are sentences about the record as a whole; `truth` is a scene's known content.
+    `missing` maps a media kind ("events", "video", "image") to the reason why it is missing.
+    `problems` are sentences about the whole record; `truth` is the known content of a scene.
     """
 
     id: str
@@ -109,11 +109,11 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Media:
-    """Stage 1's result: the pictures one model is shown.
+    """Stage 1's result: the pictures that a model receives.
 
-    `digest` is made of the file's content, the rule and the reader's version, never of a name:
-    equal content under another name has the same digest.  `rule` is the frame rule, or the extent
-    of pictures that were drawn from raw events; "" for pictures that are shown as they are.
+    `digest` depends on the file's content, the rule and the reader's version, but not on a file
+    name.  `rule` is the frame rule, or the extent of pictures drawn from raw events; "" for
+    pictures that are shown unchanged.
     """
 
     kind: MediaKind
@@ -131,7 +131,7 @@ class Media:
 
     @property
     def extent(self) -> Extent | None:
-        """How large event pictures were drawn; None where none were drawn."""
+        """The extent of pictures drawn from raw events; None if none were drawn."""
         return next((extent for extent in EXTENTS if extent == self.rule), None)
 
 
@@ -139,7 +139,7 @@ class Media:
 class DecodeConfig:
     """How stage 4 chooses tokens; the only source of these values.
 
-    temperature 0 is greedy; a temperature above 0 samples from the seed.
+    Temperature 0 is greedy; above 0, tokens are sampled with the seed.
     """
 
     max_new_tokens: int = 256
@@ -173,7 +173,7 @@ def _check(name: str, value: float, low: float, high: float) -> None:
 
 
 def check_choices(options: object) -> None:
-    """BadInput for a field that CHOICES names and whose value is none of them."""
+    """Raises BadInput if a field listed in CHOICES has another value than those."""
     for name, allowed in CHOICES.items():
         value = getattr(options, name, None)
         if value is not None and value not in allowed:
@@ -182,14 +182,14 @@ def check_choices(options: object) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How a run is done, whichever model answers about whichever sample."""
+    """The settings of a run, apart from its model, sample and question."""
 
     decode: DecodeConfig = DecodeConfig()
     frames: str = "arange"
     cache: CachePolicy = "use"
     mode: Mode = "decoupled"
     pixels: Pixels = "exact"
-    extent: Extent = "slice"  # how large pictures are drawn from raw events
+    extent: Extent = "slice"  # the size of pictures drawn from raw events
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -197,7 +197,7 @@ class RunOptions:
     def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
         """The request for one answer with these options."""
         values: dict[str, Any] = {
-            each.name: getattr(self, each.name) for each in fields(RunOptions)
+            option.name: getattr(self, option.name) for option in fields(RunOptions)
         }
         return RunRequest(sample, model, prompt, prefix, **values)
 
@@ -206,7 +206,7 @@ class RunOptions:
 class RunRequest(RunOptions):
     """One model, one sample, one question.
 
-    With `prefix` the run continues from the start of a prompt that was read before; such a run is
+    With `prefix` the run continues from a prompt prefix that an earlier run kept; such a run is
     never measured.
     """
 
@@ -221,16 +221,15 @@ class RunRequest(RunOptions):
         for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
             if self.prefix and value != needed:
                 raise BadInput(
-                    f"prefix goes with {name} {needed!r} and {name} is {value!r}: change one of "
-                    "them."
+                    f"prefix needs {name} {needed!r}, but {name} is {value!r}: change one of them."
                 )
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Stage 2's result: pixels as the vision tower takes them, and the prompt's ids [1, S].
+    """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].
 
-    `setting` says how the pixels were made; features of one setting are none of the other.
+    `setting` is how the pixels were made; features of the two settings are kept apart.
     """
 
     pixels: torch.Tensor
@@ -242,7 +241,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """What cached features depend on; part of their key and checked when they are read."""
+    """Everything that cached features depend on: hashed into their key and checked on reading."""
 
     model: str
     checkpoint: str
@@ -254,17 +253,9 @@ class FeatureSpec:
     quantization: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Features:
-    """Stage 3's result, after projector, adaptor and pooling: visual rows [V, hidden]."""
-
-    rows: torch.Tensor
-    spec: FeatureSpec
-
-
 @dataclass(frozen=True)
 class TensorSpec:
-    """Shape, dtype and size of what passed between two stages."""
+    """Shape, dtype and size of a tensor that passed between two stages."""
 
     name: str
     shape: tuple[int, ...]
@@ -274,7 +265,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Generation:
-    """New tokens only; the EOS is counted.  token_ms are times since the run's start."""
+    """New tokens only, with the EOS token.  token_ms are times since the start of the run."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -285,7 +276,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class PrefixUse:
-    """What a run did with its prompt's prefix, which has so many tokens."""
+    """What a run did with its prompt's prefix, and the number of its tokens."""
 
     state: Literal["kept", "reused"]
     tokens: int
@@ -293,11 +284,11 @@ class PrefixUse:
 
 @dataclass(frozen=True)
 class Span:
-    """A stage (or "decode.prefill", "decode.steps") on the run's own clock, which starts at 0.
+    """A stage (or "decode.prefill", "decode.steps") on the run's clock, which starts at 0.
 
-    `original_ms`: what a cached one took when it was computed; None where that is not known.
-    `cpu_ms` is the CPU time of the process meanwhile, all its threads; None where another device
-    computes.  `waited_ms`: how long the run's thread was ready and had no core; None: not known.
+    `original_ms`: for a cached stage, its time when it was computed; None if unknown.
+    `cpu_ms`: CPU time of all threads of the process; None on other devices.  `waited_ms`: how long
+    the run's thread was ready but had no core; None if unknown.
     """
 
     name: str
@@ -311,7 +302,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Tower:
-    """The shape of a CLIP vision tower: its width, depth and heads, and the pixels it takes."""
+    """The shape of a CLIP vision tower: width, depth, heads, and its input in pixels."""
 
     hidden: int
     layers: int
@@ -326,12 +317,12 @@ class Tower:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A model's card: an entry of models.toml and what its checkpoint turned out to be.
+    """A model's card: its entry in models.toml and what is known of its checkpoint.
 
-    `headers` is the digest of the weights' names, shapes and sizes, `digest` that of every byte
-    ("" if nobody has read them yet).  None stands for what is not known before the model is
-    loaded; `missing` holds names of weights (a model that lacks one is never run), `extra` those
-    that it has no place for.  `questions` is None for a checkpoint that declares no list of them.
+    `headers` is the digest of the weights' names, shapes and sizes; `digest` that of every byte
+    ("" if not computed yet).  None means unknown until the model is loaded.  `missing` names the
+    weights that the checkpoint lacks (such a model is never run), `extra` those that the model has
+    no place for.  `questions` is None if the checkpoint declares no list of questions.
     """
 
     name: str
@@ -349,36 +340,36 @@ class ModelInfo:
     stored_dtype: str | None = None
     tower: Tower | None = None
     visual_tokens: int | None = None
-    images: int | None = None  # of which visual_tokens are made
+    images: int | None = None  # number of pictures that give visual_tokens
     context_limit: int | None = None
     missing: tuple[str, ...] | None = None
     extra: tuple[str, ...] | None = None
-    questions: frozenset[str] | None = None  # plain_question() of all it was trained on
-    generation: tuple[str, ...] = ()  # what of generation_config.json is followed, or is not
+    questions: frozenset[str] | None = None  # plain_question() of each trained one
+    generation: tuple[str, ...] = ()  # which of its generation settings are followed
 
     @property
     def precision(self) -> str:
-        """What computes: "float16", or "float16 4bit" for a quantized model."""
+        """The computing dtype: "float16", or "float16 4bit" for a quantized model."""
         return f"{self.dtype} {self.quantization}" if self.quantization else self.dtype
 
     def off_script(self, question: str) -> bool | None:
-        """Whether the checkpoint declares its questions and this is none; None: it does not."""
+        """Whether the question is not on the checkpoint's list; None if it declares no list."""
         return None if self.questions is None else plain_question(question) not in self.questions
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What samples that were answered together took together; spans as in RunResult.
+    """Times of several samples that were answered together; spans as in RunResult.
 
-    None of it is a sample's own.  The vision span covers the `size - cached` samples whose
-    features were computed; it is absent where all were read from the cache.
+    No figure belongs to a single sample.  The vision span covers the `size - cached` samples whose
+    features were computed; it is absent if all features came from the cache.
     """
 
     id: str
     size: int
     spans: tuple[Span, ...]
     total_ms: float
-    tokens: int  # new ones, of all its samples
+    tokens: int  # new tokens of all samples
     cached: int = 0
 
     def span(self, name: str) -> Span | None:
@@ -386,7 +377,7 @@ class Batch:
 
     @property
     def tokens_per_s(self) -> float:
-        """New tokens of all samples / seconds from the batch's start to its end."""
+        """New tokens of all samples / duration of the batch in seconds."""
         return 1000 * self.tokens / self.total_ms
 
     @property
@@ -396,11 +387,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class RunResult:
-    """All that one run left behind.
+    """The result of one run.
 
-    Of a sample that was answered in a `batch` only the answer is its own: it has no spans and no
-    token times, and total_ms is the batch's.  `clocks` has the start and the end of the run's time
-    line on two clocks.  `machine_load` is how busy the machine was meanwhile.
+    A sample of a `batch` has its own answer but no spans and no token times; its total_ms is that
+    of the batch.  `clocks` holds the start and the end of the run on two clocks.  `machine_load`
+    is how busy the machine was during the run.
     """
 
     request: RunRequest
@@ -410,13 +401,13 @@ class RunResult:
     total_ms: float
     cold: bool
     backend: Ran = "eager"
-    shown: str = ""  # what the model was shown: source, frames and their rule
+    shown: str = ""  # the model's input: source, frames and their rule
     tensors: tuple[TensorSpec, ...] = ()
     notes: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     prefix: PrefixUse | None = None
     batch: Batch | None = None
-    extent: Extent | None = None  # of the event pictures; None where none were drawn
+    extent: Extent | None = None  # of the event pictures; None if none were drawn
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
 
@@ -425,7 +416,7 @@ class RunResult:
 
     @property
     def off_script(self) -> bool | None:
-        """Whether the model was not trained on the question; None where it declares no list."""
+        """Whether the model was not trained on the question; None if it declares no list."""
         return self.model.off_script(self.request.prompt)
 
     @property
@@ -434,7 +425,7 @@ class RunResult:
 
     @property
     def ttft_ms(self) -> float | None:
-        """Start of the run to the first new token (queueing is not part of a run)."""
+        """From the start of the run to the first new token, without time in the queue."""
         times = self.generation.token_ms
         return times[0] if times else None
 
@@ -451,15 +442,15 @@ class RunResult:
 
     @property
     def unaccounted_ms(self) -> float:
-        """What the four stages do not cover."""
+        """Total time minus the time of the four stages."""
         return self.total_ms - sum(s.ms for s in self.spans if s.name in STAGES)
 
     @property
     def uncached_total_ms(self) -> float | None:
-        """The total with each cached stage at the time it took when it was computed.
+        """The total without cache: each cached stage counts with its time when it was computed.
 
-        Parts of a stage ("decode.prefill") are in it already.  None where that time is not known
-        of a cached stage: of the decode stage that went on from another question's prefix.
+        Parts of a stage ("decode.prefill") are not added again.  None if a stage's original time
+        is unknown, as for a decode stage that reused another question's prefix.
         """
         total = self.total_ms
         for span in self.spans:

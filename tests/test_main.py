@@ -166,7 +166,7 @@ def test_a_prefix_goes_with_a_used_cache_alone(
 ) -> None:
     arguments = ("--sample", "id-000000", "--models", "tiny-llava", "--prefix", "--cache", "off")
     code, rows, err = compare(capsys, root, *arguments)
-    assert code == 2 and rows is None and "prefix goes with cache 'use'" in err
+    assert code == 2 and rows is None and "prefix needs cache 'use'" in err
 
 
 def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], root: Path) -> None:

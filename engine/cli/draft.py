@@ -24,7 +24,7 @@ from engine.pipeline.draft_results import (
     Difference,
     DraftReport,
     DraftRequest,
-    Tried,
+    SampleTrial,
 )
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.types import DecodeConfig
@@ -59,7 +59,7 @@ class _PrintingDraftJob(DraftJob):
     def round(self, done: int, of: int) -> None:
         super().round(done, of)
         if done == 0:
-            sample = self.request.samples[self.asked]
+            sample = self.request.samples[self.finished]
             pairs = "1 pair" if of == 2 else f"{of - 1} pairs"  # the first round warms up
             say(f"{self.request.target}: sample {sample.id}, {pairs} ...")
 
@@ -100,7 +100,7 @@ def _text(found: DraftReport) -> str:
     return "\n\n".join([*parts, *lost, outcome])
 
 
-def _sample(tried: Tried) -> str:
+def _sample(tried: SampleTrial) -> str:
     lines = [
         f"sample {tried.sample}: {len(tried.ids)} new tokens",
         f"  {tried.text}",
@@ -109,7 +109,7 @@ def _sample(tried: Tried) -> str:
     return "\n".join([*lines, f"  {_equality(tried.difference)}"])
 
 
-def _drawn(tried: Tried) -> str:
+def _drawn(tried: SampleTrial) -> str:
     """The answer with accepted tokens in brackets; rejected ones are left out."""
     shown = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks
              if m.state != "rejected"]  # fmt: skip

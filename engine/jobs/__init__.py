@@ -1,4 +1,4 @@
-"""The queue, and the long jobs that pages and commands follow.
+"""The queue of the device, and the long jobs whose progress pages and commands show.
 
-Boundary: one worker thread per device; a job calls the engine, and the engine knows no job.
+Boundary: one worker thread per device.  A job calls the engine; the engine never imports a job.
 """

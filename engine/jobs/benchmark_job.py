@@ -1,7 +1,7 @@
-"""A dataset run as a job of the queue: started or resumed, followed by any number of pages.
+"""A dataset run as a job: started or resumed, and shown by any number of pages.
 
-Boundary: the queue on one side, benchmark.py on the other, a frozen view for pages.  It goes on
-whether anybody looks or not, and between two samples it lets brief jobs (a Compare) pass.
+Boundary: connects the queue with engine/benchmark; pages get a frozen view.  The job continues
+when no page shows it.  Between two samples it lets brief jobs (a Compare) run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.benchmark import execute
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.media import dataset
 from engine.storage.plan import Plan
 from engine.types import Doing
@@ -23,32 +23,23 @@ CHECKING = "checking the dataset and the checkpoints"
 LEAVING = "leaving Ray"
 
 
-@dataclass(frozen=True)
-class BenchmarkView:
-    """A dataset run as it stands.  progress is None until what it needs has been checked."""
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkView(JobView):
+    """The current state of a dataset run.  progress is None until the checks have passed."""
 
-    id: str
     title: str
-    state: State
-    position: int
-    queued_ms: float
     folder: Path | None
     stage: str
     progress: Progress | None
-    error: str
-    cluster: bool = False  # whether others answer in place of this process
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
+    cluster: bool = False  # whether workers of a cluster answer
 
 
 @dataclass(eq=False, kw_only=True)
 class BenchmarkJob(Job):
     """A new run of `plan` on the dataset at `root`, or the rest of the run in `resume`.
 
-    `root` with `resume`: where the run's dataset is now; None: where it was.  `cluster`: who
-    answers in place of this process.
+    With `resume`, `root` is the dataset's new folder, or None if it has not moved.  With `cluster`,
+    the cluster's workers answer instead of this process.
     """
 
     plan: Plan | None = None
@@ -56,7 +47,7 @@ class BenchmarkJob(Job):
     resume: Path | None = None
     force: bool = False
     cluster: ClusterOptions | None = None
-    folder: Path | None = None  # of the run, once it is known
+    folder: Path | None = None  # of the run, once known
     _tracker: Tracker | None = None
     _stage: str = ""
 
@@ -67,8 +58,8 @@ class BenchmarkJob(Job):
         return f"The run {self.resume.name if self.resume else ''}"
 
     def run(self) -> None:
-        """Checks, then works off what is left; refusals are the job's error."""
-        self._stage, self.state = self._first(), "loading"
+        """Checks the run, then does the remaining tasks; a failed check is the job's error."""
+        self._stage, self.state = self._first_step(), "loading"
         with self._executor() as executor:
             self._stage = CHECKING
             ready = self._ready()
@@ -81,8 +72,8 @@ class BenchmarkJob(Job):
                     self._stage = "" if self.cluster is None else LEAVING
         self.state = "done" if outcome == "finished" else "cancelled"
 
-    def _first(self) -> str:
-        """What is done before anything else, as words."""
+    def _first_step(self) -> str:
+        """The first step, as shown to the user."""
         if self.cluster is None:
             return CHECKING
         address = self.cluster.address
@@ -109,14 +100,13 @@ class BenchmarkJob(Job):
         self._stage = name
 
     def view(self) -> BenchmarkView:
-        """How the run stands; cheap enough to be asked for several times a second."""
+        """The current state; cheap enough for several calls per second."""
         tracker = self._tracker
         return BenchmarkView(
             id=self.id,
             title=self.title,
             state=self.state,
             position=self.position,
-            queued_ms=self.queued_ms,
             folder=self.folder,
             stage=self._stage,
             progress=tracker.view() if tracker else None,

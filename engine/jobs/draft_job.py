@@ -1,8 +1,8 @@
-"""Drafting as a job: some samples, one target, one draft, with progress and Cancel.
+"""Drafting as a job: several samples, one target and one draft, with progress and Cancel.
 
-Boundary: the queue on one side, draft_trial.py on the other, a frozen view for pages.  Between two
-samples it lets brief jobs (a Compare) pass, never within one: its pairs are timed.  A sample that
-cannot be asked costs itself alone.
+Boundary: connects the queue with draft_trial.py; pages get a frozen view.  The job lets brief jobs
+(a Compare) run between two samples, but not within one, because its pairs are timed.  A sample
+that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.pipeline import draft_results
 from engine.pipeline.draft_results import (
@@ -20,8 +20,8 @@ from engine.pipeline.draft_results import (
     DraftReport,
     DraftRequest,
     DraftWatcher,
-    Lost,
-    Tried,
+    FailedSample,
+    SampleTrial,
 )
 from engine.types import Sample
 
@@ -30,50 +30,42 @@ if TYPE_CHECKING:
     from engine.models.checkpoint import ModelEntry
 
 
-@dataclass(frozen=True)
-class DraftView:
-    """A drafting as it stands now: rounds done of all samples, and the report at its end."""
+@dataclass(frozen=True, kw_only=True)
+class DraftView(JobView):
+    """The current state: rounds done, over all samples, and the report once finished."""
 
-    id: str
-    state: State
-    position: int
     request: DraftRequest
     done: int
     total: int
-    error: str
     report: DraftReport | None
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
 
 
 @dataclass(eq=False, kw_only=True)
 class DraftJob(Job, DraftWatcher):
-    """All samples of a request.  Also the trial's watcher."""
+    """Drafts all samples of a request; it is also the watcher of the trials."""
 
     request: DraftRequest
     report: DraftReport | None = None
     _done: int = 0
-    _tried: list[Tried] = field(default_factory=list)
-    _lost: list[Lost] = field(default_factory=list)
+    _trials: list[SampleTrial] = field(default_factory=list)
+    _failed: list[FailedSample] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         return "The drafting"
 
     def round(self, done: int, of: int) -> None:
-        self._done = self.asked * of + done
+        self._done = self.finished * of + done
 
     @property
-    def asked(self) -> int:
-        """How many samples have been tried or lost."""
-        return len(self._tried) + len(self._lost)
+    def finished(self) -> int:
+        """The number of samples with a result or a failure."""
+        return len(self._trials) + len(self._failed)
 
     def run(self) -> None:
-        """Loads both models and tries each sample; the report is of those that were tried.
+        """Loads both models and tries each sample; the report covers the samples that succeeded.
 
-        What made the first sample unusable is the job's failure if none could be asked.
+        If none succeeded, the job fails with the error of the first sample.
         """
         self.state = "loading"
         draft = self.request.draft
@@ -85,9 +77,9 @@ class DraftJob(Job, DraftWatcher):
         models = self._load(entries)
         self.state = "running"
         failure = self._try_all(*models, reasons)
-        if failure is not None and not self._tried:
+        if failure is not None and not self._trials:
             raise failure
-        self.report = draft_results.report(self.request, self._tried, self._lost)
+        self.report = draft_results.report(self.request, self._trials, self._failed)
         self.state = "done"
 
     def _load(self, entries: Sequence[ModelEntry]) -> tuple[Adapter, Adapter | None]:
@@ -102,7 +94,7 @@ class DraftJob(Job, DraftWatcher):
     def _try_all(
         self, target: Adapter, draft: Adapter | None, reasons: Mapping[str, str]
     ) -> StageScopeError | None:
-        """The first failure of a sample; a failure is the sample's own and costs no other."""
+        """Tries every sample; returns the first failure, which does not stop the others."""
         from engine.pipeline.draft_trial import CANCELLED, try_sample
 
         first = None
@@ -112,18 +104,18 @@ class DraftJob(Job, DraftWatcher):
             try:
                 if reason := reasons[sample.id]:
                     raise BadInput(reason)
-                self._tried.append(try_sample(sample, self.request, target, draft, self))
+                self._trials.append(try_sample(sample, self.request, target, draft, self))
             except Cancelled:
                 raise
             except StageScopeError as error:
                 first = first or error
-                self._lost.append(Lost(sample.id, str(error)))
+                self._failed.append(FailedSample(sample.id, str(error)))
             self.give_way()
         return first
 
     def view(self) -> DraftView:
-        """How it stands; looking keeps it alive."""
-        self.look()
+        """The current state; the call also counts as a heartbeat."""
+        self.heartbeat()
         return DraftView(
             id=self.id,
             state=self.state,
@@ -137,5 +129,5 @@ class DraftJob(Job, DraftWatcher):
 
 
 def _cannot(entries: Sequence[ModelEntry], sample: Sample) -> str:
-    """Why one of these models cannot answer this sample, or nothing."""
+    """The reason why one of these models cannot answer this sample, or ""."""
     return next((why for entry in entries if (why := registry.cannot_run(entry, sample))), "")

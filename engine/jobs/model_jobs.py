@@ -1,7 +1,6 @@
-"""Loading, unloading and hashing a model as jobs, so that none happens under a run's feet.
+"""Loading, unloading and hashing a model as jobs, so that they never overlap with a run.
 
-Boundary: the queue on one side, the registry on the other.  Whoever waits sees the state, as with
-any other job; a failure is the sentence of what failed.
+Boundary: connects the queue with the registry; pages get a frozen view.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, ModelUnavailable
-from engine.jobs.queue import Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import hash_progress as progress
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -20,33 +19,26 @@ from engine.models.hash_progress import Step
 Action = Literal["load", "unload", "hash"]
 
 
-@dataclass(frozen=True)
-class ModelView:
-    """A job as it stands.  `done` of `total`: bytes of a hash, or weights in place."""
+@dataclass(frozen=True, kw_only=True)
+class ModelView(JobView):
+    """The current state.  `done` of `total` counts hashed bytes or loaded weights."""
 
-    id: str
     model: str
     action: Action
-    state: State
-    position: int
     cancelling: bool
     step: Step | None
     done: int
     total: int
     elapsed_s: float
     freed: int
-    error: str
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
 
 
 @dataclass(eq=False, kw_only=True)
 class ModelJob(Job):
     """Loads the entry's model, unloads it, or hashes all its files.
 
-    `freed` is how many bytes the weights of an unloaded model took, `progress` the step it is at.
+    `freed` is the size in bytes of the weights of an unloaded model; `progress` is the current
+    step with its done and total counts.
     """
 
     brief: ClassVar[bool] = True
@@ -74,7 +66,7 @@ class ModelJob(Job):
             action=self.action,
             state=self.state,
             position=self.position,
-            cancelling=self._cancel.is_set() and not self.ended,
+            cancelling=self.stopping,
             step=step,
             done=done,
             total=total,
@@ -84,7 +76,7 @@ class ModelJob(Job):
         )
 
     def _load(self) -> None:
-        if reason := registry.unavailable(self.entry):  # before a large checkpoint is hashed
+        if reason := registry.unavailable(self.entry):  # before hashing a large checkpoint
             raise ModelUnavailable(reason)
         registry.load(self.entry)
 

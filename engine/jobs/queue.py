@@ -1,9 +1,9 @@
-"""Work that outlives a page: a fair queue and one worker thread for the device.
+"""A queue of jobs and one worker thread for the device; jobs continue when a page is left.
 
-Boundary: threads and states, no Streamlit and no model code; what a job does is its subclass's.
-Jobs go one after another, so that models that are compared never share the device.  A page looks
-at a job through its view, which is also its heartbeat: a job with a patience that nobody has looked
-at for so long is cancelled.
+Boundary: threads and states, no Streamlit and no model code; subclasses do the work.  Jobs run one
+after another, so that models under comparison never share the device.  A page reads a job through
+its view, and each read is a heartbeat: a job with `patience_s` is cancelled if it is not read for
+that time.
 """
 
 from __future__ import annotations
@@ -26,23 +26,37 @@ from engine.pipeline.watcher import Watcher
 log = logging.getLogger(__name__)
 State = Literal["queued", "loading", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
-KEPT = 200  # finished jobs that a link can still reopen
+KEPT = 200  # finished jobs that a link can reopen
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """What a page reads of a job.  position 0 is the running job."""
+
+    id: str
+    state: State
+    position: int
+    error: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
 
 
 @dataclass(eq=False)
 class Job(Watcher, ABC):
-    """Something for the device, queued or at work."""
+    """Work for the device, queued or running."""
 
-    brief: ClassVar[bool] = False  # brief ones may go before the rest of a long one
+    brief: ClassVar[bool] = False  # a brief job may interrupt a long one
 
-    patience_s: float | None = None  # None: goes on whether anybody looks or not
+    patience_s: float | None = None  # None: never cancelled for lack of reads
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     state: State = "queued"
     failure: Exception | None = None
-    owner: str = ""  # the visit whose own files it reads; "": anybody with its id may see it
+    owner: str = ""  # the visit whose own files it reads; "": visible to all who know its id
     _queue: Jobs | None = None
     _cancel: threading.Event = field(default_factory=threading.Event)
-    _seen: float = field(default_factory=time.monotonic)
+    _last_read: float = field(default_factory=time.monotonic)
     _submitted: float = field(default_factory=time.monotonic)
     _started: float | None = None
     _ended: float | None = None
@@ -50,11 +64,11 @@ class Job(Watcher, ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What messages call it."""
+        """The job's name in messages."""
 
     @abstractmethod
     def run(self) -> None:
-        """Does the work, on the worker's thread; sets the last state unless it raises."""
+        """Does the work on the worker's thread; sets the final state unless it raises."""
 
     @property
     def ended(self) -> bool:
@@ -62,70 +76,70 @@ class Job(Watcher, ABC):
 
     @property
     def stopping(self) -> bool:
-        """Cancelled and not ended yet: it is at work on something that cannot be interrupted."""
+        """Cancelled but not ended yet: the current step cannot be interrupted."""
         return self._cancel.is_set() and not self.ended
 
-    def look(self) -> None:
-        """Somebody is interested."""
-        self._seen = time.monotonic()
+    def heartbeat(self) -> None:
+        """Records that a page or command has just read the job."""
+        self._last_read = time.monotonic()
 
     @property
     def position(self) -> int:
-        """0 for the job that has the device (and for one that has ended)."""
+        """0 for the running job (and for one that has ended)."""
         return self._queue.position(self) if self._queue else 0
 
     @property
     def queued_ms(self) -> float:
-        """Time in the queue; of a job that never started, until it ended."""
+        """Time in the queue; for a job that never started, until its end."""
         return ((self._started or self._ended or time.monotonic()) - self._submitted) * 1000
 
     def end(self, state: State, failure: Exception | None = None) -> None:
-        """The last state, set after all that belongs to it: who sees it sees the rest as well."""
+        """Sets the final state last, so that a reader of it also sees the failure and the time."""
         self.failure = failure
         self._ended = time.monotonic()
         self.state = state
 
     def cancelled(self) -> bool:
-        unseen = time.monotonic() - self._seen
-        return self._cancel.is_set() or (self.patience_s is not None and unseen > self.patience_s)
+        unread = time.monotonic() - self._last_read
+        return self._cancel.is_set() or (self.patience_s is not None and unread > self.patience_s)
 
     def cancel(self) -> None:
-        """Stops the work at its next look; a queued job never starts."""
+        """Stops the work at its next check; a queued job never starts."""
         self._cancel.set()
         if self._queue:
             self._queue.drop(self)
 
     def work(self) -> None:
-        """Runs; every outcome becomes a state."""
+        """Runs the job and turns every outcome into a state."""
         try:
             if self.cancelled():
                 raise Cancelled(f"{self.title} was cancelled before it started.")
             self._started = time.monotonic()
             self.run()
         except Cancelled as error:
-            self.end("cancelled", self.unseen() or error)
+            self.end("cancelled", self.abandoned() or error)
         except StageScopeError as error:
             self.end("failed", error)
-        except Exception as error:  # the worker outlives whatever a model raises
+        except Exception as error:  # any error of a model; the worker thread must go on
             log.exception("%s failed", self.title)
             self.end("failed", error)
 
-    def unseen(self) -> Cancelled | None:
-        """Why the job was stopped, if it was not for somebody's Cancel."""
+    def abandoned(self) -> Cancelled | None:
+        """The reason if the job was stopped for lack of heartbeats; None after a Cancel."""
         if self._cancel.is_set():
             return None
         return Cancelled(
-            f"{self.title} was stopped, because no page had shown this run for "
+            f"{self.title} was stopped because no page had shown this run for "
             f"{self.patience_s:g} s: press Run to repeat it."
         )
 
     def give_way(self) -> float:
-        """Lets brief jobs that wait have the device; how many milliseconds that took."""
+        """Runs the waiting brief jobs; returns the milliseconds that they took."""
         return self._queue.serve_brief() if self._queue else 0.0
 
     @property
     def error(self) -> str:
-        """One sentence, or nothing."""
+        """The failure in one sentence, or ""."""
         if self.failure is None or isinstance(self.failure, StageScopeError):
             return str(self.failure or "")
         kind = type(self.failure).__name__
@@ -133,7 +147,7 @@ class Job(Watcher, ABC):
 
 
 class Jobs:
-    """The queue of one device, and the thread that works it off."""
+    """The queue of one device and its worker thread."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
@@ -144,7 +158,7 @@ class Jobs:
         self._thread: threading.Thread | None = None
 
     def submit(self, job: Job) -> None:
-        """Queues a job behind those that wait."""
+        """Adds a job to the end of the queue."""
         job._queue = self
         with self._change:
             self._jobs[job.id] = job
@@ -157,12 +171,12 @@ class Jobs:
         return self._jobs.get(job_id)
 
     def all(self) -> list[Job]:
-        """Every job still known, the oldest first."""
+        """All stored jobs, oldest first."""
         with self._change:
             return list(self._jobs.values())
 
     def warm_up(self) -> None:
-        """Loads the demo models behind the page, before the first click; a run goes first."""
+        """Loads the demo models in the background; queued jobs run first."""
         with self._change:
             self._warm.extend(item.name for item in registry.entries() if item.demo)
             self._start()
@@ -175,30 +189,30 @@ class Jobs:
             return self._waiting.index(job) + (self._busy is not None)
 
     def drop(self, job: Job) -> None:
-        """Takes a job that has not started out of the queue."""
+        """Removes a job from the queue if it has not started."""
         with self._change:
             if job in self._waiting:
                 self._waiting.remove(job)
                 job.end("cancelled", Cancelled(f"{job.title} was cancelled before it started."))
 
     def serve_brief(self) -> float:
-        """Works off the brief jobs in the queue, on the caller's thread: the worker's own."""
-        start, long = time.monotonic(), self._busy
+        """Runs the brief jobs of the queue on the calling thread, which is the worker's."""
+        start, long_job = time.monotonic(), self._busy
         served = False
         while (job := self._next_brief()) is not None:
             served = True
             job.work()
         with self._change:
-            self._busy = long
+            self._busy = long_job
         return (time.monotonic() - start) * 1000 if served else 0.0
 
     def _next_brief(self) -> Job | None:
         with self._change:
-            found = next((job for job in self._waiting if job.brief), None)
-            if found is not None:
-                self._waiting.remove(found)
-                self._busy = found
-            return found
+            brief = next((job for job in self._waiting if job.brief), None)
+            if brief is not None:
+                self._waiting.remove(brief)
+                self._busy = brief
+            return brief
 
     def _start(self) -> None:
         if self._thread is None:
@@ -224,17 +238,17 @@ class Jobs:
 
 
 def _load_quietly(name: str) -> None:
-    """A model that cannot be loaded says so when it is asked for, not before."""
+    """Ignores a failure: it is reported when a run needs the model."""
     try:
         registry.load(registry.entry(name))
     except StageScopeError:
         return
-    # Streamlit collects garbage after each rerun; what is loaded now stays, so keep it out of that.
+    # Streamlit collects garbage after each rerun; freeze() excludes what was loaded from it.
     gc.collect()
     gc.freeze()
 
 
 @lru_cache(maxsize=1)
 def manager() -> Jobs:
-    """The one queue of this process."""
+    """The queue of this process."""
     return Jobs()

@@ -1,6 +1,6 @@
-"""One model answering one question, as a job: what a page follows while it goes on.
+"""A single run as a job: one model answers one question, and a page shows its progress.
 
-Boundary: the pipeline's watcher on one side, a frozen view on the other.
+Boundary: the job is the pipeline's watcher; pages get a frozen view.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
-from engine.jobs.queue import ENDED, Job, State
+from engine.jobs.queue import Job, JobView
 from engine.models import registry
 from engine.pipeline import prefix_cache
 from engine.types import Doing, RunRequest, RunResult
@@ -20,34 +20,25 @@ if TYPE_CHECKING:
 PATIENCE_S = 15.0
 
 
-@dataclass(frozen=True)
-class RunView:
-    """A run as it stands now.  position 0 is the one that has the device."""
+@dataclass(frozen=True, kw_only=True)
+class RunView(JobView):
+    """The current state of a run."""
 
-    id: str
     model: str
-    sample_id: str
-    state: State
     stage: Doing | Literal[""]
-    position: int
-    queued_ms: float  # waiting for the device; no part of the run
+    queued_ms: float  # time in the queue, not part of the run
     text: str
     new_tokens: int
     ttft_ms: float | None
     tokens_per_s: float | None
-    error: str
     result: RunResult | None
     request: RunRequest
-    stopping: bool = False  # cancelled and not ended yet
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
+    stopping: bool = False  # cancelled but not ended yet
 
 
 @dataclass(eq=False, kw_only=True)
 class RunJob(Job):
-    """A request, queued or at work.  It is also the run's watcher."""
+    """A request, queued or running.  It is also the run's watcher."""
 
     brief: ClassVar[bool] = True
 
@@ -69,15 +60,14 @@ class RunJob(Job):
         self._tokens.append((token, ms))
 
     def view(self) -> RunView:
-        """How the run stands; looking keeps it alive."""
-        self.look()
+        """The current state; the call also counts as a heartbeat."""
+        self.heartbeat()
         tokens, result = list(self._tokens), self.result
         times = [ms for _, ms in tokens]
         rate = (len(times) - 1) / (times[-1] - times[0]) * 1000 if len(times) > 1 else None
         return RunView(
             id=self.id,
             model=self.request.model,
-            sample_id=self.request.sample.id,
             state=self.state,
             stage=self._stage,
             position=self.position,
@@ -93,11 +83,11 @@ class RunJob(Job):
         )
 
     def _text(self, ids: list[int]) -> str:
-        adapter = self._adapter  # the worker may let go of it meanwhile
+        adapter = self._adapter  # a copy: the worker may reset it meanwhile
         return adapter.text(ids) if adapter and ids else self._last_text
 
     def run(self) -> None:
-        """Loads the model if need be and answers."""
+        """Loads the model if needed and answers."""
         from engine.pipeline import feature_cache, single_run
 
         self.state = "loading"
@@ -109,10 +99,10 @@ class RunJob(Job):
         try:
             cache, kept = feature_cache.shared(), prefix_cache.store()
             result = single_run.run(adapter, self.request, cache, self, kept)
-        finally:  # a job outlives its run: it must not keep an unloaded model in memory
+        finally:  # a finished job must not keep an unloaded model in memory
             self._last_text = self._text([token for token, _ in self._tokens])
             self._adapter = None
-        if result.generation.stop == "cancelled" and (unseen := self.unseen()):
-            result = replace(result, notes=(*result.notes, str(unseen)))
+        if result.generation.stop == "cancelled" and (stopped := self.abandoned()):
+            result = replace(result, notes=(*result.notes, str(stopped)))
         self.result = result
         self.state = "cancelled" if result.generation.stop == "cancelled" else "done"

@@ -1,6 +1,6 @@
-"""A verification as a job: it goes on when pages change, and can be cancelled.
+"""A verification as a job: it continues when the page changes, and can be cancelled.
 
-Boundary: the verifier's watcher on one side, a frozen view on the other; keeps the certificate.
+Boundary: the job is the verifier's watcher and saves the certificate; pages get a frozen view.
 """
 
 from __future__ import annotations
@@ -11,40 +11,32 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import BadInput, Cancelled
-from engine.jobs.queue import Job, State
+from engine.jobs.queue import Job, JobView
 from engine.verify import certificates
 from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
 
-@dataclass(frozen=True)
-class VerifyView:
-    """A verification as it stands now."""
+@dataclass(frozen=True, kw_only=True)
+class VerifyView(JobView):
+    """The current state of a verification."""
 
-    id: str
-    state: State
-    position: int
     request: VerifyRequest
-    doing: tuple[str, str, str]  # model, sample, what; empty texts while nothing is done
+    doing: tuple[str, str, str]  # model, sample, check; empty if none
     verdicts: tuple[Verdict, ...]
-    error: str
     certificate: Mapping[str, Any] | None
     unkept: str
-    elapsed_s: float  # at work; waiting for the device is no part of it
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
+    elapsed_s: float  # without time in the queue
 
 
 @dataclass(eq=False, kw_only=True)
 class VerifyJob(Job, VerifyWatcher):
-    """All checks of a request.  Also the verifier's watcher."""
+    """Runs all checks of a request; it is also the verifier's watcher."""
 
     request: VerifyRequest
     dataset: str
     certificate: dict[str, Any] | None = None
-    unkept: str = ""  # why the certificate is not on disk
-    misuse: bool = False  # a model was named that models.toml does not hold
+    unkept: str = ""  # why the certificate was not saved
+    misuse: bool = False  # a requested model is not in models.toml
     _doing: tuple[str, str, str] = ("", "", "")
     _verdicts: list[Verdict] = field(default_factory=list)
     _stopped: float | None = None
@@ -78,24 +70,24 @@ class VerifyJob(Job, VerifyWatcher):
 
         self.state = "running"
         try:
-            examined = verify(self.request, self)
-        except Cancelled as error:  # whichever run of it was stopped
+            models = verify(self.request, self)
+        except Cancelled as error:  # raised by one of its runs
             raise Cancelled("The verification was cancelled.") from error
-        self.misuse = not all(one.known for one in examined)
+        self.misuse = not all(model.known for model in models)
         if self.cancelled():
             raise Cancelled("The verification was cancelled.")
-        models = [
+        entries = [
             certificates.model_entry(
-                one.name,
-                one.info.digest if one.info else "",
-                one.info.precision if one.info else "",
-                one.environment,
-                one.verdicts,
-                one.backend,
+                model.name,
+                model.info.digest if model.info else "",
+                model.info.precision if model.info else "",
+                model.environment,
+                model.verdicts,
+                model.backend,
             )
-            for one in examined
+            for model in models
         ]
-        self.certificate = certificates.make(self.request, models, self.verdicts, self.dataset)
+        self.certificate = certificates.make(self.request, entries, self.verdicts, self.dataset)
         try:
             certificates.store(self.certificate)
         except BadInput as error:
@@ -103,8 +95,8 @@ class VerifyJob(Job, VerifyWatcher):
         self.state = "done"
 
     def view(self) -> VerifyView:
-        """How the verification stands."""
-        self.look()
+        """The current state; the call also counts as a heartbeat."""
+        self.heartbeat()
         return VerifyView(
             id=self.id,
             state=self.state,

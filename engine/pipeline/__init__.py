@@ -1,4 +1,4 @@
 """The four stages in order: one run, several at once, the feature cache, prefixes, drafting.
 
-Boundary: takes an adapter that is loaded; queues nothing and keeps no result.
+Boundary: takes a loaded adapter; queues nothing and stores no results.
 """

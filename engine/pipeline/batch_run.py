@@ -1,9 +1,8 @@
-"""The four stages of several samples at once: stages 1 and 2 one by one, 3 and 4 together.
+"""The four stages for a batch of samples: stages 1 and 2 one by one, stages 3 and 4 together.
 
-Boundary: like pipeline.py for one model and one batch; it knows the order of the stages, starts no
-threads and decides nothing about the batch's size.  Its times are the batch's: no sample of it has
-a time of its own.  Features are read from the cache as in single runs, but not written to it: the
-cache says how long a sample's own encoding took, and nobody knows that here.
+Boundary: one model and one batch.  The module starts no threads and does not choose the batch
+size.  All times belong to the batch, none to a sample.  Features are read from the cache but not
+written to it: an entry holds the encoding time of its sample, which a batch does not measure.
 """
 
 from __future__ import annotations
@@ -12,19 +11,18 @@ import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 
-from engine import media
 from engine.decoding import batched, compiled
 from engine.decoding.batched import BatchAnswer
-from engine.errors import CacheError, Cancelled, StageScopeError
+from engine.errors import Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
+from engine.pipeline.run_stages import StagedRun, picture_specs, pixel_notes, tensor_spec
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, Usage, total
 from engine.types import (
@@ -44,15 +42,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 NOT_EXACT = (
-    "In {dtype} an answer of a batch may differ from the sample's own single run: sums are "
+    "In {dtype} an answer of a batch may differ from a single run of the sample, because sums are "
     "rounded in another order."
 )
-NOT_KEPT = "Features that are computed in a batch are not kept in the cache."
+NOT_KEPT = "Features computed in a batch are not written to the cache."
 CACHED = (
     "Features of {cached:,} of {size:,} samples were read from the cache; the batch's vision time "
-    "covers the others alone."
+    "covers only the others."
 )
-EAGER = "Batches decode with the eager backend; {backend} was asked for."
+EAGER = "Batches use the eager backend; {backend} was requested."
 
 
 def run(
@@ -61,17 +59,17 @@ def run(
     cache: FeatureCache | None,
     watcher: Watcher | None = None,
 ) -> list[RunResult | str]:
-    """A result for each request, or the reason why its sample could not be read or prepared.
+    """For each request its result, or the reason why its sample could not be read or prepared.
 
-    The requests differ in sample and prompt alone.  Samples that fail so leave the batch, and
-    their time with them; one that is left over runs alone.  OutOfMemory with all of it freed;
-    Cancelled, also between two tokens: a batch that is cut short is no result.
+    The requests may differ only in sample and prompt.  A sample that fails leaves the batch, and
+    its time is not counted.  If a single sample is left, it gets a single run.  Raises OutOfMemory
+    after freeing the memory, and Cancelled also between two tokens: a partial batch has no result.
     """
     with memory.guard(adapter.info.name, adapter.device):
-        found = _answer(adapter, requests, cache, watcher or Watcher())
+        outcomes = _answer(adapter, requests, cache, watcher or Watcher())
     return [
-        single_run.run(adapter, request, cache, watcher) if one is None else one
-        for request, one in zip(requests, found, strict=True)
+        single_run.run(adapter, request, cache, watcher) if outcome is None else outcome
+        for request, outcome in zip(requests, outcomes, strict=True)
     ]
 
 
@@ -79,11 +77,11 @@ def run(
 def _answer(
     adapter: Adapter, requests: Sequence[RunRequest], cache: FeatureCache | None, watcher: Watcher
 ) -> list[RunResult | str | None]:
-    """None for a sample that is left over."""
+    """A result or an error for each request; None for the only sample left."""
     single_run.prepare(cache)
-    batch = _Batch(adapter, requests, cache, watcher)  # the clock starts here
+    batch = _BatchRun(adapter, requests, cache, watcher)  # the clock starts here
     batch.read()
-    if len(batch.here) > 1:
+    if len(batch.remaining) > 1:
         batch.encode()
         batch.decode()
         batch.end()
@@ -92,7 +90,7 @@ def _answer(
 
 @dataclass(eq=False)
 class _Member:
-    """One sample on its way through the stages."""
+    """The state of one sample of the batch."""
 
     request: RunRequest
     notes: list[str]
@@ -106,14 +104,11 @@ class _Member:
     result: RunResult | None = None
 
     def record(self, name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> None:
-        """Notes a tensor; a batch's is given by its whole shape."""
-        dtype, found = str(tensor.dtype).removeprefix("torch."), shape or tuple(tensor.shape)
-        size = prod(found) * tensor.element_size()
-        self.tensors.append(TensorSpec(name, found, dtype, size))
+        self.tensors.append(tensor_spec(name, tensor, shape))
 
 
-class _Batch(single_run.Staged):
-    """The state of one batch: its clock, its members, what it lost with those that left."""
+class _BatchRun(StagedRun):
+    """The state of one batch: its clock, its members, and the time of failed members."""
 
     def __init__(
         self,
@@ -135,11 +130,11 @@ class _Batch(single_run.Staged):
         self.timeline = Timeline(adapter.device)
 
     @property
-    def here(self) -> list[_Member]:
-        """Those that have not left."""
+    def remaining(self) -> list[_Member]:
+        """The members without an error."""
         return [member for member in self.members if not member.error]
 
-    # stages 1 and 2, sample by sample: no two samples' raw pictures are held at once
+    # stages 1 and 2, one sample at a time, so that memory holds one sample's raw pictures
     def read(self) -> None:
         for member in self.members:
             start, before = self.timeline.now(), len(self.timeline.spans)
@@ -149,14 +144,14 @@ class _Batch(single_run.Staged):
                 self.lost_ms += self.timeline.now() - start
 
     def _reason(self, member: _Member) -> str:
-        """Reads and prepares one sample; why that failed, or nothing."""
+        """Reads and prepares one sample; returns the reason of a failure, or ""."""
         try:
             self._preprocess(member, self._load(member))
         except Cancelled:
             raise
         except StageScopeError as error:
             return str(error)
-        except Exception as error:  # whatever a model raises costs its own sample
+        except Exception as error:  # an error of a model fails only this sample
             if memory.is_out_of_memory(error):
                 raise
             log.exception("%s failed on %s", self.adapter.info.name, member.request.sample.id)
@@ -164,67 +159,53 @@ class _Batch(single_run.Staged):
         return ""
 
     def _load(self, member: _Member) -> Media:
-        with self._stage("load"):
-            request = member.request
-            kind = self.adapter.kind
-            found = media.load(request.sample, kind, request.frames, request.extent)
-        member.notes += found.notes
-        member.shown, member.extent = found.shown, found.extent
-        member.tensors += single_run.picture_specs(found.images)
-        return found
+        loaded = self._load_media(member.request)
+        member.notes += loaded.notes
+        member.shown, member.extent = loaded.shown, loaded.extent
+        member.tensors += picture_specs(loaded.images)
+        return loaded
 
-    def _preprocess(self, member: _Member, found: Media) -> None:
+    def _preprocess(self, member: _Member, loaded: Media) -> None:
         with self._stage("preprocess"):
-            asked = member.request
-            prepared = self.adapter.preprocess(found, asked.prompt, asked.pixels)
-            member.notes += single_run.pixel_notes(self.adapter, asked)
+            request = member.request
+            prepared = self.adapter.preprocess(loaded, request.prompt, request.pixels)
+            member.notes += pixel_notes(self.adapter, request)
             self.adapter.check_context(prepared, self.config.max_new_tokens)
         member.prepared = prepared
         member.record("pixels", prepared.pixels)
         member.record("input_ids", prepared.input_ids)
 
-    # stage 3: those that the cache does not hold, in one pass
+    # stage 3: features that the cache lacks, in one pass
     def encode(self) -> None:
         self._enter("vision")
-        for member in self.here:
+        for member in self.remaining:
             member.rows = self._stored(member) if self.policy == "use" else None
-        missing = [member for member in self.here if member.rows is None]
-        self.cached = len(self.here) - len(missing)
+        missing = [member for member in self.remaining if member.rows is None]
+        self.cached = len(self.remaining) - len(missing)
         if missing:
             with self.timeline.span("vision"):
                 rows = self.adapter.encode_batch([_prepared(member) for member in missing])
-            for member, own in zip(missing, rows, strict=True):
-                member.rows = own
-        for member in self.here:
+            for member, member_rows in zip(missing, rows, strict=True):
+                member.rows = member_rows
+        for member in self.remaining:
             member.record("features", _rows(member))
 
     def _stored(self, member: _Member) -> torch.Tensor | None:
-        if self.cache is None:
-            return None
-        try:
-            stored = self.cache.read(self.adapter.feature_spec(_prepared(member)))
-        except CacheError as error:
-            member.notes.append(f"{error} The features were computed.")
-            return None
-        if stored is None:
-            return None
-        if not self.adapter.takes(_prepared(member), stored.rows):
-            member.notes.append(single_run.NO_FEATURES)
-            return None
-        return stored.rows.to(self.adapter.device)
+        stored = self._cached_features(_prepared(member), member.notes)
+        return None if stored is None else stored.rows.to(self.adapter.device)
 
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            prompts = [self.adapter.embed(_prepared(one), _rows(one)) for one in self.here]
+            prompts = [self.adapter.embed(_prepared(m), _rows(m)) for m in self.remaining]
             answers = batched.generate(
                 self.adapter.decoder,
                 prompts,
                 self.config,
                 self._step,
                 self.watcher.cancelled,
-                [self.adapter.rules_for(_prepared(one), self.config) for one in self.here],
+                [self.adapter.rules_for(_prepared(m), self.config) for m in self.remaining],
             )
         first, last = self.step_ms[0], self.step_ms[-1]
         prefill = self.step_usage[0].since(before)
@@ -233,7 +214,7 @@ class _Batch(single_run.Staged):
         self.timeline.add("decode.steps", first, last - first, used=steps)
         longest = max(prompt.shape[1] for prompt in prompts)
         padded = (len(prompts), longest, prompts[0].shape[2])
-        for member, answer in zip(self.here, answers, strict=True):
+        for member, answer in zip(self.remaining, answers, strict=True):
             member.answer = answer
             member.record("embeddings", prompts[0], padded)
 
@@ -245,50 +226,50 @@ class _Batch(single_run.Staged):
             self.watcher.token(token, ms)
 
     def end(self) -> None:
-        """The results, once all answers have ended; Cancelled if one was cut."""
-        if any(member.answer.stop == "cancelled" for member in self.here):
+        """Sets the members' results; raises Cancelled if an answer was cut short."""
+        if any(member.answer.stop == "cancelled" for member in self.remaining):
             raise Cancelled(f"{self.adapter.info.name} was cancelled between two tokens.")
         total_ms = self.timeline.end() - self.lost_ms
         load = self.meter.read()
         self.adapter.runs += 1
         batch = Batch(
             id=secrets.token_hex(6),
-            size=len(self.here),
+            size=len(self.remaining),
             spans=self._spans(),
             total_ms=total_ms,
-            tokens=sum(len(member.answer.ids) for member in self.here),
+            tokens=sum(len(member.answer.ids) for member in self.remaining),
             cached=self.cached,
         )
         environment, notes = device.environment(self.adapter.device), tuple(self._notes())
-        for member in self.here:
+        for member in self.remaining:
             result = self._result(member, batch, notes, environment)
             member.result = replace(result, machine_load=load)
 
     def _spans(self) -> tuple[Span, ...]:
-        """A span per name: from its first start, the times of all samples added up."""
+        """One span per name: its first start and the sum of all samples' times."""
         names = dict.fromkeys(span.name for span in self.timeline.spans)
-        parts = [[one for one in self.timeline.spans if one.name == name] for name in names]
+        groups = [[span for span in self.timeline.spans if span.name == name] for name in names]
         return tuple(
             Span(
-                part[0].name,
-                part[0].start_ms,
-                sum(one.ms for one in part),
+                group[0].name,
+                group[0].start_ms,
+                sum(span.ms for span in group),
                 "measured",
                 None,
-                *total([Usage(one.cpu_ms, one.waited_ms) for one in part]),
+                *total([Usage(span.cpu_ms, span.waited_ms) for span in group]),
             )
-            for part in parts
+            for group in groups
         )
 
     def _notes(self) -> Iterator[str]:
-        """What is to be known of every row of the batch."""
+        """Notes for every result of the batch."""
         if self.adapter.dtype != torch.float32:
             yield NOT_EXACT.format(dtype=str(self.adapter.dtype).removeprefix("torch."))
         if compiled.wanted(self.config, self.adapter.device):
             yield EAGER.format(backend=self.config.backend)
         if self.cached:
-            yield CACHED.format(cached=self.cached, size=len(self.here))
-        if self.policy == "use" and self.cached < len(self.here):
+            yield CACHED.format(cached=self.cached, size=len(self.remaining))
+        if self.policy == "use" and self.cached < len(self.remaining):
             yield NOT_KEPT
 
     def _result(

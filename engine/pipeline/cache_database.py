@@ -1,10 +1,10 @@
-"""The database of the feature cache, looked at before diskcache opens it.
+"""Checks the feature cache's database before diskcache opens it.
 
-diskcache sets an attribute of its object for every line of its Settings table and runs whatever
-triggers and views the database holds.  So a database that holds anything else than what diskcache
-itself writes is not opened.  Part of it may be absent: another process may be making it now.
+diskcache sets an attribute of its object for every row of its Settings table, and sqlite runs all
+triggers and views of the database.  Therefore a database is refused if it contains anything that
+diskcache does not write.  Parts may be missing, because another process may be creating it.
 
-Boundary: sqlite and file states; knows the tables of diskcache 5 and imports nothing of it.
+Boundary: sqlite and file states; contains the tables of diskcache 5 and does not import it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 DATABASE = "cache.db"
 FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
 TIMEOUT_S = 2
-_CHANGES = (  # of the numbers in Settings, with every change of an entry
+_CHANGES = (  # how triggers update the counts in Settings
     ("count", "INSERT", "+ 1"),
     ("count", "DELETE", "- 1"),
     ("size", "INSERT", "+ NEW.size"),
@@ -44,7 +44,7 @@ SCHEMA: Mapping[str, str | None] = {
     "Cache_store_time": "CREATE INDEX Cache_store_time ON Cache (store_time)",
     **_TRIGGERS,
 }
-# None: a whole number that is not negative.
+# None: any integer of at least 0.
 SETTINGS: Mapping[str, int | str | None] = {
     "statistics": 0,
     "tag_index": 0,
@@ -66,7 +66,7 @@ SETTINGS: Mapping[str, int | str | None] = {
 
 
 def check(folder: Path) -> None:
-    """ValueError, OSError or sqlite3.Error unless diskcache may open this folder's database."""
+    """Raises ValueError, OSError or sqlite3.Error if this folder's database must not be opened."""
     for name in FILES:
         _refuse_odd_file(folder / name)
     if not (folder / DATABASE).exists():
@@ -75,8 +75,8 @@ def check(folder: Path) -> None:
         for item, text in _rows(database, "SELECT name, sql FROM sqlite_master", len(SCHEMA)):
             if item not in SCHEMA or text != SCHEMA[str(item)]:
                 raise ValueError("its tables are not those that StageScope writes")
-        made = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone()
-        if made is not None:
+        table = database.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone()
+        if table is not None:
             for key, value in _rows(database, "SELECT key, value FROM Settings", len(SETTINGS)):
                 if key not in SETTINGS or not _fits(value, SETTINGS[str(key)]):
                     raise ValueError("its settings are not those that StageScope writes")
@@ -84,15 +84,15 @@ def check(folder: Path) -> None:
 
 def _refuse_odd_file(path: Path) -> None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
 
 
 def _rows(database: sqlite3.Connection, query: str, most: int) -> list[tuple[object, object]]:
-    """At most one row more than there may be."""
+    """The rows, cut off after `most` + 1."""
     return database.execute(query).fetchmany(most + 1)
 
 

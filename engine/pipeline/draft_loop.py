@@ -1,14 +1,14 @@
-"""Speculative decoding: something cheap drafts tokens, the target reads them in one pass.
+"""Speculative decoding: a cheap drafter proposes tokens, and the target checks them in one pass.
 
-Of a draft the target keeps what it would have said itself, up to the first token that it would not,
-and adds one of its own (Leviathan, Kalman and Matias 2023, in the greedy case).  The answer is the
-target's greedy answer whatever is drafted; a draft decides only how many passes it takes.  Drafts
-come from another model, or from the text so far by prompt lookup (Saxena 2023: the n-gram at the
-end is looked for earlier in the text, and what followed it there is the draft).
+The target accepts the drafted tokens up to the first one that differs from its own choice, and adds
+its own next token (Leviathan, Kalman and Matias 2023, in the greedy case).  The answer is always
+the target's greedy answer; the draft only changes the number of passes.  Drafts come from another
+model or from prompt lookup (Saxena 2023: find the last n-gram earlier in the text, and draft the
+tokens that follow it there).
 
-Boundary: decoders and ids as in decode.py; it knows nothing of pictures, prompts or text.  A pass
-over several tokens may round otherwise than one over each: in float32 the answers are equal, in 16
-bits two nearly equal logits may change places, which whoever compares has to look at (`margin`).
+Boundary: decoders and ids as in decode.py; no pictures, prompts or text.  One pass over several
+tokens may round differently from single steps.  In float32 the answers are equal; in 16 bits two
+nearly equal logits may swap, so a comparison must check the `margin`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from engine.pipeline.draft_results import Cycle, refuse_sampling
 from engine.timing import synchronizer
 from engine.types import DecodeConfig, Stop
 
-NGRAM = 3  # ids of the longest tail that a lookup looks for
+NGRAM = 3  # length in ids of the longest n-gram that a lookup searches for
 
 
 class Drafter(Protocol):
     def draft(self, ids: Sequence[int], most: int) -> list[int]:
-        """At most `most` ids that may follow the new ids so far, of which there is one at least."""
+        """Proposes at most `most` ids to follow `ids`, the answer so far (at least one id)."""
 
 
 @dataclass
-class Drafted:
-    """An answer and how it was made; milliseconds are spent drafting and in the target's passes."""
+class DraftedAnswer:
+    """An answer, its cycles, and the milliseconds of drafting and of the target's passes."""
 
     ids: list[int] = field(default_factory=list)
     stop: Stop = "length"
@@ -47,8 +47,8 @@ class Drafted:
     target_ms: float = 0.0
 
 
-class Lookup:
-    """Drafts from the text itself: the question's ids and the answer so far."""
+class PromptLookup:
+    """Drafts from the question's ids and the answer so far."""
 
     def __init__(self, prompt: Sequence[int], longest: int = NGRAM) -> None:
         self._prompt, self._longest = list(prompt), longest
@@ -57,16 +57,16 @@ class Lookup:
         text = [*self._prompt, *ids]
         for size in range(min(self._longest, len(text) - 1), 0, -1):
             tail = text[-size:]
-            for start in range(len(text) - size - 1, -1, -1):  # the latest place first
+            for start in range(len(text) - size - 1, -1, -1):  # the latest match first
                 if text[start : start + size] == tail:
                     return text[start + size : start + size + most]
         return []
 
 
 class ModelDrafter:
-    """Another model's greedy tokens, from its own prompt and pictures [1, S, hidden].
+    """Drafts another model's greedy tokens, from its own prompt embeddings [1, S, hidden].
 
-    Its cache follows the target's answer: what the target did not say is cut off again.
+    Its KV cache follows the target's answer: rejected tokens are removed from it.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class ModelDrafter:
     ) -> None:
         self._decoder, self._config, self._rules = decoder, config, rules
         _, self._cache = decode.prefill(decoder, embeds)
-        self._read: list[int] = []  # new ids that the cache holds
+        self._read: list[int] = []  # new ids in the KV cache
 
     def draft(self, ids: Sequence[int], most: int) -> list[int]:
-        same = _agreeing(self._read, ids[:-1])  # one is always left to read
+        same = _common_prefix(self._read, ids[:-1])  # leaves at least one id to read
         crop(self._cache, len(self._read) - same)
         self._read = self._read[:same]
         scores, drafted = self._advance(ids[same:]), list[int]()
@@ -98,9 +98,10 @@ class ModelDrafter:
         return read(self._decoder, ids, self._cache)[-1:]
 
 
-def _agreeing(one: Sequence[int], two: Sequence[int]) -> int:
+def _common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """The number of equal ids at the start."""
     count = 0
-    for a, b in zip(one, two, strict=False):
+    for a, b in zip(first, second, strict=False):
         if a != b:
             break
         count += 1
@@ -108,7 +109,7 @@ def _agreeing(one: Sequence[int], two: Sequence[int]) -> int:
 
 
 def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Tensor:
-    """ids -> scores [ids, vocabulary] for what follows each; the cache grows by all of them."""
+    """ids -> scores [ids, vocabulary] of the token after each; the cache grows by all ids."""
     tokens = torch.tensor([list(ids)], device=decoder.device)
     if len(ids) == 1:
         return decode.step(decoder, tokens, cache)
@@ -118,7 +119,7 @@ def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Ten
 
 
 def crop(cache: DynamicCache, count: int) -> None:
-    """Forgets the last `count` tokens."""
+    """Removes the last `count` tokens."""
     if count:
         cache.crop(-count)
 
@@ -132,11 +133,11 @@ def generate(
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
     rules: AnswerRules | None = None,
-) -> Drafted:
-    """The target's greedy answer to embeds [1, S, hidden], at most `gamma` tokens drafted at once.
+) -> DraftedAnswer:
+    """The target's greedy answer to embeds [1, S, hidden], with at most `gamma` tokens per draft.
 
-    `rules` are the target's own, as in decode.choose().  BadInput for a config that samples.
-    on_token is called for each token, several in a row.
+    `rules` are the target's, as in decode.choose().  Raises BadInput for a config that samples.
+    on_token is called once for each token.
     """
     refuse_sampling(config)
     scores, cache = decode.prefill(target, embeds)
@@ -145,14 +146,14 @@ def generate(
     loop.add(scores)
     while not loop.ended:
         if cancelled():
-            loop.found.stop = "cancelled"
+            loop.answer.stop = "cancelled"
             break
         loop.cycle(drafter, gamma)
-    return loop.found
+    return loop.answer
 
 
 class _Loop:
-    """The answer so far and the target's cache, which holds all of it but the last token."""
+    """The answer so far and the target's KV cache, which lacks only the last token."""
 
     def __init__(
         self,
@@ -160,26 +161,26 @@ class _Loop:
         config: DecodeConfig,
         cache: DynamicCache,
         on_token: Callable[[int], None],
-        known: int,
+        vocabulary: int,
         rules: AnswerRules | None,
     ) -> None:
         self._rules = rules
-        self.found, self.ended = Drafted(), False
+        self.answer, self.ended = DraftedAnswer(), False
         self._target, self._config, self._cache, self._on_token = target, config, cache, on_token
         self._eos = list(target.eos_ids)
-        self._known = known
+        self._vocabulary = vocabulary
         self._sync = synchronizer(target.device)
 
     def add(self, scores: torch.Tensor) -> int:
-        """The target's next token from scores [1, vocabulary]."""
-        ids = self.found.ids
+        """Adds the target's next token from scores [1, vocabulary]."""
+        ids = self.answer.ids
         token = decode.choose(scores, ids, self._config, self._eos, self._rules)
         ids.append(token)
         self._on_token(token)
         if token in self._eos:
-            self.found.stop, self.ended = "eos", True
+            self.answer.stop, self.ended = "eos", True
         elif len(ids) == self._config.max_new_tokens:
-            self.found.stop, self.ended = "length", True
+            self.answer.stop, self.ended = "length", True
         return token
 
     def cycle(self, drafter: Drafter, gamma: int) -> None:
@@ -187,24 +188,24 @@ class _Loop:
         start = self._now()
         drafted = self._draft(drafter, gamma)
         middle = self._now()
-        before = len(self.found.ids)
-        scores = read(self._target, [self.found.ids[-1], *drafted], self._cache)
-        accepted = self._judge(drafted, scores)
+        before = len(self.answer.ids)
+        scores = read(self._target, [self.answer.ids[-1], *drafted], self._cache)
+        accepted = self._accept(drafted, scores)
         crop(self._cache, len(drafted) - accepted)
-        self.found.draft_ms += middle - start
-        self.found.target_ms += self._now() - middle
-        added = len(self.found.ids) - before
-        self.found.cycles.append(Cycle(tuple(drafted), accepted, added))
+        self.answer.draft_ms += middle - start
+        self.answer.target_ms += self._now() - middle
+        added = len(self.answer.ids) - before
+        self.answer.cycles.append(Cycle(tuple(drafted), accepted, added))
 
     def _draft(self, drafter: Drafter, gamma: int) -> list[int]:
-        """No more than can be used, and up to the first id that the target has no row for."""
-        most = min(gamma, self._config.max_new_tokens - len(self.found.ids) - 1)
-        drafted = drafter.draft(self.found.ids, most)[:most] if most > 0 else []
-        known = [0 <= token < self._known for token in drafted]
-        return drafted[: known.index(False)] if False in known else drafted
+        """A draft without surplus tokens, cut at the first id outside the target's vocabulary."""
+        most = min(gamma, self._config.max_new_tokens - len(self.answer.ids) - 1)
+        drafted = drafter.draft(self.answer.ids, most)[:most] if most > 0 else []
+        valid = [0 <= token < self._vocabulary for token in drafted]
+        return drafted[: valid.index(False)] if False in valid else drafted
 
-    def _judge(self, drafted: Sequence[int], scores: torch.Tensor) -> int:
-        """Adds what the target says, for as long as the draft says so too; how long that was."""
+    def _accept(self, drafted: Sequence[int], scores: torch.Tensor) -> int:
+        """Adds the target's tokens up to the first mismatch; returns the number accepted."""
         accepted = 0
         for place in range(len(drafted) + 1):
             token = self.add(scores[place : place + 1])
@@ -222,8 +223,8 @@ class _Loop:
 
 @dataclass(frozen=True)
 class Margin:
-    """Two tokens at one place of an answer: how far apart their logits lie, and what rounding
-    explains there: twice the noise between token by token and one pass."""
+    """The logits of two tokens at one position of an answer, and the difference that rounding
+    explains: twice the noise between single steps and one pass."""
 
     position: int
     tokens: tuple[int, int]
@@ -243,7 +244,7 @@ def margin(
     other: int,
     rules: AnswerRules | None = None,
 ) -> Margin:
-    """The answer's own token at this position against another, as the decoder alone sees both."""
+    """Compares the answer's token at this position with `other`, both scored by the decoder."""
     scores, cache = decode.prefill(decoder, embeds)
     steps = [scores[0]]
     for token in ids[:position]:
@@ -258,5 +259,5 @@ def margin(
     pair, last = (ids[position], other), alone[-1]
     if rules is not None:
         last = rules(last[None], ids[:position])[0]
-    found = (float(last[pair[0]]), float(last[pair[1]]))
-    return Margin(position, pair, found, rounding)
+    logits = (float(last[pair[0]]), float(last[pair[1]]))
+    return Margin(position, pair, logits, rounding)

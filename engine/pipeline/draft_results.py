@@ -1,14 +1,14 @@
-"""What a drafted answer was asked for, how it went, and whether it was worth it.
+"""Drafting: the request, the figures of its answers, and whether drafting was faster.
 
-tokens per pass = tokens of all passes / passes of the target (the first token is the prefill's).
-rate at position i = drafts accepted up to i / drafts that were so long.  Measured speed-up: time
-from the first to the last token, the target alone / drafted, pair by pair.  Two predictions stand
-beside it: the acceptance analysis' (from both models' separate answers, see acceptance.py), and the
-loop's own, tokens per pass / (c d + 1), with d drafted tokens per pass at c target tokens each.
-Both suppose that a pass over several tokens costs what a single token does; `pass_cost` says what
-it did cost.  Pairs of one sample are not independent, nor are samples of one sequence: of several
-samples a sequence counts once in an interval, and the number of sequences must suffice for a
-conclusion.
+tokens per pass = tokens of all passes / passes of the target (the prefill gives the first token).
+rate at position i = drafts accepted up to i / drafts of at least that length.  Measured speed-up:
+time from the first to the last token, the target alone / drafted, pair by pair.  It is compared
+with two predictions: that of analysis/acceptance.py, from both models' separate answers; and that
+of the loop, tokens per pass / (c d + 1), with d drafted tokens per pass that cost c target tokens
+each.  Both assume that a pass over several tokens costs as much as a single token; `pass_cost` is
+the measured cost.  Pairs of one sample are not independent, nor are samples of one sequence.
+With several samples a sequence therefore counts once in an interval, and a conclusion needs enough
+sequences.
 
 Boundary: ids and milliseconds in, figures and sentences out; no torch.
 """
@@ -27,23 +27,23 @@ from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import DecodeConfig, Extent, Pixels, Sample, check_choices
 
-LOOKUP = "lookup"  # in place of a draft model: prompt lookup
+LOOKUP = "lookup"  # prompt lookup instead of a draft model
 MAX_GAMMA, MAX_RUNS = 16, 100
-FEWEST = statistics.MIN_CLUSTERS  # sequences (or pairs, of one sample) that a conclusion needs
+FEWEST = statistics.MIN_CLUSTERS  # sequences (or pairs of one sample) for a conclusion
 State = Literal["accepted", "rejected", "own"]
 
 
 def refuse_sampling(config: DecodeConfig) -> None:
-    """BadInput for a temperature above 0: only greedy answers are the target's, token by token."""
+    """Raises BadInput for a temperature above 0: drafting keeps only greedy answers equal."""
     if not config.greedy:
         raise BadInput(
-            f"Drafting is greedy and temperature is {config.temperature:g}: set it to 0."
+            f"Drafting is greedy, but temperature is {config.temperature:g}: set it to 0."
         )
 
 
 @dataclass(frozen=True)
 class DraftRequest:
-    """Whose answers are drafted, by what, at most `gamma` tokens at once; `runs` timed pairs."""
+    """A target and its draft on some samples: `gamma` tokens per draft, `runs` timed pairs."""
 
     samples: tuple[Sample, ...]
     target: str
@@ -71,13 +71,13 @@ class DraftRequest:
         names = [sample.id for sample in self.samples]
         if not names:
             raise BadInput("No sample is chosen: name at least one.")
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise BadInput(f"Sample {twice} is named twice: name it once, and raise runs for more.")
+        double = next((name for name in names if names.count(name) > 1), None)
+        if double is not None:
+            raise BadInput(f"Sample {double} is named twice: name it once; use runs to repeat it.")
 
     @property
     def how(self) -> str:
-        """How both models answer, whatever backend and cache the settings name."""
+        """The fixed settings of both models; backend and cache settings do not apply."""
         most = self.decode.max_new_tokens
         return f"{self.pixels} pixels, eager steps, at most {most:,} new tokens"
 
@@ -91,10 +91,10 @@ class DraftWatcher(Watcher):
 
 @dataclass(frozen=True)
 class Cycle:
-    """One pass of the target: what was drafted, and how much of it the target says too.
+    """One pass of the target: the drafted tokens, and how many of them it accepted.
 
-    `tokens` is what the pass added to the answer: the accepted ones and one of the target's own,
-    unless the answer ended with an accepted one.
+    `tokens` is the number of tokens added to the answer: the accepted ones and one of the
+    target's, unless the answer ended with an accepted one.
     """
 
     drafted: tuple[int, ...]
@@ -104,8 +104,8 @@ class Cycle:
 
 @dataclass(frozen=True)
 class Timing:
-    """One answer: to its first token (a draft model's own prefill included), and from there to
-    its last; of that, drafting and the target's passes (0 for the target alone)."""
+    """Times of one answer: to the first token (with a draft model's prefill), and from there to
+    the last; of the latter, drafting and the target's passes (0 for the target alone)."""
 
     first_ms: float
     steps_ms: float
@@ -115,7 +115,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a drafted answer parts from the target's own, with both logits of the target alone."""
+    """The first difference between a drafted answer and the target's own, and both logits."""
 
     position: int
     alone: str
@@ -126,19 +126,19 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A piece of text as it came: drafted and accepted, drafted and rejected, the target's own."""
+class AnswerPiece:
+    """One token's text: drafted and accepted, drafted and rejected, or the target's own."""
 
     text: str
     state: State
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One sample: the target's answer alone and drafted, in alternated pairs of timed runs.
+class SampleTrial:
+    """One sample: the target's answer alone and drafted, in alternating pairs of timed runs.
 
     `prepare_ms`: stages 1 to 3 of target and draft.  `draft_ids`, `draft_ms`: the draft model's
-    own whole answer and its token steps; None for lookup.  `shown`: what the target was shown;
+    whole answer and the time of its token steps; None for lookup.  `shown`: the target's input;
     `off_script`: the models that were not trained on the question.
     """
 
@@ -146,7 +146,7 @@ class Tried:
     text: str
     ids: tuple[int, ...]
     cycles: tuple[Cycle, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[AnswerPiece, ...]
     alone: tuple[Timing, ...]
     drafted: tuple[Timing, ...]
     prepare_ms: tuple[float, float]
@@ -162,7 +162,7 @@ class Tried:
         return [a.steps_ms / b.steps_ms for a, b in pairs if b.steps_ms > 0 and a.steps_ms > 0]
 
     def whole_ratios(self) -> list[float]:
-        """The same of whole runs, in which the draft's pictures and prefill cost too."""
+        """Whole runs alone / drafted, with stages 1 to 3 and the draft model's prefill."""
         own, both = self.prepare_ms[0], sum(self.prepare_ms)
         pairs = zip(self.alone, self.drafted, strict=True)
         return [
@@ -171,8 +171,8 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Lost:
-    """A sample without an answer, and why."""
+class FailedSample:
+    """A sample without an answer, and the reason."""
 
     sample: str
     error: str
@@ -180,14 +180,14 @@ class Lost:
 
 @dataclass(frozen=True)
 class DraftReport:
-    """All figures of some samples; None is what they cannot say.  `lost` are in no figure."""
+    """All figures of the samples; None if unknown.  The samples in `lost` are in no figure."""
 
     target: str
     draft: str
     gamma: int
     how: str
-    samples: tuple[Tried, ...]
-    lost: tuple[Lost, ...]
+    samples: tuple[SampleTrial, ...]
+    lost: tuple[FailedSample, ...]
     passes: int
     tokens_per_pass: float | None
     mean_accepted: float | None
@@ -201,25 +201,27 @@ class DraftReport:
 
     @property
     def equal(self) -> bool:
-        """Every drafted answer is the target's own, or parts from it at a tie within rounding."""
-        return all(one.difference is None or one.difference.tied for one in self.samples)
+        """Whether each drafted answer equals the target's, apart from ties within rounding."""
+        return all(t.difference is None or t.difference.tied for t in self.samples)
 
 
-def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] = ()) -> DraftReport:
+def report(
+    request: DraftRequest, trials: Sequence[SampleTrial], lost: Sequence[FailedSample] = ()
+) -> DraftReport:
     """The figures of at least one sample."""
-    cycles = [cycle for one in tried for cycle in one.cycles]
+    cycles = [cycle for trial in trials for cycle in trial.cycles]
     tokens = sum(cycle.tokens for cycle in cycles) / len(cycles) if cycles else None
     sequence = {sample.id: sample.sequence for sample in request.samples}
-    named = [(sequence.get(one.sample, one.sample), one) for one in tried]
-    measured = _interval([(name, one.ratios()) for name, one in named])
-    whole = _interval([(name, one.whole_ratios()) for name, one in named])
+    named = [(sequence.get(trial.sample, trial.sample), trial) for trial in trials]
+    measured = _interval([(name, trial.ratios()) for name, trial in named])
+    whole = _interval([(name, trial.whole_ratios()) for name, trial in named])
     assert whole is not None  # each sample has at least one pair
     return DraftReport(
         target=request.target,
         draft=request.draft,
         gamma=request.gamma,
         how=request.how,
-        samples=tuple(tried),
+        samples=tuple(trials),
         lost=tuple(lost),
         passes=len(cycles),
         tokens_per_pass=tokens,
@@ -227,126 +229,123 @@ def report(request: DraftRequest, tried: Sequence[Tried], lost: Sequence[Lost] =
         rates=tuple(_rate(cycles, place) for place in range(request.gamma)),
         measured=measured,
         whole=whole,
-        predicted=_predicted(request, tried),
-        own_prediction=_own_prediction(tried, tokens, len(cycles)),
-        pass_cost=_pass_cost(tried, len(cycles)),
-        off_script=tuple(dict.fromkeys(name for one in tried for name in one.off_script)),
+        predicted=_predicted(request, trials),
+        own_prediction=_own_prediction(trials, tokens, len(cycles)),
+        pass_cost=_pass_cost(trials, len(cycles)),
+        off_script=tuple(dict.fromkeys(name for trial in trials for name in trial.off_script)),
     )
 
 
-def _interval(found: Sequence[tuple[str, Sequence[float]]]) -> statistics.Interval | None:
-    """Over (sequence, ratios) of each sample; of one sample alone, over its pairs."""
-    ratios = [ratio for _, some in found for ratio in some]
-    groups = [sequence for sequence, some in found for _ in some]
+def _interval(samples: Sequence[tuple[str, Sequence[float]]]) -> statistics.Interval | None:
+    """Over the (sequence, ratios) of all samples; of a single sample, over its pairs."""
+    ratios = [ratio for _, values in samples for ratio in values]
+    groups = [sequence for sequence, values in samples for _ in values]
     if not ratios:
         return None
-    several = sum(bool(some) for _, some in found) > 1
+    several = sum(bool(values) for _, values in samples) > 1
     return statistics.median_interval(ratios, groups if several else None, ratios=True)
 
 
 def _rate(cycles: Sequence[Cycle], place: int) -> float | None:
-    reached = [cycle for cycle in cycles if len(cycle.drafted) > place]
-    return sum(c.accepted > place for c in reached) / len(reached) if reached else None
+    longer = [cycle for cycle in cycles if len(cycle.drafted) > place]
+    return sum(c.accepted > place for c in longer) / len(longer) if longer else None
 
 
-def _predicted(request: DraftRequest, tried: Sequence[Tried]) -> Acceptance | None:
-    if any(one.draft_ids is None for one in tried):
+def _predicted(request: DraftRequest, trials: Sequence[SampleTrial]) -> Acceptance | None:
+    if any(trial.draft_ids is None for trial in trials):
         return None
-    pairs = [_pair(one, request.prompt) for one in tried]
+    pairs = [_pair(trial, request.prompt) for trial in trials]
     return acceptance.analyse(pairs, request.draft, request.target, request.gamma)
 
 
-def _pair(one: Tried, question: str) -> Pair:
-    """Times of token steps, of which an answer has one fewer than tokens."""
-    draft = one.draft_ids or ()
+def _pair(trial: SampleTrial, question: str) -> Pair:
+    """Times of token steps: an answer has one step fewer than tokens."""
+    draft = trial.draft_ids or ()
     return Pair(
-        sample=one.sample,
+        sample=trial.sample,
         draft=draft,
-        target=one.ids,
+        target=trial.ids,
         question=question,
-        draft_ms=one.draft_ms,
-        target_ms=_middle([timing.steps_ms for timing in one.alone]),
+        draft_ms=trial.draft_ms,
+        target_ms=_median([timing.steps_ms for timing in trial.alone]),
         draft_tokens=len(draft) - 1,
-        target_tokens=len(one.ids) - 1,
+        target_tokens=len(trial.ids) - 1,
     )
 
 
-def _middle(values: Sequence[float]) -> float:
+def _median(values: Sequence[float]) -> float:
     return statistics.spread(values).median
 
 
-def _token_ms(tried: Sequence[Tried]) -> float | None:
-    """The target alone: milliseconds per token step, over all samples."""
-    steps = sum(len(one.ids) - 1 for one in tried)
-    spent = sum(_middle([timing.steps_ms for timing in one.alone]) for one in tried)
+def _token_ms(trials: Sequence[SampleTrial]) -> float | None:
+    """Milliseconds per token step of the target alone, over all samples."""
+    steps = sum(len(trial.ids) - 1 for trial in trials)
+    spent = sum(_median([timing.steps_ms for timing in trial.alone]) for trial in trials)
     return spent / steps if steps and spent else None
 
 
-def _own_prediction(tried: Sequence[Tried], tokens: float | None, passes: int) -> float | None:
-    token_ms = _token_ms(tried)
+def _own_prediction(
+    trials: Sequence[SampleTrial], tokens: float | None, passes: int
+) -> float | None:
+    token_ms = _token_ms(trials)
     if token_ms is None or tokens is None:
         return None
-    spent = sum(_middle([timing.draft_ms for timing in one.drafted]) for one in tried)
+    spent = sum(_median([timing.draft_ms for timing in trial.drafted]) for trial in trials)
     return tokens / (spent / passes / token_ms + 1)
 
 
-def _pass_cost(tried: Sequence[Tried], passes: int) -> float | None:
-    """What a pass of the target over a draft costs, in its single tokens."""
-    token_ms = _token_ms(tried)
+def _pass_cost(trials: Sequence[SampleTrial], passes: int) -> float | None:
+    """Time of a pass of the target over a draft / time of its single token step."""
+    token_ms = _token_ms(trials)
     if token_ms is None or not passes:
         return None
-    spent = sum(_middle([timing.passes_ms for timing in one.drafted]) for one in tried)
+    spent = sum(_median([timing.passes_ms for timing in trial.drafted]) for trial in trials)
     return spent / passes / token_ms
 
 
-def sentence(found: DraftReport) -> str:
-    """The outcome, computed: what was gained or lost, or that it cannot be told."""
-    if not found.equal:
-        return "A drafted answer is not the target's own, and no tie explains it: a fault."
-    by = "prompt lookup" if found.draft == LOOKUP else found.draft
-    one = found.measured
-    if one is None:
-        return "Its answers have a single token: there is nothing to draft."
-    samples = sum(bool(tried.ratios()) for tried in found.samples)
-    enough, of = _weight(samples, one)
-    start = f"Drafted by {by}, {found.target}"
+def sentence(report: DraftReport) -> str:
+    """The outcome in words: faster, slower, or not enough data."""
+    if not report.equal:
+        return "A drafted answer differs from the target's, and no tie explains it: a fault."
+    draft = "prompt lookup" if report.draft == LOOKUP else report.draft
+    interval = report.measured
+    if interval is None:
+        return "The answers have a single token: there is nothing to draft."
+    samples = sum(bool(trial.ratios()) for trial in report.samples)
+    enough, basis = _basis(samples, interval)
+    start, median = f"Drafted by {draft}, {report.target}", f"{interval.median:.2f}x"
     if not enough:
-        return f"{start} runs at {one.median:.2f}x its speed alone; {of}."
-    interval = f"{one.median:.2f}x, 95 % interval {one.low:.2f} to {one.high:.2f}, {of}"
-    return f"{start} is {_outcome(one)} ({interval})."
+        return f"{start} runs at {median} its speed alone; {basis}."
+    limits = f"95 % interval {interval.low:.2f} to {interval.high:.2f}"
+    return f"{start} is {_outcome(interval)} ({median}, {limits}, {basis})."
 
 
-def _weight(samples: int, one: statistics.Interval) -> tuple[bool, str]:
-    """Whether so many suffice for a conclusion, and of what it is one, or what is missing."""
-    enough = one.clusters >= FEWEST
+def _basis(samples: int, interval: statistics.Interval) -> tuple[bool, str]:
+    """Whether the data suffice for a conclusion, and the data in words or what is missing."""
+    enough = interval.clusters >= FEWEST
     need = f"{FEWEST} or more are needed"
     if samples == 1:
-        few = f"pairs: {one.n}, too few to conclude from ({need})"
-        return enough, f"{one.n} pairs of this sample" if enough else few
-    if one.clusters == samples:
-        few = f"too few samples to conclude from ({samples}; {need})"
-        return enough, f"{samples} samples, {one.n} pairs" if enough else few
-    few = f"too few sequences to conclude from ({one.clusters}; {need})"
-    of = f"{samples} samples of {one.clusters} sequences, {one.n} pairs"
-    return enough, of if enough else few
+        few = f"too few pairs for a conclusion ({interval.n}; {need})"
+        return enough, f"{interval.n} pairs of this sample" if enough else few
+    if interval.clusters == samples:
+        few = f"too few samples for a conclusion ({samples}; {need})"
+        return enough, f"{samples} samples, {interval.n} pairs" if enough else few
+    few = f"too few sequences for a conclusion ({interval.clusters}; {need})"
+    basis = f"{samples} samples of {interval.clusters} sequences, {interval.n} pairs"
+    return enough, basis if enough else few
 
 
-def _outcome(one: statistics.Interval) -> str:
-    """By the interval as it is printed: an end of 1.00 does not exclude that both are equal."""
-    if round(one.low, 2) > 1:
+def _outcome(interval: statistics.Interval) -> str:
+    """Uses the rounded interval as printed: with a limit of 1.00 both may be equally fast."""
+    if round(interval.low, 2) > 1:
         return "faster"
-    return "slower" if round(one.high, 2) < 1 else "neither faster nor slower for certain"
+    return "slower" if round(interval.high, 2) < 1 else "neither clearly faster nor clearly slower"
 
 
-def as_row(found: DraftReport) -> dict[str, Any]:
-    """One JSON object: every figure, every sample, the outcome in words."""
-    row: dict[str, Any] = asdict(found)
-    if found.predicted is not None:
-        one = found.predicted
-        row["predicted"] |= {
-            "first_window": one.first_window,
-            "expected_tokens": one.expected_tokens,
-            "cost_ratio": one.cost_ratio,
-            "ceiling": one.ceiling,
-        }
-    return row | {"equal": found.equal, "sentence": sentence(found)}
+def as_row(report: DraftReport) -> dict[str, Any]:
+    """One JSON object: all figures, all samples, and the outcome in words."""
+    row: dict[str, Any] = asdict(report)
+    if (predicted := report.predicted) is not None:
+        names = ("first_window", "expected_tokens", "cost_ratio", "ceiling")
+        row["predicted"] |= {name: getattr(predicted, name) for name in names}
+    return row | {"equal": report.equal, "sentence": sentence(report)}

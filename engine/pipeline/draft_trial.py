@@ -1,7 +1,7 @@
-"""One sample's answer, the target alone and drafted, timed in alternated pairs.
+"""One sample's answer, by the target alone and drafted, timed in alternating pairs.
 
-Boundary: runs stages 1 to 3 once, then stage 4 again and again; neither features nor prefixes are
-cached.  The figures are drafts.py's.
+Boundary: runs stages 1 to 3 once and stage 4 repeatedly; neither features nor prefixes are cached.
+draft_results.py computes the figures.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from engine.errors import Cancelled
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import draft_loop
-from engine.pipeline.draft_loop import Drafted, Drafter, Lookup, ModelDrafter
+from engine.pipeline.draft_loop import DraftedAnswer, Drafter, ModelDrafter, PromptLookup
 from engine.pipeline.draft_results import (
+    AnswerPiece,
     Cycle,
     Difference,
     DraftRequest,
     DraftWatcher,
-    Mark,
+    SampleTrial,
     State,
     Timing,
-    Tried,
 )
 from engine.timing import Timeline
 from engine.types import DecodeConfig, Sample, Stop
@@ -39,9 +39,9 @@ CANCELLED = "The drafting was cancelled."
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
-    """A model before stage 4: the prompt's embeddings, the question's ids, what that took, and
-    the checkpoint's rules for the answer."""
+class PreparedModel:
+    """A model before stage 4: the prompt's embeddings, the question's ids, the time of stages 1
+    to 3, and the checkpoint's rules for the answer."""
 
     adapter: Adapter
     embeds: torch.Tensor
@@ -52,8 +52,8 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Timed:
-    """An answer with the time of its first token and from there to its last."""
+class TimedAnswer:
+    """An answer and its times."""
 
     ids: tuple[int, ...]
     timing: Timing
@@ -66,18 +66,18 @@ def try_sample(
     target: Adapter,
     draft: Adapter | None,
     watcher: DraftWatcher,
-) -> Tried:
-    """The pairs of one sample after a warm-up, with `draft` None for lookup.
+) -> SampleTrial:
+    """Runs a warm-up and then the pairs of one sample; `draft` None means prompt lookup.
 
-    `draft` must share the target's vocabulary (refuse_other).  MediaError or another BadInput for
-    a sample that cannot be asked, Cancelled between two tokens.
+    `draft` must share the target's vocabulary (refuse_other).  Raises BadInput (or its MediaError)
+    for an unusable sample, Cancelled between two tokens.
     """
     with memory.guard(target.info.name, target.device):
         return _Trial(sample, request, target, draft, watcher).run()
 
 
 class _Trial:
-    """Both models with the sample before them."""
+    """The state of one trial: the sample and both models."""
 
     def __init__(
         self,
@@ -91,37 +91,37 @@ class _Trial:
         self.adapter, self.draft_adapter = target, draft
 
     @torch.inference_mode()
-    def run(self) -> Tried:
-        self.target = self._ready(self.adapter)
-        self.draft = self._ready(self.draft_adapter) if self.draft_adapter else None
-        runs, pairs = self.request.runs, list[tuple[Timed, Timed]]()
-        for index in range(runs + 1):  # the first one warms up
+    def run(self) -> SampleTrial:
+        self.target = self._prepare(self.adapter)
+        self.draft = self._prepare(self.draft_adapter) if self.draft_adapter else None
+        runs, pairs = self.request.runs, list[tuple[TimedAnswer, TimedAnswer]]()
+        for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
             pairs.append(self._pair(index % 2 == 1))
         alone, drafted = zip(*pairs[1:], strict=True)
-        return self._tried(alone, drafted)
+        return self._result(alone, drafted)
 
-    def _ready(self, adapter: Adapter) -> Ready:
+    def _prepare(self, adapter: Adapter) -> PreparedModel:
         config = self.request.decode
         timeline = Timeline(adapter.device)
         with timeline.span("stages 1 to 3"):
-            asked = self.request
-            shown = media.load(self.sample, adapter.kind, asked.frames, asked.extent)
-            prepared = adapter.preprocess(shown, asked.prompt, asked.pixels)
+            request = self.request
+            shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
+            prepared = adapter.preprocess(shown, request.prompt, request.pixels)
             adapter.check_context(prepared, config.max_new_tokens)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
         question = tuple(adapter.question_ids(prepared)[0].tolist())
         rules = adapter.rules_for(prepared, config)
-        return Ready(adapter, embeds, question, timeline.spans[0].ms, shown.shown, rules)
+        return PreparedModel(adapter, embeds, question, timeline.spans[0].ms, shown.shown, rules)
 
-    def _pair(self, turned: bool) -> tuple[Timed, Timed]:
-        """Alone and drafted, in alternating order, as a machine that slows down slows both."""
-        if turned:
+    def _pair(self, drafted_first: bool) -> tuple[TimedAnswer, TimedAnswer]:
+        """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
+        if drafted_first:
             drafted = self._drafted()
             return self._alone(self.target), drafted
         return self._alone(self.target), self._drafted()
 
-    def _alone(self, ready: Ready) -> Timed:
+    def _alone(self, ready: PreparedModel) -> TimedAnswer:
         def answer(on_token: Callable[[int], None]) -> tuple[list[int], Stop]:
             decoder, config = ready.adapter.decoder, self.request.decode
             cancelled, rules = self.watcher.cancelled, ready.rules
@@ -129,12 +129,12 @@ class _Trial:
 
         (ids, stop), times = self._timed(ready, answer)
         self._refuse_cancelled(stop)
-        return Timed(tuple(ids), Timing(times[0], times[-1] - times[0]))
+        return TimedAnswer(tuple(ids), Timing(times[0], times[-1] - times[0]))
 
-    def _drafted(self) -> Timed:
+    def _drafted(self) -> TimedAnswer:
         decoder, config = self.target.adapter.decoder, self.request.decode
 
-        def answer(on_token: Callable[[int], None]) -> Drafted:
+        def answer(on_token: Callable[[int], None]) -> DraftedAnswer:
             return draft_loop.generate(
                 decoder,
                 self.target.embeds,
@@ -146,41 +146,43 @@ class _Trial:
                 self.target.rules,
             )
 
-        found, times = self._timed(self.target, answer)
-        self._refuse_cancelled(found.stop)
-        timing = Timing(times[0], times[-1] - times[0], found.draft_ms, found.target_ms)
-        return Timed(tuple(found.ids), timing, tuple(found.cycles))
+        drafted, times = self._timed(self.target, answer)
+        self._refuse_cancelled(drafted.stop)
+        timing = Timing(times[0], times[-1] - times[0], drafted.draft_ms, drafted.target_ms)
+        return TimedAnswer(tuple(drafted.ids), timing, tuple(drafted.cycles))
 
     def _drafter(self, config: DecodeConfig) -> Drafter:
         if self.draft is None:
-            return Lookup(self.target.question)
+            return PromptLookup(self.target.question)
         draft = self.draft
         return ModelDrafter(draft.adapter.decoder, draft.embeds, config, draft.rules)
 
     @staticmethod
-    def _timed(ready: Ready, answer: Callable[[Callable[[int], None]], A]) -> tuple[A, list[float]]:
-        """What answers, and when it gave each token, in ms since it began."""
+    def _timed(
+        ready: PreparedModel, answer: Callable[[Callable[[int], None]], A]
+    ) -> tuple[A, list[float]]:
+        """The result of `answer`, and the times of its tokens in ms since its start."""
         timeline, times = Timeline(ready.adapter.device), list[float]()
-        found = answer(lambda _: times.append(timeline.now()))
-        return found, times
+        result = answer(lambda _: times.append(timeline.now()))
+        return result, times
 
     @staticmethod
     def _refuse_cancelled(stop: Stop) -> None:
         if stop == "cancelled":
             raise Cancelled(CANCELLED)
 
-    def _tried(self, alone: Sequence[Timed], drafted: Sequence[Timed]) -> Tried:
+    def _result(self, alone: Sequence[TimedAnswer], drafted: Sequence[TimedAnswer]) -> SampleTrial:
         own = None if self.draft is None else [self._alone(self.draft) for _ in range(3)]
-        ids, said = alone[0].ids, drafted[0]
-        other = next((one for one in drafted if one.ids != ids), None)
-        return Tried(
+        ids, first = alone[0].ids, drafted[0]
+        other = next((answer for answer in drafted if answer.ids != ids), None)
+        return SampleTrial(
             sample=self.sample.id,
             text=self.adapter.text(ids),
             ids=ids,
-            cycles=said.cycles,
-            marks=tuple(self._marks(said)),
-            alone=tuple(one.timing for one in alone),
-            drafted=tuple(one.timing for one in drafted),
+            cycles=first.cycles,
+            marks=tuple(self._marks(first)),
+            alone=tuple(answer.timing for answer in alone),
+            drafted=tuple(answer.timing for answer in drafted),
             prepare_ms=(self.target.ms, self.draft.ms if self.draft else 0.0),
             draft_ids=own[0].ids if own else None,
             draft_ms=statistics.median(o.timing.steps_ms for o in own) if own else None,
@@ -195,31 +197,31 @@ class _Trial:
         return tuple(info.name for info in models if info.off_script(self.request.prompt))
 
     def _difference(self, ids: Sequence[int], other: Sequence[int]) -> Difference:
-        """Where two answers part; one that only ends sooner parts where it ends, at no tie."""
+        """The first difference of two answers; if one is shorter, its end, which is no tie."""
         at = next((i for i, (a, b) in enumerate(zip(ids, other, strict=False)) if a != b), None)
         if at is None:
             at = min(len(ids), len(other))
-            pieces = [self._pieces(one[at : at + 1]) for one in (ids, other)]
-            return Difference(at, "".join(pieces[0]), "".join(pieces[1]), (0.0, 0.0), 0.0, False)
+            ends = ["".join(self._pieces(answer[at : at + 1])) for answer in (ids, other)]
+            return Difference(at, ends[0], ends[1], (0.0, 0.0), 0.0, False)
         decoder, embeds, rules = self.adapter.decoder, self.target.embeds, self.target.rules
-        found = draft_loop.margin(decoder, embeds, ids, at, other[at], rules)
-        one, two = self._pieces([ids[at], other[at]])
-        return Difference(at, one, two, found.logits, found.rounding, found.tied)
+        margin = draft_loop.margin(decoder, embeds, ids, at, other[at], rules)
+        alone, drafted = self._pieces([ids[at], other[at]])
+        return Difference(at, alone, drafted, margin.logits, margin.rounding, margin.tied)
 
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         pieces = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
-    def _marks(self, said: Timed) -> list[Mark]:
-        """The answer in the order it came about, with what was drafted and not said."""
-        found, place = self._marked(said.ids[:1], "own"), 1
-        for cycle in said.cycles:
+    def _marks(self, answer: TimedAnswer) -> list[AnswerPiece]:
+        """The tokens in the order of decoding, with the rejected drafts."""
+        marks, place = self._marked(answer.ids[:1], "own"), 1
+        for cycle in answer.cycles:
             end = place + cycle.accepted
-            found += self._marked(said.ids[place:end], "accepted")
-            found += self._marked(cycle.drafted[cycle.accepted :], "rejected")
-            found += self._marked(said.ids[end : place + cycle.tokens], "own")
+            marks += self._marked(answer.ids[place:end], "accepted")
+            marks += self._marked(cycle.drafted[cycle.accepted :], "rejected")
+            marks += self._marked(answer.ids[end : place + cycle.tokens], "own")
             place += cycle.tokens
-        return found
+        return marks
 
-    def _marked(self, ids: Sequence[int], state: State) -> list[Mark]:
-        return [Mark(piece, state) for piece in self._pieces(ids)]
+    def _marked(self, ids: Sequence[int], state: State) -> list[AnswerPiece]:
+        return [AnswerPiece(piece, state) for piece in self._pieces(ids)]

@@ -1,11 +1,11 @@
-"""Features on disk: bytes under a content key, through diskcache and nothing of it but that.
+"""The feature cache: features on disk under a content key, stored through diskcache.
 
-Boundary: the only file that knows diskcache.  It stores safetensors bytes behind a checksum and
-hands back tensors; what a key is made of is FeatureSpec.  Nothing read from the folder can run
-code: diskcache would unpickle, so `BytesOnly` refuses every value and key that is not plain bytes
-or text, and every file name that diskcache itself would not have made.
+Boundary: the only module that imports diskcache.  It stores safetensors bytes with a checksum and
+returns tensors; the key is a hash of the FeatureSpec.  Nothing read from the folder can run code:
+diskcache would unpickle values, so `BytesOnly` refuses keys that are not text, values that are not
+bytes, and file names that diskcache does not create.
 
-Every failure of the folder is a CacheError; a caller goes on without the cache and says so.
+Every failure of the folder is a CacheError; the caller continues without the cache and adds a note.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from engine.plain_files import read_limited, reason
 from engine.quoting import shown
 from engine.types import FeatureSpec
 
-MAX_VALUE = 2**28  # bytes of one entry; those of 8 frames of a 7B model are about 2**25
+MAX_VALUE = 2**28  # bytes of one entry; 8 frames of a 7B model take about 2**25
 CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
-# What diskcache and sqlite raise over a folder that is absent, full, locked or damaged: a changed
-# byte in the database surfaces as almost any error of a value.
-TROUBLE = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
+# What diskcache and sqlite raise if a folder is missing, full, locked or damaged.  A changed byte
+# in the database can raise almost any error about a value.
+FOLDER_ERRORS = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
 
 
 class BytesOnly(diskcache.Disk):
-    """Keys are text, values are bytes; a pickle is refused when written and when read."""
+    """Keys are text and values are bytes; pickles are refused on writing and reading."""
 
     def put(self, key: Any) -> tuple[str, bool]:
         if not isinstance(key, str):
@@ -77,14 +77,14 @@ class BytesOnly(diskcache.Disk):
         return read_limited(Path(self._directory) / filename, MAX_VALUE, links=False)
 
     def remove(self, file_path: str) -> None:
-        """A name that diskcache would not have made stays: it may lead out of the folder."""
+        """Removes only files named as by diskcache; another name may lead out of the folder."""
         if _VALUE_FILE.fullmatch(file_path):
             super().remove(file_path)
 
 
 @dataclass(frozen=True, eq=False)
-class Stored:
-    """Features as read: rows [V, hidden] on the CPU, and how long they took when computed."""
+class StoredFeatures:
+    """Features as read: rows [V, hidden] on the CPU, and the time of their computation."""
 
     rows: torch.Tensor
     encode_ms: float
@@ -93,9 +93,9 @@ class Stored:
 
 @dataclass(frozen=True)
 class CacheState:
-    """The cache as it stands.  Hits and misses are this process's.
+    """The current contents of the cache, and the hits and misses of this process.
 
-    `checkpoints` maps a checkpoint's digest (ModelInfo.digest) to its entries and their bytes.
+    `checkpoints` maps a checkpoint's digest (ModelInfo.digest) to its number of entries and bytes.
     """
 
     folder: Path
@@ -113,12 +113,12 @@ class CacheState:
 
 
 def key(spec: FeatureSpec) -> str:
-    """Hex text that changes with every field of the spec."""
+    """Hex digest of all fields of the spec."""
     return hashlib.blake2b(_text_of(spec).encode(), digest_size=20).hexdigest()
 
 
 class FeatureCache:
-    """The folder of features.  Opened at the first use, so that making one costs nothing."""
+    """The cache folder.  It is opened on first use, so creating the object is cheap."""
 
     def __init__(self, folder: Path, limit_mb: int) -> None:
         self.folder = folder
@@ -127,8 +127,8 @@ class FeatureCache:
         self.misses = 0
         self._cache: diskcache.Cache | None = None
 
-    def read(self, spec: FeatureSpec) -> Stored | None:
-        """The features of this spec, or None.  A damaged entry is removed and raises CacheError."""
+    def read(self, spec: FeatureSpec) -> StoredFeatures | None:
+        """The features of this spec, or None.  Removes a damaged entry and raises CacheError."""
         with self._guard("read"):
             name = key(spec)
             value = self._open().get(name)
@@ -145,15 +145,15 @@ class FeatureCache:
         return stored
 
     def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
-        """Keeps rows [V, hidden] with the time their computation took."""
-        note = {"spec": _text_of(spec)}
-        note |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
-        data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, note)
+        """Stores rows [V, hidden] with the time of their computation."""
+        metadata = {"spec": _text_of(spec)}
+        metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
+        data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, metadata)
         with self._guard("write"):
             self._open().set(key(spec), _checksum(data) + data, tag=spec.checkpoint)
 
     def prepare(self) -> None:
-        """Opens the folder now, so that no run's clock pays for it."""
+        """Opens the folder now, so that no run's time includes it."""
         with self._guard("read"):
             self._open()
 
@@ -164,10 +164,9 @@ class FeatureCache:
             return len(cache), cache.volume()
 
     def state(self) -> CacheState:
-        """What the cache holds, per checkpoint, and how often it helped; CacheError."""
+        """The entries per checkpoint, and the hits and misses; raises CacheError."""
         with self._guard("read"):
             cache = self._open()
-            held = self._per_checkpoint(cache)
             return CacheState(
                 folder=self.folder,
                 entries=len(cache),
@@ -175,17 +174,17 @@ class FeatureCache:
                 limit_bytes=cache.size_limit,
                 hits=self.hits,
                 misses=self.misses,
-                checkpoints=held,
+                checkpoints=self._per_checkpoint(cache),
             )
 
     @staticmethod
     def _per_checkpoint(cache: diskcache.Cache) -> dict[str, tuple[int, int]]:
-        """diskcache has no call for this; its own table has the columns."""
+        """Read from diskcache's table, because diskcache has no method for it."""
         rows = cache._sql("SELECT tag, COUNT(*), SUM(size) FROM Cache GROUP BY tag").fetchall()
         return {tag: (int(count), int(size)) for tag, count, size in rows if isinstance(tag, str)}
 
     def clear(self, checkpoint: str | None = None) -> int:
-        """Removes the entries of one checkpoint (ModelInfo.digest), or all; how many there were."""
+        """Removes the entries of one checkpoint (ModelInfo.digest) or all; returns their number."""
         with self._guard("write"):
             cache = self._open()
             return int(cache.clear() if checkpoint is None else cache.evict(checkpoint))
@@ -213,7 +212,7 @@ class FeatureCache:
                 f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): make "
                 "room or set STAGESCOPE_CACHE_DIR to another folder."
             ) from error
-        except TROUBLE as error:
+        except FOLDER_ERRORS as error:
             self._cache = None
             raise CacheError(
                 f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
@@ -225,19 +224,19 @@ def _checksum(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=CHECKSUM).digest()
 
 
-def _unpack(value: bytes, spec: FeatureSpec) -> Stored | None:
-    """None when the bytes are not what was written for this spec."""
+def _unpack(value: bytes, spec: FeatureSpec) -> StoredFeatures | None:
+    """None if the bytes are damaged or belong to another spec."""
     data = value[CHECKSUM:]
     if value[:CHECKSUM] != _checksum(data):
         return None
     try:
         rows = safetensors.torch.load(data)["rows"]
-        note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-        encode_ms, cold = float(note["encode_ms"]), note["cold"] == "1"
+        metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+        encode_ms, cold = float(metadata["encode_ms"]), metadata["cold"] == "1"
     except (SafetensorError, KeyError, ValueError, RecursionError):
         return None
-    usable = note["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf and rows.ndim == 2
-    return Stored(rows, encode_ms, cold) if usable else None
+    usable = metadata["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf and rows.ndim == 2
+    return StoredFeatures(rows, encode_ms, cold) if usable else None
 
 
 def _text_of(spec: FeatureSpec) -> str:
@@ -246,6 +245,6 @@ def _text_of(spec: FeatureSpec) -> str:
 
 @lru_cache(maxsize=1)
 def shared() -> FeatureCache:
-    """The one cache of this process, in the settings' folder."""
+    """The cache of this process, in the folder of the settings."""
     chosen = settings.load()
     return FeatureCache(chosen.features_dir, chosen.cache_limit_mb)

@@ -1,11 +1,11 @@
-"""Reuse again: the beginnings of prompts that a model has read, kept in memory.
+"""Prompt prefixes kept in memory, so that a second question about a sample need not repeat them.
 
-A prefix is all of a prompt up to and including its last visual row: what a question cannot change.
-Its keys and values, for each layer of the language model, are what a second question about the same
-sample goes on from; neither pixels nor visual rows are needed then.
+A prefix is the part of a prompt up to and including its last visual row; it does not depend on the
+question.  The store keeps its keys and values for each layer of the language model.  A second
+question about the same sample continues from them and needs neither pixels nor visual rows.
 
-Boundary: holds tensors and counts their bytes; computes nothing and imports no torch by itself.
-A prefix is found by its content's key alone and leaves when the model it came from does.
+Boundary: holds tensors and counts their bytes; it runs no model and does not import torch.  A
+prefix is found by the key of its content, and is removed when its model is unloaded.
 """
 
 from __future__ import annotations
@@ -33,15 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
-    """Keys and values [1, heads, P, width] of each layer, and what reading them took.
+    """Keys and values [1, heads, P, width] of each layer, and the time to compute them.
 
-    `took` maps "preprocess", "vision" and "decode.prefill" to milliseconds, when they were
-    computed; the prefill is that of the whole prompt then asked, and of no
-    other question.  `cold`: in a model's first run.
+    `stage_ms` maps "preprocess", "vision" and "decode.prefill" to milliseconds of the computing
+    run; the prefill is that of its whole prompt.  `cold`: computed in the model's first run.
     """
 
     layers: tuple[tuple[torch.Tensor, torch.Tensor], ...]
-    took: Mapping[str, float]
+    stage_ms: Mapping[str, float]
     cold: bool
 
     @property
@@ -53,34 +52,33 @@ class Prefix:
         return sum(int(part.nbytes) for layer in self.layers for part in layer)
 
     def begin(self, config: Any) -> DynamicCache:
-        """A cache of its own that has read the prefix; what is kept here is never written to."""
+        """A new KV cache that starts with a copy of the prefix; the stored prefix never changes."""
         cache = empty(config)
         for index, (keys, values) in enumerate(self.layers):
-            cache.update(keys, values, index)  # which copies them
+            cache.update(keys, values, index)  # copies them
         return cache
 
 
 def empty(config: Any) -> DynamicCache:
-    """A cache that has read nothing yet."""
+    """An empty KV cache."""
     from engine.decoding import llama
 
     return llama.cache(config)
 
 
-def cut(cache: DynamicCache, tokens: int, took: Mapping[str, float], cold: bool) -> Prefix:
-    """The first tokens of a cache that has read more; copied, so that the rest can be freed."""
+def cut(cache: DynamicCache, tokens: int, stage_ms: Mapping[str, float], cold: bool) -> Prefix:
+    """The first tokens of a longer KV cache, copied so that the rest can be freed."""
     layers = tuple(
         (layer.keys[..., :tokens, :].clone(), layer.values[..., :tokens, :].clone())
         for layer in cache.layers
     )
-    return Prefix(layers, took, cold)
+    return Prefix(layers, stage_ms, cold)
 
 
 def key(adapter: Adapter, prepared: Prepared) -> str:
-    """Hex text that changes with all that a prefix depends on, and not with the question.
+    """Hex digest of everything that a prefix depends on; the question is not part of it.
 
-    That is what the visual rows depend on (FeatureSpec), the ids before and between them, and the
-    device itself.
+    It covers the FeatureSpec of the visual rows, the ids before and between them, and the device.
     """
     from engine.pipeline import feature_cache as cache
 
@@ -91,69 +89,69 @@ def key(adapter: Adapter, prepared: Prepared) -> str:
 
 
 def tokens(adapter: Adapter, prepared: Prepared) -> int:
-    """Positions of the prefix in the context, visual rows in place."""
+    """Number of the prefix's positions in the context, with the visual rows."""
     return prepared.context_tokens - int(adapter.question_ids(prepared).shape[1])
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
+class _Entry:
     prefix: Prefix
     owner: weakref.ref[Any]
 
 
 class Prefixes:
-    """Prefixes up to a number of bytes, the least recently used leaving first."""
+    """A store of prefixes with a limit in bytes; the least recently used are removed first."""
 
     def __init__(self, limit_mb: int) -> None:
         self.limit_bytes = limit_mb * 2**20
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._lock = threading.RLock()  # an owner may be collected while it is held
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._lock = threading.RLock()  # _drop may run in a thread that holds it
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._entries)
 
     @property
     def bytes(self) -> int:
         with self._lock:
-            return sum(held.prefix.bytes for held in self._held.values())
+            return sum(entry.prefix.bytes for entry in self._entries.values())
 
     def find(self, name: str) -> Prefix | None:
-        """The prefix of this key, now the most recently used one."""
+        """The prefix with this key, which becomes the most recently used."""
         with self._lock:
-            held = self._held.get(name)
-            if held is not None:
-                self._held.move_to_end(name)
-            return held.prefix if held else None
+            entry = self._entries.get(name)
+            if entry is not None:
+                self._entries.move_to_end(name)
+            return entry.prefix if entry else None
 
     def keep(self, name: str, prefix: Prefix, owner: object) -> bool:
-        """Keeps it for as long as its owner lives and there is room; False if it is too large."""
+        """Stores it until its owner is deleted or room is needed; False if it is too large."""
         if prefix.bytes > self.limit_bytes:
             return False
         with self._lock:
-            self._held.pop(name, None)
-            self._held[name] = _Held(prefix, weakref.ref(owner, lambda _: self._drop(name)))
+            self._entries.pop(name, None)
+            self._entries[name] = _Entry(prefix, weakref.ref(owner, lambda _: self._drop(name)))
             while self.bytes > self.limit_bytes:
-                self._held.popitem(last=False)
+                self._entries.popitem(last=False)
         return True
 
     def clear(self) -> int:
-        """Forgets all; how many there were."""
+        """Removes all prefixes and returns their number."""
         with self._lock:
-            count = len(self._held)
-            self._held.clear()
+            count = len(self._entries)
+            self._entries.clear()
             return count
 
     def _drop(self, name: str) -> None:
-        """An owner has gone; its place may have been taken by another model's equal prefix."""
+        """Removes a deleted owner's entry, unless another owner has replaced it."""
         with self._lock:
-            held = self._held.get(name)
-            if held is not None and held.owner() is None:
-                del self._held[name]
+            entry = self._entries.get(name)
+            if entry is not None and entry.owner() is None:
+                del self._entries[name]
 
 
 @lru_cache(maxsize=1)
 def store() -> Prefixes:
-    """The one store of this process."""
+    """The store of this process."""
     prefixes = Prefixes(settings.load().prefix_limit_mb)
     memory.add_reserve(prefixes)
     return prefixes

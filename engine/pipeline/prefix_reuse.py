@@ -1,9 +1,8 @@
-"""What one run does about its prompt's prefix: find it, go on from it, or keep it for the next.
+"""The prompt prefix of one run: find it, continue from it, or keep it for the next run.
 
-Boundary: between the pipeline's stages and the store of prefixes; it orders no stages.  What was
-reused is never shown as measured: its spans say "cached", and of those that do not depend on the
-question (preprocess, vision) what they took when computed.  What this question's whole prefill
-would have taken nobody has measured: it stays unknown.
+Boundary: between the stages of a run and the store of prefixes.  A reused stage is never shown as
+measured: its span's source is "cached".  Preprocess and vision do not depend on the question, so
+their spans have the original times.  The full prefill was not run, so its original time is None.
 """
 
 from __future__ import annotations
@@ -22,23 +21,25 @@ from engine.types import Media, Pixels, PrefixUse, Prepared, Span
 if TYPE_CHECKING:
     from transformers import DynamicCache
 
-FIRST_PREFILL = "The first question's prefill took {:.1f} ms; this question's was not measured."
+FIRST_PREFILL = (
+    "The first question's prefill took {:.1f} ms; a full prefill of this question was not measured."
+)
 COLD = "The reused prefix was computed in a model's first (cold) run."
 
 
-class Reuse:
-    """The state of one run; without a store it does nothing, and every answer is None."""
+class PrefixReuse:
+    """The state of one run; without a store every method does nothing and returns None."""
 
     def __init__(self, adapter: Adapter, store: Prefixes | None) -> None:
-        self.prefix: Prefix | None = None  # what is reused
+        self.prefix: Prefix | None = None  # the reused prefix
         self.use: PrefixUse | None = None
         self.notes: list[str] = []
         self._adapter, self._store = adapter, store
         self._key, self._tokens = "", 0
         self._past: DynamicCache | None = None
 
-    def words(self, shown: Media, question: str, setting: Pixels) -> Prepared | None:
-        """The prompt without pixels, if the model has read its prefix."""
+    def prompt_only(self, shown: Media, question: str, setting: Pixels) -> Prepared | None:
+        """The prompt without pixels if its prefix is in the store, otherwise None."""
         if self._store is None:
             return None
         prepared = self._adapter.words(shown, question, setting)
@@ -48,11 +49,11 @@ class Reuse:
         return prepared if self.prefix else None
 
     def embed(self, prepared: Prepared) -> torch.Tensor:
-        """What is left to read: embeddings [1, Q, hidden] of the question's ids."""
+        """Embeddings [1, Q, hidden] of the question's ids, which follow the prefix."""
         return self._adapter.embed_ids(self._adapter.question_ids(prepared))
 
     def begin(self) -> DynamicCache | None:
-        """The cache to go on from, which the run may fill; None for the decoder's own."""
+        """The KV cache that the run continues from and fills; None for the decoder's own."""
         if self._store is None:
             return None
         config = self._adapter.text_config
@@ -60,7 +61,7 @@ class Reuse:
         return self._past
 
     def finish(self, timeline: Timeline, cold: bool) -> None:
-        """After the answer: marks what was reused, or keeps what was read."""
+        """After the answer: marks the reused spans, or keeps the new prefix."""
         if self._store is None:
             return
         if self.prefix is None:
@@ -68,24 +69,25 @@ class Reuse:
             return
         self.use = PrefixUse("reused", self.prefix.tokens)
         self._mark(timeline, self.prefix)
-        self.notes.append(FIRST_PREFILL.format(self.prefix.took["decode.prefill"]))
+        self.notes.append(FIRST_PREFILL.format(self.prefix.stage_ms["decode.prefill"]))
         if self.prefix.cold:
             self.notes.append(COLD)
 
     @staticmethod
     def _mark(timeline: Timeline, prefix: Prefix) -> None:
         for name in ("preprocess", "vision"):
-            timeline.recalled(name, prefix.took[name])
-        for name in ("decode", "decode.prefill"):  # they depend on the question's length
+            timeline.recalled(name, prefix.stage_ms[name])
+        for name in ("decode", "decode.prefill"):  # these depend on the question
             timeline.recalled(name, None)
 
     def _keep(self, store: Prefixes, timeline: Timeline, cold: bool) -> None:
         past, self._past = self._past, None
-        assert past is not None  # the decode stage came before
+        assert past is not None  # begin() was called in the decode stage
         spans = {span.name: span for span in timeline.spans}
-        took = {name: _took(spans[name]) for name in ("preprocess", "vision", "decode.prefill")}
+        names = ("preprocess", "vision", "decode.prefill")
+        stage_ms = {name: _computed_ms(spans[name]) for name in names}
         try:
-            prefix = prefix_cache.cut(past, self._tokens, took, cold)
+            prefix = prefix_cache.cut(past, self._tokens, stage_ms, cold)
         except (RuntimeError, MemoryError) as error:
             if not memory.is_out_of_memory(error):
                 raise
@@ -100,6 +102,6 @@ class Reuse:
             )
 
 
-def _took(span: Span) -> float:
-    """Features read from the disk took what their computation did."""
+def _computed_ms(span: Span) -> float:
+    """The time of the computation, also for features that were read from the cache."""
     return span.ms if span.original_ms is None else span.original_ms

@@ -1,42 +1,39 @@
 """run(): one model answers one question about one sample.
 
-Boundary: the only file that knows the order of the stages.  It starts no threads and keeps no
-state beside the adapter's count of runs; whoever calls it owns the device for that time.
+Boundary: the order of the four stages.  It starts no threads and keeps no state except the
+adapter's count of runs.  The caller owns the device during the call.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
 from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
-from engine.errors import CacheError, Cancelled, OutOfMemory
+from engine.errors import CacheError, OutOfMemory
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
-from engine.models.adapter import Adapter, generate_options
-from engine.pipeline.prefix_reuse import Reuse
+from engine.models.adapter import Adapter
+from engine.pipeline import hooked_run
+from engine.pipeline.prefix_reuse import PrefixReuse
+from engine.pipeline.run_stages import StagedRun, picture_specs, pixel_notes, tensor_spec
 from engine.pipeline.watcher import Watcher
-from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe, profiler_range
+from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     Extent,
     Generation,
-    Image,
     Media,
     Prepared,
     Ran,
     RunRequest,
     RunResult,
-    StageName,
     Stop,
     TensorSpec,
 )
@@ -45,18 +42,13 @@ if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
     from engine.pipeline.prefix_cache import Prefixes
 
-
 COMPILED_BEFORE = (
-    "The compiled decode step was made ready in {:.1f} s, before this run's clock started."
-)
-NO_FEATURES = (
-    "An entry of the feature cache has another shape than this model's features. The features "
-    "were computed."
+    "The compiled decode step was prepared in {:.1f} s, before this run's clock started."
 )
 COMPILED_WITHIN = (
-    "The compiled decode step was made ready in {:.1f} s, between stages 3 and 4 of this run."
+    "The compiled decode step was prepared in {:.1f} s, between stages 3 and 4 of this run."
 )
-NOT_COMPILED = "The tokens were decoded eagerly, since compiling the step failed: {}."
+NOT_COMPILED = "The tokens were decoded eagerly, because compiling the step failed: {}."
 
 
 def run(
@@ -66,19 +58,19 @@ def run(
     watcher: Watcher | None = None,
     kept: Prefixes | None = None,
 ) -> RunResult:
-    """The four stages, one after another, on the adapter's device; without a cache if it is None.
+    """Runs the four stages on the adapter's device; `cache` None computes the features.
 
-    `kept` is where a request that asks for it finds and keeps its prompt's prefix.
+    `kept` stores the prefixes of prompts, for requests with `prefix`.
 
-    BadInput for what the user can mend, OutOfMemory with figures and all of it freed, Cancelled
-    between stages; a run cancelled between two tokens is a result with the tokens so far.
+    Raises BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled
+    between stages.  A run that is cancelled between two tokens returns the tokens so far.
     """
     try:
         with memory.guard(adapter.info.name, adapter.device):
             return _answer(adapter, request, cache, watcher, kept)
     except OutOfMemory:
         if kept is not None:
-            kept.clear()  # what the next run may need more
+            kept.clear()  # frees memory for the next run
         raise
 
 
@@ -96,65 +88,30 @@ def _answer(
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
-        reuse = Reuse(adapter, kept if request.prefix else None)
-        run_ = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
+        reuse = PrefixReuse(adapter, kept if request.prefix else None)
+        state = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
         if compiling:
-            run_.notes.append(COMPILED_BEFORE.format(compiling))
-        media_ = run_.load()
-        prepared = run_.preprocess(media_)
+            state.notes.append(COMPILED_BEFORE.format(compiling))
+        loaded = state.load()
+        prepared = state.preprocess(loaded)
         if request.mode == "hooked":
-            run_.generate(prepared)
+            state.generate(prepared)
         else:
-            rows = run_.encode(prepared)
-            run_.decode(prepared, rows)
-        return run_.result()
+            rows = state.encode(prepared)
+            state.decode(prepared, rows)
+        return state.result()
 
 
 def prepare(cache: FeatureCache | None) -> None:
-    """What only a process's first run would pay for: readers imported, the cache opened."""
+    """Imports the readers and opens the cache before a process's first run starts its clock."""
     media.prepare()
     if cache is None:
         return
-    with contextlib.suppress(CacheError):  # the run meets the same trouble and notes it
+    with contextlib.suppress(CacheError):  # the run fails in the same way and notes it
         cache.prepare()
 
 
-def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
-    """What a result says where pixels were not made as it was asked."""
-    if request.pixels == "exact" or adapter.has_fast_pixels:
-        return ()
-    return ("Fast pixels do not know this image processor: its own are used.",)
-
-
-def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
-    """Stage 1's pictures [N, H, W, 3]; one entry for each size there is."""
-    counts = Counter(image.shape for image in images)
-    return [
-        TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
-    ]
-
-
-class Staged:
-    """What goes through the stages, one run or a batch of them: each is announced, timed, and not
-    begun once somebody has cancelled."""
-
-    adapter: Adapter
-    watcher: Watcher
-    timeline: Timeline
-
-    @contextmanager
-    def _stage(self, name: StageName) -> Iterator[None]:
-        self._enter(name)
-        with self.timeline.span(name):
-            yield
-
-    def _enter(self, name: StageName) -> None:
-        if self.watcher.cancelled():
-            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
-        self.watcher.stage(name)
-
-
-class _Run(Staged):
+class _Run(StagedRun):
     """The state of one run: its clock, its tokens, its notes."""
 
     def __init__(
@@ -163,7 +120,7 @@ class _Run(Staged):
         request: RunRequest,
         cache: FeatureCache | None,
         watcher: Watcher,
-        reuse: Reuse,
+        reuse: PrefixReuse,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
         self.reuse = reuse
@@ -184,22 +141,19 @@ class _Run(Staged):
 
     # stage 1
     def load(self) -> Media:
-        with self._stage("load"):
-            request = self.request
-            kind = self.adapter.kind
-            found = media.load(request.sample, kind, request.frames, request.extent)
-        self.notes += found.notes
-        self.shown, self.extent = found.shown, found.extent
-        self.tensors += picture_specs(found.images)
-        return found
+        loaded = self._load_media(self.request)
+        self.notes += loaded.notes
+        self.shown, self.extent = loaded.shown, loaded.extent
+        self.tensors += picture_specs(loaded.images)
+        return loaded
 
     # stage 2
-    def preprocess(self, found: Media) -> Prepared:
+    def preprocess(self, loaded: Media) -> Prepared:
         with self._stage("preprocess"):
             setting, prompt = self.request.pixels, self.request.prompt
-            prepared = self.reuse.words(found, prompt, setting)
+            prepared = self.reuse.prompt_only(loaded, prompt, setting)
             if prepared is None:
-                prepared = self.adapter.preprocess(found, prompt, setting)
+                prepared = self.adapter.preprocess(loaded, prompt, setting)
             self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
         self.context = prepared.context_tokens
         self.notes += pixel_notes(self.adapter, self.request)
@@ -210,32 +164,23 @@ class _Run(Staged):
 
     # stage 3
     def encode(self, prepared: Prepared) -> torch.Tensor | None:
-        """Visual rows [V, hidden]; None where the model has read them before."""
+        """Visual rows [V, hidden]; None if they are part of a reused prefix."""
         if self.reuse.prefix is not None:
-            with self._stage("vision"):  # nothing is left to do, and the span says so
+            with self._stage("vision"):  # no work is left; the span is recorded
                 return None
         self._enter("vision")
-        rows = self._read(prepared) if self.request.cache == "use" else None
+        rows = self._read_features(prepared) if self.request.cache == "use" else None
         if rows is None:
             with self.timeline.span("vision"):
                 rows = self.adapter.encode(prepared)
-            self._keep(prepared, rows)
+            self._plan_to_store(prepared, rows)
         self._record("features", rows)
         return rows
 
-    def _read(self, prepared: Prepared) -> torch.Tensor | None:
-        if self.cache is None:
-            return None
+    def _read_features(self, prepared: Prepared) -> torch.Tensor | None:
         start, before = self.timeline.mark()
-        try:
-            stored = self.cache.read(self.adapter.feature_spec(prepared))
-        except CacheError as error:
-            self.notes.append(f"{error} The features were computed.")
-            return None
+        stored = self._cached_features(prepared, self.notes)
         if stored is None:
-            return None
-        if not self.adapter.takes(prepared, stored.rows):
-            self.notes.append(NO_FEATURES)
             return None
         rows = stored.rows.to(self.adapter.device)
         end, after = self.timeline.mark()
@@ -245,8 +190,8 @@ class _Run(Staged):
             self.notes.append("The cached features were computed in a model's first (cold) run.")
         return rows
 
-    def _keep(self, prepared: Prepared, rows: torch.Tensor) -> None:
-        """Writing waits until the answer is there: it belongs to no stage."""
+    def _plan_to_store(self, prepared: Prepared, rows: torch.Tensor) -> None:
+        """Features are written after the answer, because writing belongs to no stage."""
         cache = self.cache
         if cache is None or self.request.cache == "off":
             return
@@ -255,11 +200,11 @@ class _Run(Staged):
 
     # stage 4
     def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
-        steps = self._steps()
+        compiled_step = self._compiled_step()
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            read = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
-            embeds = read(prepared)
+            embed = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
+            embeds = embed(prepared)
             self._record("embeddings", embeds)
             _, self.stop = decode.generate(
                 self.adapter.decoder,
@@ -267,19 +212,19 @@ class _Run(Staged):
                 self.request.decode,
                 self._token,
                 self.watcher.cancelled,
-                steps,
+                compiled_step,
                 self.reuse.begin(),
                 self.adapter.rules_for(prepared, self.request.decode),
             )
         self._split_decode(start, before)
 
-    def _steps(self) -> CompiledStep | None:
-        """The compiled step where it is asked for and can be had; None is the eager one."""
+    def _compiled_step(self) -> CompiledStep | None:
+        """The compiled step if it was requested and compiles; None for the eager step."""
         step, config = self.adapter.step_for(self.request), self.request.decode
         if step is None:
             return None
         start = self.timeline.now()
-        if seconds := step.ready(self.context + config.max_new_tokens):  # mostly done ahead
+        if seconds := step.ready(self.context + config.max_new_tokens):  # usually 0: done earlier
             self.timeline.add("compile", start, seconds * 1000)
             self.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
@@ -291,30 +236,14 @@ class _Run(Staged):
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
-        adapter, asked = self.adapter, self.request.decode
-        config = decode.generation_config(asked, adapter.eos_ids, adapter.rules, self.context)
-        stopping = StoppingCriteriaList([CancelBetweenTokens(self.watcher.cancelled)])
-        options = generate_options(config, _Streamer(self._token), stopping)
-        options["logits_processor"] = [decode.FirstScores()]
-        start, before = self.timeline.mark()
-        with (
-            profiler_range("generate", self.adapter.device),
-            VisionProbe(self.adapter.vision_modules(), self.adapter.device) as probe,
-        ):
-            self.adapter.generate(prepared, **options)
-        end, after = self.timeline.mark()
-        total, rest = end - start, after.since(before).since(probe.used)
-        self.timeline.add("vision", start, probe.ms, "hook", used=probe.used)
-        self.timeline.add("decode", start + probe.ms, total - probe.ms, "derived", used=rest)
-        self._split_decode(start + probe.ms, before.after(probe.used))
-        self.stop = self._why_stopped()
-        if self.adapter.device.type == "mps":
-            self.notes.append("On MPS generate() hands tokens on one step late: TTFT is too long.")
-
-    def _why_stopped(self) -> Stop:
-        if self.ids and self.ids[-1] in self.adapter.eos_ids:
-            return "eos"
-        return "length" if len(self.ids) >= self.request.decode.max_new_tokens else "cancelled"
+        adapter, config = self.adapter, self.request.decode
+        start, before = hooked_run.generate(
+            adapter, prepared, config, self.timeline, self._token, self.watcher.cancelled
+        )
+        self._split_decode(start, before)
+        self.stop = hooked_run.stop_reason(self.ids, adapter.eos_ids, config.max_new_tokens)
+        if adapter.device.type == "mps":
+            self.notes.append(hooked_run.MPS_NOTE)
 
     def _token(self, token: int) -> None:
         ms = self.timeline.now()
@@ -326,7 +255,7 @@ class _Run(Staged):
         self.watcher.token(token, ms)
 
     def _split_decode(self, start: float, before: Usage) -> None:
-        """The parts of stage 4, which began at `start` when `before` had been used."""
+        """Adds prefill and steps of stage 4, which began at `start` with the usage `before`."""
         if self.token_ms:
             first, last = self.token_ms[0], self.token_ms[-1]
             source = self.timeline.spans[-1].source
@@ -336,8 +265,7 @@ class _Run(Staged):
             self.timeline.add("decode.steps", first, last - first, source, used=steps)
 
     def _record(self, name: str, tensor: torch.Tensor) -> None:
-        dtype = str(tensor.dtype).removeprefix("torch.")
-        self.tensors.append(TensorSpec(name, tuple(tensor.shape), dtype, tensor.nbytes))
+        self.tensors.append(tensor_spec(name, tensor))
 
     def result(self) -> RunResult:
         total = self.timeline.end()
@@ -378,37 +306,9 @@ class _Run(Staged):
             self.notes.append(f"{error} The features were not kept.")
 
 
-class _Streamer(BaseStreamer):
-    """Hands on the new tokens of generate(), which puts the prompt (if it has ids) first."""
-
-    def __init__(self, on_token: Callable[[int], None]) -> None:
-        self._on_token = on_token
-        self._prompt_seen = False
-
-    def put(self, value: torch.Tensor) -> None:
-        if not self._prompt_seen:
-            self._prompt_seen = True
-            return
-        for token in value.flatten().tolist():
-            self._on_token(token)
-
-    def end(self) -> None: ...
-
-
-class CancelBetweenTokens(StoppingCriteria):
-    """Ends a model's own generate() when `cancelled` says so."""
-
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
-        self._cancelled = cancelled
-
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        size, device_ = input_ids.shape[0], input_ids.device
-        return torch.full((size,), self._cancelled(), dtype=torch.bool, device=device_)
-
-
 @contextmanager
 def seeded(seed: int, on: torch.device) -> Iterator[None]:
-    """torch's generators start from the seed and are put back afterwards."""
+    """Seeds torch's generators and restores their state afterwards."""
     devices = [] if on.type == "cpu" else [on]
     with torch.random.fork_rng(devices, device_type=on.type if devices else "cuda"):
         torch.manual_seed(seed)

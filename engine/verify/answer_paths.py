@@ -24,8 +24,9 @@ from engine.machine import clocks
 from engine.models.adapter import Adapter, generate_options
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.hooked_run import CancelBetweenTokens
 from engine.pipeline.prefix_cache import Prefixes
-from engine.pipeline.single_run import CancelBetweenTokens, seeded
+from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,

@@ -264,7 +264,7 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
         tasks = list(wanted.tasks((MODEL,)))[:4]
         found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
     assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
-    assert "Batches decode with the eager backend; compiled was asked for." in found[0]["notes"]
+    assert "Batches use the eager backend; compiled was requested." in found[0]["notes"]
 
 
 def test_a_row_of_a_batch_has_its_standing_too(

@@ -134,7 +134,7 @@ def test_ways_take_turns_and_say_what_ran(sample: Sample, monkeypatch: pytest.Mo
     request = RunRequest(sample, "x", DEFAULT_QUESTION, decode=DecodeConfig(4, 4), cache="off")
     found = full_size._ways(small("llava"), request, options, gb_per_s=1.0)
     assert {way: one["ran"] for way, one in found.items()} == {w: w for w in full_size.WAYS}
-    assert "made ready in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]
+    assert "step was prepared in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]
     for one in found.values():
         assert one["tokens_per_s"]["n"] == one["ratio"]["n"] == 2 and one["mbu"]["gb_per_s"] > 0
 

@@ -128,7 +128,7 @@ def test_another_question_or_length_in_a_bucket_compiles_nothing(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
     first = go(adapter, sample, COMPILED)
-    assert compilations.number == 1 and "made ready in" in " ".join(first.notes)
+    assert compilations.number == 1 and "step was prepared in" in " ".join(first.notes)
     for prompt, tokens in (("Why is that so?", 24), (QUESTION, 30), (QUESTION, 24)):
         again = go(adapter, sample, DecodeConfig(tokens, backend="compiled"), prompt=prompt)
         assert not again.notes and again.backend == "compiled"

@@ -73,14 +73,14 @@ def test_a_model_that_drafts_for_itself_is_accepted_whole(
 def test_control_a_loop_that_believes_its_draft_is_found_out(
     tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def believing(self: Any, drafted: Any, scores: Any) -> int:
+    def accepts_every_draft(self: Any, drafted: Any, scores: Any) -> int:
         for token in drafted:
-            self.found.ids.append(token)
+            self.answer.ids.append(token)
             self._on_token(token)
         self.add(scores[-1:])
         return len(drafted)
 
-    monkeypatch.setattr(draft_loop._Loop, "_judge", believing)
+    monkeypatch.setattr(draft_loop._Loop, "_accept", accepts_every_draft)
     one = job(sample)
     one.work()
     assert not one.report.equal
@@ -155,7 +155,7 @@ def test_an_unreadable_sample_costs_itself_alone(
     bad = other(sample, frames=(broken, *sample.frames[1:]))
     one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
     seen = []
-    one.round = lambda done, of: seen.append(one.asked)  # type: ignore[method-assign]
+    one.round = lambda done, of: seen.append(one.finished)  # type: ignore[method-assign]
     one.work()
     assert one.state == "done" and [tried.sample for tried in one.report.samples] == [sample.id]
     (lost,) = one.report.lost
@@ -254,7 +254,7 @@ def test_a_lost_sample_is_named_and_the_exit_code_is_1(
     [
         (("--draft", "tiny-eventgtp"), "did you mean 'tiny-eventgpt'"),
         (("--draft", "lookup", "--gamma", "0"), "gamma is 0"),
-        (("--draft", "lookup", "--temperature", "0.7"), "greedy and temperature is 0.7"),
+        (("--draft", "lookup", "--temperature", "0.7"), "greedy, but temperature is 0.7"),
     ],
 )
 def test_misuse_is_one_sentence_and_exit_code_2(

@@ -97,7 +97,7 @@ def test_nobody_looking_cancels(
 
 def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
     job = RunJob(request=request(sample))
-    job._seen -= 10**6
+    job._last_read -= 10**6
     job.work()
     assert job.state == "done"
 

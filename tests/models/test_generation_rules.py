@@ -20,7 +20,7 @@ from engine.errors import ModelUnavailable
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
-from engine.pipeline.draft_loop import Lookup, ModelDrafter
+from engine.pipeline.draft_loop import ModelDrafter, PromptLookup
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.prefix_cache import Prefixes
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
@@ -144,7 +144,7 @@ def test_drafted_answers_are_too(name: str, model: Callable[..., Adapter], sampl
     embeds = adapter.embed(prepared, adapter.encode(prepared))
     rules = adapter.rules_for(prepared, GREEDY)
     drafters = (
-        Lookup(adapter.question_ids(prepared)[0].tolist()),
+        PromptLookup(adapter.question_ids(prepared)[0].tolist()),
         ModelDrafter(adapter.decoder, embeds, GREEDY, rules),
         ModelDrafter(adapter.decoder, embeds, GREEDY),
     )

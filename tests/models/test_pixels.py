@@ -246,7 +246,8 @@ def test_a_processor_that_fast_does_not_know_is_said(
 ) -> None:
     monkeypatch.setattr(adapter, "_plain", None)
     request = RunRequest(sample, adapter.info.name, "Why?", pixels="fast")
-    assert any("do not know this image" in n for n in single_run.run(adapter, request, None).notes)
+    notes = single_run.run(adapter, request, None).notes
+    assert any("do not support this image" in note for note in notes)
 
 
 def test_unknown_settings(sample: Sample) -> None:

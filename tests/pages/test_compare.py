@@ -445,7 +445,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
 def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
     at = app(**SHORT, sample_tokens="true")
     at.button(key="compare_draft_run").click().run()
-    assert any("Drafting is greedy and temperature is 0.7" in words for words in texts(at))
+    assert any("Drafting is greedy, but temperature is 0.7" in words for words in texts(at))
     assert not at.exception
 
 

@@ -15,7 +15,7 @@ from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.errors import BadInput
 from engine.pipeline import draft_loop
-from engine.pipeline.draft_loop import Drafted, Lookup, ModelDrafter, generate
+from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup, generate
 from engine.pipeline.draft_results import Cycle
 from engine.types import DecodeConfig
 
@@ -65,7 +65,7 @@ def alone(target: Decoder, embeds: torch.Tensor, config: DecodeConfig) -> tuple[
 @torch.inference_mode()
 def drafted(
     target: Decoder, embeds: torch.Tensor, config: DecodeConfig, drafter: Any, gamma: int
-) -> Drafted:
+) -> DraftedAnswer:
     seen: list[int] = []
     found = generate(target, embeds, config, drafter, gamma, seen.append, lambda: False)
     assert seen == found.ids
@@ -106,7 +106,7 @@ def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: i
                 drafters = [
                     ModelDrafter(small, other, config),
                     ModelDrafter(target, embeds, config),
-                    Lookup([4, 5, 6, 4]),
+                    PromptLookup([4, 5, 6, 4]),
                     Answer(long),
                     Answer(long, lambda i: (i + 1) % VOCABULARY),
                     Dice(seed),
@@ -178,7 +178,7 @@ def test_cancelled_between_two_passes() -> None:
             target,
             embeds,
             DecodeConfig(max_new_tokens=25),
-            Lookup([]),
+            PromptLookup([]),
             3,
             lambda _: None,
             lambda: next(answers),
@@ -188,8 +188,8 @@ def test_cancelled_between_two_passes() -> None:
 
 def test_sampling_is_refused_in_a_sentence() -> None:
     config = DecodeConfig(temperature=0.7)
-    with pytest.raises(BadInput, match=r"greedy and temperature is 0\.7: set it to 0"):
-        drafted(decoder_of(tiny(0)), prompt(0), config, Lookup([]), 3)
+    with pytest.raises(BadInput, match=r"greedy, but temperature is 0\.7: set it to 0"):
+        drafted(decoder_of(tiny(0)), prompt(0), config, PromptLookup([]), 3)
 
 
 def one_too_many(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
@@ -205,21 +205,23 @@ def one_too_many(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
     return accepted
 
 
-def believing(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
+def accepts_every_draft(self: Any, draft: Sequence[int], scores: torch.Tensor) -> int:
     """Says what the draft says."""
     for token in draft:
-        self.found.ids.append(token)
+        self.answer.ids.append(token)
         self._on_token(token)
     self.add(scores[-1:])
     return len(draft)
 
 
-@pytest.mark.parametrize("fault", [one_too_many, believing, "crops nothing", "crops too much"])
+@pytest.mark.parametrize(
+    "fault", [one_too_many, accepts_every_draft, "crops nothing", "crops too much"]
+)
 def test_control_a_faulty_loop_gives_another_answer(
     fault: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if callable(fault):
-        monkeypatch.setattr(draft_loop._Loop, "_judge", fault)
+        monkeypatch.setattr(draft_loop._Loop, "_accept", fault)
     else:
         crop, more = draft_loop.crop, {"crops nothing": None, "crops too much": 1}[fault]
         monkeypatch.setattr(
@@ -249,10 +251,10 @@ def test_a_drafters_cache_is_cut_back_to_what_was_said() -> None:
 
 
 def test_lookup_finds_the_latest_longest_tail() -> None:
-    assert Lookup([]).draft([5], 4) == []
-    assert Lookup([1, 2, 3, 9, 1, 2, 4]).draft([1, 2], 3) == [4, 1, 2]
-    assert Lookup([1, 2, 3, 8, 2, 3, 7]).draft([1, 2, 3], 2) == [8, 2]
-    assert Lookup([6, 6]).draft([6], 2) == [6]
+    assert PromptLookup([]).draft([5], 4) == []
+    assert PromptLookup([1, 2, 3, 9, 1, 2, 4]).draft([1, 2], 3) == [4, 1, 2]
+    assert PromptLookup([1, 2, 3, 8, 2, 3, 7]).draft([1, 2, 3], 2) == [8, 2]
+    assert PromptLookup([6, 6]).draft([6], 2) == [6]
 
 
 def test_a_cycle_says_what_it_added() -> None:
@@ -287,7 +289,7 @@ def test_not_finite_is_said_as_everywhere() -> None:
             Decoder(Broken(), head, LlamaConfig(num_hidden_layers=1), ()),
             torch.zeros(1, 1, 8),
             DecodeConfig(max_new_tokens=3),
-            Lookup([]),
+            PromptLookup([]),
             2,
         )
 

@@ -11,18 +11,25 @@ import pytest
 from engine.analysis import statistics
 from engine.errors import BadInput
 from engine.pipeline import draft_results
-from engine.pipeline.draft_results import Cycle, Difference, DraftRequest, Mark, Timing, Tried
+from engine.pipeline.draft_results import (
+    AnswerPiece,
+    Cycle,
+    Difference,
+    DraftRequest,
+    SampleTrial,
+    Timing,
+)
 from engine.types import DecodeConfig, Sample
 
 SAMPLE = Sample("s", "q")
 REQUEST = DraftRequest((SAMPLE,), "target", "draft", gamma=3)
 CYCLES = (Cycle((1, 2, 3), 3, 4), Cycle((4, 5, 6), 1, 2), Cycle((7,), 0, 1))
-TRIED = Tried(
+TRIED = SampleTrial(
     sample="s",
     text="so",
     ids=tuple(range(8)),
     cycles=CYCLES,
-    marks=(Mark("so", "own"),),
+    marks=(AnswerPiece("so", "own"),),
     alone=(Timing(5, 70), Timing(5, 70), Timing(5, 84)),
     drafted=(Timing(9, 35, 12, 21), Timing(9, 35, 12, 21), Timing(9, 40, 12, 21)),
     prepare_ms=(20.0, 10.0),
@@ -59,12 +66,12 @@ def test_lookup_has_no_prediction_from_separate_answers() -> None:
 
 
 def test_few_pairs_decide_nothing() -> None:
-    assert "3, too few to conclude from" in draft_results.sentence(
+    assert "too few pairs for a conclusion (3;" in draft_results.sentence(
         draft_results.report(REQUEST, [TRIED])
     )
 
 
-def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[Tried]:
+def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[SampleTrial]:
     """Samples whose pairs are all 70 ms alone and so many drafted."""
     times = {"alone": (Timing(5, 70),) * pairs, "drafted": (Timing(9, ms),) * pairs}
     return [replace(TRIED, sample=f"s{index}", **times) for index in range(number)]
@@ -73,7 +80,7 @@ def several(number: int, ms: float = 35.0, pairs: int = 6) -> list[Tried]:
 @pytest.mark.parametrize("number", [2, 5])
 def test_pairs_of_few_samples_do_not_make_up_for_samples(number: int) -> None:
     told = draft_results.sentence(draft_results.report(REQUEST, several(number)))
-    assert f"too few samples to conclude from ({number};" in told and "2.00x" in told
+    assert f"too few samples for a conclusion ({number};" in told and "2.00x" in told
     assert "is faster" not in told and "interval" not in told
 
 
@@ -87,7 +94,7 @@ def test_control_six_samples_or_six_pairs_of_one_decide() -> None:
 def test_samples_of_a_single_token_are_not_counted() -> None:
     single = replace(several(1, 0.0)[0], sample="single")
     told = draft_results.sentence(draft_results.report(REQUEST, [*several(5), single]))
-    assert "too few samples to conclude from (5;" in told
+    assert "too few samples for a conclusion (5;" in told
 
 
 @pytest.mark.parametrize(
@@ -104,7 +111,7 @@ def test_samples_of_one_sequence_count_once() -> None:
     tried = several(12, pairs=1)
     samples = tuple(Sample(one.sample, f"q{n % 2}") for n, one in enumerate(tried))
     told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
-    assert "too few sequences to conclude from (2;" in told
+    assert "too few sequences for a conclusion (2;" in told
     samples = tuple(Sample(one.sample, f"q{n % 6}") for n, one in enumerate(tried))
     told = draft_results.sentence(draft_results.report(replace(REQUEST, samples=samples), tried))
     assert "is faster" in told and "12 samples of 6 sequences" in told
@@ -131,7 +138,7 @@ def test_the_sentence_is_computed(ms: float, word: str) -> None:
 def test_what_cannot_be_told_is_said() -> None:
     times = (Timing(9, 35), Timing(9, 140), Timing(9, 84)) * 2
     tried = replace(TRIED, alone=TRIED.alone * 2, drafted=times)
-    assert "neither faster nor slower" in draft_results.sentence(
+    assert "neither clearly faster nor clearly slower" in draft_results.sentence(
         draft_results.report(REQUEST, [tried])
     )
 
@@ -179,7 +186,7 @@ def test_a_row_is_json_with_everything_in_it() -> None:
         ({"samples": ()}, "No sample is chosen"),
         ({"samples": (SAMPLE, SAMPLE)}, "Sample s is named twice: name it once"),
         ({"pixels": "blurred"}, "pixels is 'blurred': choose one of exact, fast"),
-        ({"decode": DecodeConfig(temperature=0.5)}, "greedy and temperature is 0.5: set it to 0"),
+        ({"decode": DecodeConfig(temperature=0.5)}, "greedy, but temperature is 0.5: set it to 0"),
     ],
 )
 def test_a_request_refuses_in_one_sentence(changed: dict[str, Any], words: str) -> None:

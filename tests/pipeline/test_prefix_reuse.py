@@ -226,7 +226,7 @@ def test_a_run_that_does_not_ask_for_it_neither_keeps_nor_reuses(
 @pytest.mark.parametrize("bad", [{"cache": "off"}, {"cache": "refresh"}, {"mode": "hooked"}])
 def test_it_goes_with_a_used_cache_alone(sample: Sample, bad: dict[str, str]) -> None:
     (name,) = bad
-    with pytest.raises(BadInput, match=f"prefix goes with {name}"):
+    with pytest.raises(BadInput, match=f"prefix needs {name}"):
         RunRequest(sample, "m", "Why?", prefix=True, **bad)
 
 

@@ -14,7 +14,7 @@ from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import draft_results
-from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, Tried
+from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.types import RunOptions, Sample
 from ui.widgets import notices, token_marks, uploads
@@ -183,7 +183,7 @@ def _times(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}x"
 
 
-def _answer(tried: Tried) -> None:
+def _answer(tried: SampleTrial) -> None:
     st.html(token_marks.drafted_html(tried.marks))
     notices.small(token_marks.drafted_words(tried.marks), "draft_counts")
     if tried.difference is None:

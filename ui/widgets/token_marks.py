@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from engine.analysis.acceptance_marks import Painting, Piece
-from engine.pipeline.draft_results import Mark
+from engine.pipeline.draft_results import AnswerPiece
 
 # A draft compared with the target's separate answer.
 COMPARED = {
@@ -52,14 +52,14 @@ def compared_words(painting: Painting) -> str:
     return _words(COMPARED, {state: n for state, n in counts.items() if n})
 
 
-def drafted_html(marks: Sequence[Mark]) -> str:
+def drafted_html(marks: Sequence[AnswerPiece]) -> str:
     """Legend and text of a drafted answer; rejected tokens are struck through."""
     shown = dict.fromkeys(DRAFTED, "abc") | {"rejected": "<del>abc</del>"}
     legend = (f'<b class="painted-{s}">{shown[s]}</b> {words}' for s, words in DRAFTED.items())
     return _page(legend, (_drafted(mark) for mark in marks))
 
 
-def drafted_words(marks: Sequence[Mark]) -> str:
+def drafted_words(marks: Sequence[AnswerPiece]) -> str:
     """The number of text pieces in each state, as text."""
     return _words(DRAFTED, {state: sum(m.state == state for m in marks) for state in DRAFTED})
 
@@ -82,7 +82,7 @@ def _compared(piece: Piece) -> str:
     return _marked("span", state, f"{where}: {COMPARED[state]}", piece.text)
 
 
-def _drafted(mark: Mark) -> str:
+def _drafted(mark: AnswerPiece) -> str:
     tag = "del" if mark.state == "rejected" else "span"
     return _marked(tag, mark.state, DRAFTED[mark.state], mark.text)
 

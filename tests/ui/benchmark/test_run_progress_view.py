@@ -22,7 +22,7 @@ def progress(**more: Any) -> Progress:
 
 def view(**more: Any) -> BenchmarkView:
     given: dict[str, Any] = {
-        "id": "x", "title": "The run of a", "state": "running", "position": 0, "queued_ms": 0.0,
+        "id": "x", "title": "The run of a", "state": "running", "position": 0,
         "folder": Path("/runs/x"), "stage": "vision", "progress": progress(), "error": "",
     }  # fmt: skip
     return BenchmarkView(**given | more)

@@ -20,7 +20,6 @@ def view(**changes: Any) -> RunView:
     start = RunView(
         id="j",
         model="one",
-        sample_id="s1",
         state="queued",
         stage="",
         position=0,

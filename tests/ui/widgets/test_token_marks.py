@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from engine.analysis.acceptance_marks import Painting, Piece
-from engine.pipeline.draft_results import Mark
+from engine.pipeline.draft_results import AnswerPiece
 from ui.widgets import token_marks
 
-MARKS = (Mark("A <b>", "own"), Mark(" car", "accepted"), Mark(" &\x07", "rejected"))
+MARKS = (
+    AnswerPiece("A <b>", "own"),
+    AnswerPiece(" car", "accepted"),
+    AnswerPiece(" &\x07", "rejected"),
+)
 
 
 def picture(*words: str) -> Painting:

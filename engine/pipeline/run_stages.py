@@ -1,0 +1,88 @@
+"""What a single run and a batch run share: entering a stage, loading media, cached features.
+
+Boundary: parts of stages; the order of the stages is single_run's and batch_run's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING
+
+import torch
+
+from engine import media
+from engine.errors import CacheError, Cancelled
+from engine.models.adapter import Adapter
+from engine.pipeline.watcher import Watcher
+from engine.timing import Timeline
+from engine.types import Image, Media, Prepared, RunRequest, StageName, TensorSpec
+
+if TYPE_CHECKING:
+    from engine.pipeline.feature_cache import FeatureCache, StoredFeatures
+
+NO_FEATURES = (
+    "An entry of the feature cache has another shape than this model's features. The features "
+    "were computed."
+)
+OWN_PIXELS = "Fast pixels do not support this image processor: its own pixels are used."
+
+
+class StagedRun:
+    """Announces and times each stage of one run or one batch; starts none after a cancel."""
+
+    adapter: Adapter
+    cache: FeatureCache | None
+    watcher: Watcher
+    timeline: Timeline
+
+    @contextmanager
+    def _stage(self, name: StageName) -> Iterator[None]:
+        self._enter(name)
+        with self.timeline.span(name):
+            yield
+
+    def _enter(self, name: StageName) -> None:
+        if self.watcher.cancelled():
+            raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
+        self.watcher.stage(name)
+
+    def _load_media(self, request: RunRequest) -> Media:
+        with self._stage("load"):
+            return media.load(request.sample, self.adapter.kind, request.frames, request.extent)
+
+    def _cached_features(self, prepared: Prepared, notes: list[str]) -> StoredFeatures | None:
+        """The cache's entry for this input; None, with a note if an entry cannot be used."""
+        if self.cache is None:
+            return None
+        try:
+            stored = self.cache.read(self.adapter.feature_spec(prepared))
+        except CacheError as error:
+            notes.append(f"{error} The features were computed.")
+            return None
+        if stored is not None and not self.adapter.takes(prepared, stored.rows):
+            notes.append(NO_FEATURES)
+            return None
+        return stored
+
+
+def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
+    """A note where the requested pixel setting was not used."""
+    return () if request.pixels == "exact" or adapter.has_fast_pixels else (OWN_PIXELS,)
+
+
+def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
+    """Stage 1's pictures [N, H, W, 3]; one entry for each size."""
+    counts = Counter(image.shape for image in images)
+    return [
+        TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
+    ]
+
+
+def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:
+    """A tensor's spec; `shape` overrides its shape, as for a whole padded batch."""
+    shape = shape or tuple(tensor.shape)
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return TensorSpec(name, shape, dtype, prod(shape) * tensor.element_size())
