@@ -8,7 +8,6 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.acceptance import amount
-from engine.published.claims.claim_times import WHOLE
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
@@ -144,7 +143,7 @@ def _fall(file: ResultFile, corrected: bool) -> None:
         width="stretch",
     )
     warm = " A stage that shows a warm-up counts as the mean of the others." if corrected else ""
-    short = "" if file.group.letter in WHOLE else " These totals leave loading out."
+    short = "" if file.group.total_is_whole_run else " These totals leave loading out."
     notices.small(
         "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
         f"per token ({fall.definition}). Faster often means said less.{_held(fall)}{warm}{short}",

@@ -91,7 +91,7 @@ def totals(file: ResultFile) -> Iterator[Found]:
 def _gap(record: Record, file: ResultFile) -> float:
     """How far a total is from its stages; 0 within what rounding and gaps allow."""
     total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
-    if total is None or stages is None or file.group.letter not in (*"ABCDE", "B'", "own"):
+    if total is None or stages is None or not file.group.has_stage_times:
         return 0.0
     gap = total[1] - stages
     if gap > 0 and not file.own and _lacks_stage(record, file):

@@ -13,13 +13,12 @@ from engine.published.read.corrected import part_of
 from engine.published.read.record_types import Record, ResultFile, milliseconds
 
 Reach = Callable[[ResultFile, Record], float | None]
-WHOLE = ("A", "B", "B'", "C", "D")  # groups whose total is that of a pipeline
 
 
 def total(file: ResultFile, record: Record) -> float | None:
     """Without loading (E) or as a model's generation alone (F, H) it is no pipeline's total."""
     found = part_of(record, file.group, "total")
-    return milliseconds(*found) if found and file.group.letter in WHOLE else None
+    return milliseconds(*found) if found and file.group.total_is_whole_run else None
 
 
 def decode(file: ResultFile, record: Record) -> float | None:

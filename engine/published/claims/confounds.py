@@ -26,7 +26,7 @@ LIMITS = ("max_new_tokens", "max_tokens")
 def confounds(file: ResultFile, name: str, corrected: bool) -> tuple[str, ...]:
     """For the claim named ("overall", "decoding", "loading"), of a file with rows of both."""
     found = _who(file)
-    if file.group.letter == "C" and name != "loading":
+    if file.group.fixed_length and name != "loading":
         found.append("both decoded a few tokens of a fixed number")
     if name != "loading":
         found += _lengths(file, corrected)

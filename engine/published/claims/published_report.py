@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from engine.analysis.acceptance import Acceptance, Range, amount
 from engine.published.audit import Finding, audit
 from engine.published.claims import document_forms
-from engine.published.claims.claim_times import WHOLE
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.denominators import both_denominators
 from engine.published.claims.document_forms import Block
@@ -150,7 +149,7 @@ def _falls(files: Sequence[ResultFile]) -> list[Block]:
         )
         for f in falls
     ]
-    short = [file.name for file in files if file.group.letter not in WHOLE]
+    short = [file.name for file in files if not file.group.total_is_whole_run]
     lacking = [fall.file for fall in falls if fall.file in short]
     return [
         Block("h3", (("What a difference is made of",),)),

@@ -31,7 +31,6 @@ THOUSANDFOLD = 300.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
-_TIMED = frozenset("ABCDE")
 _SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
 _LENGTH: tuple[Part, ...] = ("decode", "steps")
 Place = tuple[str, str]  # a record by its model and path
@@ -160,7 +159,7 @@ def _added(parts: Mapping[str, Part]) -> list[str]:
 def _total(record: Record, group: Group) -> Record:
     """A total that its own stages exceed is replaced by their sum."""
     total, stages = part_of(record, group, "total"), stage_sum(record, group)
-    if group.letter[0] not in _TIMED or total is None or stages is None:
+    if not group.has_stage_times or total is None or stages is None:
         return record
     key, value = total
     if stages - value <= TOLERANCE * stages:

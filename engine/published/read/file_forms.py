@@ -22,10 +22,10 @@ from engine.published.read.file_reading import Reading
 from engine.published.read.parsing import RecordsError, parse, shown
 from engine.published.read.record_types import Group, ResultFile
 
-UNKNOWN = Group("?", "unknown")
+UNKNOWN = Group("unknown", "unknown")
 OTHER = "choose a result file of the benchmark"
-FAILED = Group("Z", "failed run (results empty, only errors)")
-NO_ROWS = Group("Z", "no rows")
+FAILED = Group("failed", "failed run (results empty, only errors)")
+NO_ROWS = Group("failed", "no rows")
 _FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
 _BESIDE = {"config", "statistics", "summary", "errors"}
 Reader = Callable[[Any, Reading], None]

@@ -163,7 +163,7 @@ def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
     gaps, known = [], stages_of(recorded, file.group)
     for record in (one for one in recorded if is_whole(one, file.group, known)):
         total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
-        if total and stages is not None and file.group.letter[0] in "ABCDE":
+        if total and stages is not None and file.group.has_stage_times:
             gaps.append(abs(total[1] - stages))
     if gaps:
         found["max_total_minus_stages"] = max(gaps)

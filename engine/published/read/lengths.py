@@ -106,7 +106,7 @@ def covered(file: ResultFile, tokens: float) -> float:
 
 def divides_by_less(file: ResultFile) -> bool:
     """Whether the first token belongs to a file's prefill and not to its decoding."""
-    return file.group.letter == "D"
+    return file.group.first_token_in_prefill
 
 
 def definition(file: ResultFile) -> str:

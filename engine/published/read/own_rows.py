@@ -12,7 +12,7 @@ from engine.published.read.record_types import Failure, Group, Identity, Record,
 from engine.published.read.who_answered import family_of
 
 RUNS = Group(
-    "own",
+    "own_runs",
     "runs of this project",
     {
         "load_ms": "load",
@@ -23,6 +23,7 @@ RUNS = Group(
         "decode_ms": "decode",
         "total_ms": "total",
     },
+    has_stage_times=True,
 )
 Row = Mapping[str, Any]
 

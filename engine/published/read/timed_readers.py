@@ -15,7 +15,7 @@ from engine.published.read.file_reading import Reading
 from engine.published.read.record_types import Group, Part
 
 FLAT = Group(
-    "A",
+    "flat",
     "flat-3stage",
     {
         "stage1_time": "load",
@@ -23,6 +23,8 @@ FLAT = Group(
         "stage3_time": "decode",  # the vision tower inside generate(), with the decoding
         "time": "total",
     },
+    has_stage_times=True,
+    total_is_whole_run=True,
 )
 FOUR: dict[str, Part] = {
     "stage1_time": "load",
@@ -32,10 +34,10 @@ FOUR: dict[str, Part] = {
     "total_time": "total",
 }
 FIVE: dict[str, Part] = {**FOUR, "stage4_time": "prefill", "stage5_time": "steps"}
-LEGACY = Group("B", "4stage-legacy", FOUR)
-NEWEST = Group("B'", "4stage-newest", FOUR)
+LEGACY = Group("legacy", "4stage-legacy", FOUR, has_stage_times=True, total_is_whole_run=True)
+NEWEST = Group("newest", "4stage-newest", FOUR, has_stage_times=True, total_is_whole_run=True)
 FRAMES = Group(
-    "C",
+    "frames",
     "1-vs-8-frames",
     {
         "stage12_time": "load+preprocess",
@@ -44,10 +46,20 @@ FRAMES = Group(
         "s5_time": "steps",
         "total_time": "total",
     },
+    has_stage_times=True,
+    total_is_whole_run=True,
+    fixed_length=True,
 )
-STAGES = Group("D", "5stages", FIVE)
+STAGES = Group(
+    "five_stages",
+    "5stages",
+    FIVE,
+    has_stage_times=True,
+    total_is_whole_run=True,
+    first_token_in_prefill=True,
+)
 PARALLEL = Group(
-    "E",
+    "parallel",
     "parallel-4bit",
     {
         "vision_time": "vision",
@@ -56,6 +68,7 @@ PARALLEL = Group(
         "generation_time": "steps",
         "total_time": "total",
     },
+    has_stage_times=True,
 )
 
 
