@@ -38,7 +38,7 @@ class Spelling:
 
 
 @dataclass(frozen=True)
-class Piece:
+class MarkedPiece:
     """A part of the draft's text with its ids' places (first, one after the last) and state."""
 
     text: str
@@ -52,7 +52,7 @@ class Painting:
     """The draft's text in pieces.  doubt: why the division is not sure, "" where nothing speaks
     against it; it ends a sentence that begins "here"."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MarkedPiece, ...]
     doubt: str = ""
 
     @property
@@ -68,7 +68,7 @@ def with_pieces(pair: Pair, spelled: Sequence[str]) -> Painting:
     """With a tokenizer's own piece of text for each draft id."""
     painted = paint(pair)
     pieces = [
-        Piece(text, one.position, one.position + 1, one.state)
+        MarkedPiece(text, one.position, one.position + 1, one.state)
         for text, one in zip(spelled, painted, strict=True)
     ]
     return Painting(tuple(pieces))
@@ -84,7 +84,7 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
     pieces, doubts = [], []
     for word, (first, end) in zip(words, spans, strict=True):
         part = painted[first:end]
-        pieces.append(Piece(word, part[0].position, part[-1].position + 1, _worst(part)))
+        pieces.append(MarkedPiece(word, part[0].position, part[-1].position + 1, _worst(part)))
         doubts.append(_doubt(ids[first:end], word, known))
     return Painting(tuple(pieces), next(filter(None, doubts), ""))
 
@@ -125,11 +125,11 @@ def _worst(painted: Sequence[Painted]) -> str:
     return min((one.state for one in painted), key=ORDER.index)
 
 
-def _by_id(painted: Sequence[Painted], text: str) -> tuple[Piece, ...]:
+def _by_id(painted: Sequence[Painted], text: str) -> tuple[MarkedPiece, ...]:
     """Where letters cannot be told apart: the whole text, accepted only as a whole."""
     if not painted:
         return ()
-    return (Piece(text, painted[0].position, painted[-1].position + 1, _worst(painted)),)
+    return (MarkedPiece(text, painted[0].position, painted[-1].position + 1, _worst(painted)),)
 
 
 def split(text: str) -> list[str]:

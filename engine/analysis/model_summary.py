@@ -7,6 +7,7 @@ never meet in one figure.  A percentile needs runs enough: p90 from 10 values, p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from engine.analysis import metrics
 from engine.analysis.metrics import METRICS, Metric
 from engine.analysis.results_table import GROUPS, Group, labels
+from engine.analysis.stage_bars import PARTS, StageTimes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +131,17 @@ def _figure(
         low=float(values.min()),
         high=float(values.max()),
     )
+
+
+def stage_medians(found: tuple[Figure, ...], names: Sequence[str]) -> StageTimes:
+    """By label, the medians in ms of the parts of a bar that were not read from the cache."""
+    fresh = [one for one in found if one.source != "cached" and one.group == "measured"]
+    return {
+        label: {
+            one.metric: one.median for one in fresh if one.label == label and one.metric in PARTS
+        }
+        for label in names
+    }
 
 
 def find(

@@ -33,7 +33,7 @@ _COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "decode_ms", "prefill_ms", 
 
 
 @dataclass(frozen=True)
-class Part:
+class SpeedupFactor:
     """One factor: its value in a and in b, and its part in the whole.
 
     `ratio` is b / a of the factor alone; `factor` multiplies up to the whole ratio over all parts,
@@ -62,7 +62,7 @@ class Split:
     a_ms: float
     b_ms: float
     ratio: float
-    parts: tuple[Part, ...]
+    parts: tuple[SpeedupFactor, ...]
 
 
 def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
@@ -119,11 +119,11 @@ def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[fl
     return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, parts)
 
 
-def _part(name: str, a: float, b: float, log: float, ms: float) -> Part:
+def _part(name: str, a: float, b: float, log: float, ms: float) -> SpeedupFactor:
     unit = "tokens" if name == TOKENS else "ms"
     ratio = b / a if a > 0 and b > 0 else None
     shown = (a + 1, b + 1) if name == TOKENS else (a, b)  # the first token is the prefill's
-    return Part(name, unit, *shown, ratio, math.exp(log), ms)
+    return SpeedupFactor(name, unit, *shown, ratio, math.exp(log), ms)
 
 
 def shapley(
@@ -182,7 +182,7 @@ def sentence(found: Split, decided: bool) -> str:
     )
 
 
-def _made_of(parts: Sequence[Part]) -> str:
+def _made_of(parts: Sequence[SpeedupFactor]) -> str:
     """The end of the sentence: the factors that matter, the largest first."""
     told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
     if not any(told):
@@ -191,12 +191,12 @@ def _made_of(parts: Sequence[Part]) -> str:
     return f": {listed}. The factors in brackets multiply up to the whole."
 
 
-def _turned(part: Part) -> Part:
+def _turned(part: SpeedupFactor) -> SpeedupFactor:
     ratio = 1 / part.ratio if part.ratio else None
-    return Part(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
+    return SpeedupFactor(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
 
 
-def _words(part: Part) -> str:
+def _words(part: SpeedupFactor) -> str:
     if abs(math.log(part.factor)) < 0.005:  # it would read x1.00
         return ""
     if part.name == TOKENS:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 
 from engine.analysis import machine_loads, pairs, speedup, statistics
 from engine.analysis.metrics import BY_NAME
+from engine.analysis.number_text import NONE, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
 from engine.report import device_notes, svg_charts
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
 TOLD = ("total", "ttft", "tpot", "new_tokens")
@@ -33,15 +34,15 @@ def comparing(found: Findings) -> Iterator[Block]:
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
     if told := device_notes.couple(found.table, a, b):
-        yield Text(told)
+        yield Paragraph(told)
     if told := machine_loads.couple(found.table, a, b):
-        yield Text(told)
+        yield Paragraph(told)
     yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
     yield paired_table(a, b, some)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])
     if len(both):
         thin = " (thinned evenly)" if len(both) > svg_charts.MOST_POINTS else ""
-        yield Picture(
+        yield ChartBlock(
             f"Total time of each of {len(both):,} samples{thin}; above the line {a} took longer.",
             lambda: svg_charts.scatter(both, a, b, "total"),
         )
@@ -51,7 +52,7 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
         yield from _made_of(split, any(speedup.borne_out(split, one) for one in totals))
 
 
-def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
+def paired_table(a: str, b: str, some: Iterable[Comparison]) -> ReportTable:
     """A row per metric of two labels."""
     columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
                "95 % interval", "ratio", "95 % interval")  # fmt: skip
@@ -59,7 +60,7 @@ def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
         f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
         "median over sequences with its exact interval (sign test)."
     )
-    return Table(caption, columns, tuple(map(_row, some)))
+    return ReportTable(caption, columns, tuple(map(_row, some)))
 
 
 def sentence(one: Comparison) -> str:
@@ -97,7 +98,7 @@ def _best(one: Comparison) -> tuple[str, str]:
 
 def _interval(interval: Interval | None) -> str:
     if interval is None:
-        return "-"
+        return NONE
     return f"{statistics.printed(interval.low)} to {statistics.printed(interval.high)}"
 
 
@@ -109,16 +110,16 @@ def _row(one: Comparison) -> tuple[str, ...]:
         f"{one.sequences:,}",
         number(one.median_a),
         number(one.median_b),
-        "-" if one.difference is None else number(one.difference.median),
+        NONE if one.difference is None else number(one.difference.median),
         _interval(one.difference),
-        "-" if one.ratio is None else f"{one.ratio.median:.3g}",
+        NONE if one.ratio is None else f"{one.ratio.median:.3g}",
         _interval(one.ratio),
     )
 
 
 def _made_of(split: Split, decided: bool) -> Iterator[Block]:
-    yield Text(speedup.sentence(split, decided))
-    yield Picture(split_words(split), lambda: svg_charts.waterfall(split))
+    yield Paragraph(speedup.sentence(split, decided))
+    yield ChartBlock(split_words(split), lambda: svg_charts.waterfall(split))
     yield split_table(split)
 
 
@@ -128,14 +129,14 @@ def split_words(split: Split) -> str:
     return f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: {parts}."
 
 
-def split_table(split: Split) -> Table:
+def split_table(split: Split) -> ReportTable:
     """A row per factor, and the whole."""
     rows = tuple(
         (
             part.name,
             f"{number(part.a)} {part.unit}",
             f"{number(part.b)} {part.unit}",
-            "-" if part.ratio is None else f"{part.ratio:.3g}",
+            NONE if part.ratio is None else f"{part.ratio:.3g}",
             f"{part.factor:.3f}",
             f"{part.ms:+,.1f} ms",
         )
@@ -151,7 +152,7 @@ def split_table(split: Split) -> Table:
         "multiply up to the whole, the milliseconds add up to it. Time per token is the steps' "
         "time over new tokens - 1."
     )
-    return Table(caption, columns, (*rows, last))
+    return ReportTable(caption, columns, (*rows, last))
 
 
 def _lenses(found: Findings) -> Iterator[Block]:
@@ -165,6 +166,6 @@ def _lenses(found: Findings) -> Iterator[Block]:
         for row in found.lenses
     )  # fmt: skip
     columns = ("lens", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
-    yield Table(
+    yield ReportTable(
         "Medians through each lens; results with a cached stage left out.", columns, rows, 2
     )

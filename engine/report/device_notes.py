@@ -24,7 +24,7 @@ NOT_ALONE = "Such times are not those of a device by itself."
 
 
 @dataclass(frozen=True)
-class Place:
+class LabelDevice:
     """Where a label's results come from: `kind` is the type of device, `shared` what others had of
     it at the same time, `machines` those that are known."""
 
@@ -33,7 +33,7 @@ class Place:
     machines: frozenset[str]
 
 
-def places(table: pd.DataFrame) -> dict[str, Place]:
+def places(table: pd.DataFrame) -> dict[str, LabelDevice]:
     """Of each of frame.labels(); no kind where no result says it."""
     few = table[["label", "device", "shared", "host", "address"]].drop_duplicates()
     lines = dict(iter(few.groupby("label", sort=False)))
@@ -42,11 +42,11 @@ def places(table: pd.DataFrame) -> dict[str, Place]:
     }
 
 
-def _place(device: str, lines: pd.DataFrame) -> Place:
+def _place(device: str, lines: pd.DataFrame) -> LabelDevice:
     shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1]) if device else ""
     named = zip(lines["host"], lines["address"], strict=True)
     machines = frozenset(f"{host} {address}".strip() for host, address in named if host or address)
-    return Place(device.removesuffix(f", {shared}") if shared else device, shared, machines)
+    return LabelDevice(device.removesuffix(f", {shared}") if shared else device, shared, machines)
 
 
 def couple(table: pd.DataFrame, a: str, b: str) -> str:
@@ -57,7 +57,7 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
     return _differ(_bare(a, known[a]), known[a], _bare(b, known[b]), known[b])
 
 
-def _differ(a: str, one: Place, b: str, other: Place) -> str:
+def _differ(a: str, one: LabelDevice, b: str, other: LabelDevice) -> str:
     if one.kind != other.kind:
         told = f"Different devices: {a} ran on {_whole(one)}; {b} ran on {_whole(other)}."
         return f"{told} So {MEANING.format('the device')}."
@@ -71,23 +71,23 @@ def _differ(a: str, one: Place, b: str, other: Place) -> str:
     return ""
 
 
-def _whole(place: Place) -> str:
+def _whole(place: LabelDevice) -> str:
     return f"{place.kind}, {place.shared}" if place.shared else place.kind
 
 
-def _share(place: Place) -> str:
+def _share(place: LabelDevice) -> str:
     """In words: "a shared device", "shared cores", both, or neither."""
     if not place.shared:
         return "a device that no other worker had"
     return place.shared if place.shared == "shared cores" else f"a {place.shared}"
 
 
-def _bare(label: str, place: Place) -> str:
+def _bare(label: str, place: LabelDevice) -> str:
     """The label without the device at its end, which is said beside it."""
     return label.removesuffix(f" · {_whole(place)}").removesuffix(f" · {place.shared}")
 
 
-def only_shared(known: Mapping[str, Place], a: str, b: str) -> bool:
+def only_shared(known: Mapping[str, LabelDevice], a: str, b: str) -> bool:
     """Whether two labels are one model of one run, on one type of device, shared and not."""
     one, other = known[a], known[b]
     return bool(one.kind) and one.kind == other.kind and _bare(a, one) == _bare(b, other)

@@ -12,12 +12,14 @@ from engine.analysis import machine_loads, model_summary, throughput
 from engine.analysis.agreement import AttributeScore
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure
+from engine.analysis.number_text import NONE, number
 from engine.analysis.results_table import GROUPS, labels, measured
+from engine.analysis.stage_bars import PARTS, StageTimes
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
 
@@ -105,12 +107,12 @@ def results(found: Findings) -> Iterator[Block]:
     columns = ("model", "results", "answered", "failed", "cold", "warm-up", "after a pause",
                "cached", "stopped at the limit", "different answers",
                *(["in a batch"] if grouped else []))  # fmt: skip
-    yield Table("Counts per model; warm-up runs are apart from results.", columns, rows)
+    yield ReportTable("Counts per model; warm-up runs are apart from results.", columns, rows)
     if remarks := tuple(_remarks(found)):
         yield Bullets(remarks)
     if found.failures:
         lines = ((label, why, f"{n:,}") for (label, why), n in found.failures.items())
-        yield Table("Failures, each reason once.", ("model", "reason", "n"), tuple(lines), 2)
+        yield ReportTable("Failures, each reason once.", ("model", "reason", "n"), tuple(lines), 2)
 
 
 def off_script(count: Count) -> str:
@@ -123,7 +125,7 @@ def off_script(count: Count) -> str:
 
 
 def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+    return NONE if value is None else f"{value:,}"
 
 
 def _remarks(found: Findings) -> Iterator[str]:
@@ -169,10 +171,11 @@ def _figures(found: Findings) -> Iterator[Block]:
     shown = [figure for figure in found.figures if figure.group == "measured"]
     if not shown:
         alone = " by itself" if found.throughputs else ""
-        yield Text(f"No result was measured{alone}: there are no figures.")
+        yield Paragraph(f"No result was measured{alone}: there are no figures.")
         return
-    yield Picture(_bar_words(found), lambda: svg_charts.stage_bars(found.figures, _measured(found)))
-    yield Picture(
+    medians = model_summary.stage_medians(found.figures, _measured(found))
+    yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
+    yield ChartBlock(
         "The spread of total times: least, first quarter, median, third quarter, greatest.",
         lambda: _distribution(found),
     )
@@ -180,11 +183,11 @@ def _figures(found: Findings) -> Iterator[Block]:
         yield figure_table(label, shown)
 
 
-def figure_table(label: str, figures: Iterable[Figure]) -> Table:
+def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
     """Every figure of one label; those of other labels are left out."""
     rows = [_figure_row(figure) for figure in figures if figure.label == label]
     columns = ("metric", "source", *_FIGURE_COLUMNS)
-    return Table(f"{label}: measured results.", columns, tuple(rows), 2)
+    return ReportTable(f"{label}: measured results.", columns, tuple(rows), 2)
 
 
 def _measured(found: Findings) -> list[str]:
@@ -198,15 +201,13 @@ def _distribution(found: Findings) -> alt.LayerChart:
     return svg_charts.distributions(lines, labels(lines), "total", families)
 
 
-def _bar_words(found: Findings) -> str:
-    told = []
-    for label in _measured(found):
-        parts = [
-            (name, model_summary.find(found.figures, label, name)) for name in svg_charts.PARTS
-        ]
-        words = ", ".join(f"{name} {number(f.median)} ms" for name, f in parts if f is not None)
-        told.append(f"{label}: {words}.")
-    return "Medians of the stages. " + " ".join(told)
+def _bar_words(medians: StageTimes) -> str:
+    told = [
+        f"{label}: "
+        + ", ".join(f"{name} {number(parts[name])} ms" for name in PARTS if name in parts)
+        for label, parts in medians.items()
+    ]
+    return "Medians of the stages. " + " ".join(f"{one}." for one in told)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:
@@ -233,11 +234,11 @@ def together(found: Findings) -> Iterator[Block]:
                "new tokens/s", "least to greatest", "samples/s", "least to greatest",
                "time of a batch (ms)")  # fmt: skip
     caption = "Medians over batches; single runs count as batches of one."
-    yield Table(caption, columns, rows)
+    yield ReportTable(caption, columns, rows)
 
 
 def _range(spread: Spread) -> str:
-    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else "-"
+    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else NONE
 
 
 def apart(found: Findings) -> Iterator[Block]:
@@ -251,22 +252,22 @@ def apart(found: Findings) -> Iterator[Block]:
     if rows:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
         yield Heading(2, "Kept apart")
-        yield Table("Results that are in no figure above.", columns, tuple(rows), 4)
+        yield ReportTable("Results that are in no figure above.", columns, tuple(rows), 4)
 
 
 def agreement(found: Findings) -> Iterator[Block]:
     if found.attributes:
         yield Heading(2, "Attribute accuracy")
-        yield Text(
+        yield Paragraph(
             "Demo scenes have known content. Accuracy is the share of samples whose answer states "
             "the attribute rightly; stated is the share that states it at all."
         )
         scores = tuple(map(_score_row, found.attributes))
         columns = ("model", "attribute", "n", "accuracy", "stated", "always the commonest value")
-        yield Table("Attributes read from the answers.", columns, scores, 2)
+        yield ReportTable("Attributes read from the answers.", columns, scores, 2)
     if found.overlaps:
         yield Heading(2, "Overlap with references")
-        yield Text(
+        yield Paragraph(
             "Word F1 between answer and reference (the harmonic mean of the shares of words in "
             "common, from 0 to 1). It says how alike the words are, not whether an answer is right."
         )
@@ -275,7 +276,7 @@ def agreement(found: Findings) -> Iterator[Block]:
             for o in found.overlaps
         )
         names = ("model", "n", "median", "first quarter", "third quarter")
-        yield Table("Word F1.", names, lines)
+        yield ReportTable("Word F1.", names, lines)
 
 
 def _score_row(score: AttributeScore) -> tuple[str, ...]:
@@ -287,9 +288,9 @@ def _score_row(score: AttributeScore) -> tuple[str, ...]:
 def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
-    yield Table("Definitions.", ("metric", "unit", "definition"), rows, 3)
+    yield ReportTable("Definitions.", ("metric", "unit", "definition"), rows, 3)
     batches = ", nor in a batch" if found.throughputs else ""
-    yield Text(
+    yield Paragraph(
         f"Of {len(found.table):,} results {len(measured(found.table)):,} are in the figures: those "
         "that were answered, neither cold nor warm-up nor the first after a pause"
         f"{batches}. MAD is the median distance from the median; p90 needs 10 values and p99 needs "

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from engine.analysis.number_text import NONE, size
 from engine.analysis.results_table import labels
-from engine.report.document_parts import Block, Bullets, Heading, Table, Text, size
+from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import UNVERIFIED, Findings
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run
@@ -49,12 +50,12 @@ def origin(found: Findings) -> Iterator[Block]:
         yield Heading(2, f"Run {run.id}")
         some = found.table[found.table["number"] == number]
         rows = (*_plan_rows(run, _on_ray(some)), *_ran(some))
-        yield Table("What was asked, and what decoded.", ("setting", "value"), rows, 2)
+        yield ReportTable("What was asked, and what decoded.", ("setting", "value"), rows, 2)
         if happened := tuple(_happened(run)):
             yield Bullets(happened)
     yield Heading(2, "Models")
     yield _models(found)
-    yield Table("The machine.", ("what", "value"), tuple(_environment(found)), 2)
+    yield ReportTable("The machine.", ("what", "value"), tuple(_environment(found)), 2)
     if found.table["node"].ne("").any():
         yield _devices(found)
 
@@ -149,7 +150,7 @@ def _elsewhere(run: Run) -> Iterator[str]:
         yield f"The journal has {len(once) - SHOWN:,} more such reasons."
 
 
-def _models(found: Findings) -> Table:
+def _models(found: Findings) -> ReportTable:
     rows = []
     for label in labels(found.table):
         lines = found.table[found.table["label"] == label]
@@ -161,7 +162,7 @@ def _models(found: Findings) -> Table:
             verified = _certificates(found, label)
             rows.append((label, model.family, where, model.dtype, model.digest, verified))
     columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
-    return Table("Who answered.", columns, tuple(rows), 6)
+    return ReportTable("Who answered.", columns, tuple(rows), 6)
 
 
 def _certificates(found: Findings, label: str) -> str:
@@ -177,18 +178,18 @@ def _environment(found: Findings) -> Iterator[tuple[str, str]]:
     """Each field once, or every value it had."""
     keys = dict.fromkeys(key for run in found.runs for key in run.header.environment)
     for key in keys:
-        values = dict.fromkeys(run.header.environment.get(key, "-") for run in found.runs)
+        values = dict.fromkeys(run.header.environment.get(key, NONE) for run in found.runs)
         yield key, ", ".join(values)
 
 
-def _devices(found: Findings) -> Table:
+def _devices(found: Findings) -> ReportTable:
     """What answered in runs that went to a cluster; results of different types are kept apart."""
     columns = ("device", "machines", "workers", "results")
     rows = [
         (str(device) or "unknown", _machines(lines), _workers(lines), f"{len(lines):,}")
         for device, lines in found.table.groupby("device", sort=True)
     ]
-    return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
+    return ReportTable("The devices that answered, warm-up included.", columns, tuple(rows), 1)
 
 
 def _machines(lines: pd.DataFrame) -> str:
@@ -219,12 +220,12 @@ def flow(found: Findings) -> Iterator[Block]:
     """Shapes, dtypes and bytes of what passed between the stages."""
     yield Heading(2, "Data flow")
     if not found.passages:
-        yield Text("No result recorded what passed between its stages.")
+        yield Paragraph("No result recorded what passed between its stages.")
         return
     rows = tuple(
         (p.label, p.between, p.name, " x ".join(map(str, p.shape)), p.dtype, size(p.bytes),
-         f"{p.n:,}", f"{p.others:,}" if p.others else "-")
+         f"{p.n:,}", f"{p.others:,}" if p.others else NONE)
         for p in found.passages
     )  # fmt: skip
     columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
-    yield Table("What passes between the stages, as recorded.", columns, rows, 5)
+    yield ReportTable("What passes between the stages, as recorded.", columns, rows, 5)

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.model_summary import Figure, find
 from engine.analysis.speedup import Split
-from engine.palette import STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.types import STAGES
+from engine.analysis.stage_bars import PARTS, StageTimes, segments
+from engine.palette import STAGE_COLOURS, family_colour
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-PARTS = (*STAGES, UNACCOUNTED)
 MOST_POINTS = 2000  # of a scatter; more are thinned evenly
 _WIDTH, _ROW, _LINE = 640, 34, 12
 _INK = "currentColor"
@@ -53,19 +51,16 @@ def _config() -> dict[str, Any]:
     }
 
 
-def stage_bars(figures: tuple[Figure, ...], labels: Sequence[str]) -> alt.Chart:
+def stage_chart(medians: StageTimes) -> alt.Chart:
     """Medians of the measured stages laid end to end, a bar per label."""
     import altair as alt
     import pandas as pd
 
-    lines = []
-    for label in labels:
-        start = 0.0
-        for part in PARTS:
-            figure = find(figures, label, part)
-            end = start + max(0.0, figure.median if figure else 0.0)
-            lines.append({"model": label, "stage": part, "start": start, "end": end})
-            start = end
+    labels = list(medians)
+    lines = [
+        {"model": one.label, "stage": one.part, "start": one.start_ms, "end": one.end_ms}
+        for one in segments(medians)
+    ]
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     chart: alt.Chart = alt.Chart(pd.DataFrame(lines)).mark_bar(height=_ROW * 0.6)
     return chart.encode(

@@ -240,7 +240,7 @@ def test_a_report_takes_files_and_kept_sets_together(
     imported_sets.save("kept", [("of-the-set.json", made.to_bytes(made.flat()))])
     assert main(["report", "--imported", "kept", str(folder / "9.json")]) == 0
     out, err = capsys.readouterr()
-    assert "2 files: 1 with results, 1 of runs that failed" in out and err == ""
+    assert "2 files: 1 with results, 1 of failed runs" in out and err == ""
     assert "of-the-set.json" in out
 
 

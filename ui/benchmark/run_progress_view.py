@@ -12,12 +12,13 @@ import streamlit as st
 
 from engine.analysis import throughput
 from engine.analysis.metrics import BY_NAME
+from engine.analysis.stage_bars import StageTimes
 from engine.benchmark.run_progress import RATED, Live, Progress
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.types import STAGES
 from ui.benchmark import worker_table
 from ui.widgets import notices
-from ui.widgets.text import count, duration, escape, figure
+from ui.widgets.text import count, duration, escape, number
 
 # What the small table shows, beside the counts.
 SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
@@ -102,7 +103,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
         stage_bars,  # altair and pandas take longer to import than the first page may
     )
 
-    medians: stage_bars.Medians = {
+    medians: StageTimes = {
         _name(live, labels): {
             str(name): live.medians[name] for name in STAGES if name in live.medians
         }
@@ -114,8 +115,8 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     if together := batches(found, labels):
         notices.small(throughput.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
-        for number, words in enumerate(left_out(found, labels)):
-            notices.small(words, f"benchmark_left_out_{number}")
+        for place, words in enumerate(left_out(found, labels)):
+            notices.small(words, f"benchmark_left_out_{place}")
     if any(medians.values()) or not together:
         st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
     for live in found.models:
@@ -144,7 +145,7 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "model": escape(_name(live, labels)),
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
-            **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
+            **{_head(name): number(live.medians.get(name)) for name in SHOWN},
         }
         for live in found.models
     ]
@@ -166,7 +167,7 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
             "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
-            **{head: figure(live.medians.get(name)) for name, head in heads.items()},
+            **{head: number(live.medians.get(name)) for name, head in heads.items()},
         }
         for live in found.models
     ]
@@ -200,9 +201,9 @@ def _failures(found: Progress, labels: Mapping[str, str]) -> None:
     if not found.failures:
         return
     st.subheader(f"Failures ({found.failed:,})", anchor=False)
-    for number, one in enumerate(reversed(found.failures[-FEW:])):
+    for place, one in enumerate(reversed(found.failures[-FEW:])):
         label = labels.get(one.model, one.model)
-        notices.notice(f"{label}, sample {one.sample}: {one.reason}", f"failure_{number}")
+        notices.notice(f"{label}, sample {one.sample}: {one.reason}", f"failure_{place}")
     if found.failed > FEW:
         st.caption(f"The last {FEW}. All of them are in the results.")
 
@@ -213,5 +214,5 @@ def _notes(found: Progress) -> None:
     many = len(told) > FEW
     label = "What happened on the way"
     with st.expander(label, key="benchmark_notes") if many else st.container():
-        for number, (text, times) in enumerate(told.items()):
-            notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")
+        for place, (text, times) in enumerate(told.items()):
+            notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{place}")

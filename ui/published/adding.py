@@ -11,7 +11,7 @@ import streamlit as st
 from engine import settings
 from engine.errors import BadInput
 from engine.published.read import RecordsError, file_forms, imported_sets, parsing
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results import dropped_files, run_list, set_sources
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
@@ -72,7 +72,7 @@ def _bring(found: list[tuple[str, bytes]]) -> None:
     run_list.add(set_sources.VISIT)
 
 
-def say_added(found: Opened) -> None:
+def say_added(found: OpenedSets) -> None:
     """What became of the files that were brought just now, once they are read."""
     added: frozenset[dropped_files.Brought] = st.session_state.pop(_DONE, frozenset())
     files = next(

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.published.audit import RULES, SEVERITIES, Finding, Rule, Severity
-from engine.report.document_parts import Table, number
+from engine.analysis.number_text import number
+from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
+from engine.report.document_parts import ReportTable
 from ui.published import file_list, record_table
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import count
@@ -27,10 +28,10 @@ MEANINGS = (
     "✖ Error: a figure or a label is false. ▲ Warning: a figure misleads. ● Note: something to "
     "know. Rules that find nothing say nothing."
 )
-Entry = tuple[str, Audited, Finding]  # its key in the URL
+Entry = tuple[str, Audited, AuditFinding]  # its key in the URL
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     """The files, then what was found in them."""
     report_parts.draw([file_list.table(found)], "imported_files")
     for index, sentence in enumerate(file_list.unread(found)):
@@ -39,7 +40,7 @@ def show(found: Opened) -> None:
     listed(found)
 
 
-def listed(found: Opened) -> None:
+def listed(found: OpenedSets) -> None:
     """The findings alone, rule by rule, errors first."""
     notices.small(MEANINGS, "imported_meanings")
     chosen = _chosen(found)
@@ -55,7 +56,7 @@ def _in_order() -> list[Rule]:
     return sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
 
 
-def entries_of(found: Opened) -> list[Entry]:
+def entries_of(found: OpenedSets) -> list[Entry]:
     return [
         (f"{place}.{number_}", item, finding)
         for place, item in enumerate(found.items)
@@ -63,7 +64,7 @@ def entries_of(found: Opened) -> list[Entry]:
     ]
 
 
-def _chosen(found: Opened) -> list[Entry]:
+def _chosen(found: OpenedSets) -> list[Entry]:
     """The findings of the chosen severities and file."""
     every = entries_of(found)
     left, right = st.columns([2, 3], vertical_alignment="bottom")
@@ -85,7 +86,7 @@ def _chosen(found: Opened) -> list[Entry]:
     ]
 
 
-def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
+def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
     """One rule, closed until it is looked at; open where the link names one of its findings."""
     severity = entries[0][2].severity
     held = len({id(item) for _, item, _ in entries})
@@ -101,7 +102,7 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
                 _finding(key, item, finding, found)
 
 
-def _open_key(found: Opened) -> str | None:
+def _open_key(found: OpenedSets) -> str | None:
     """Which finding shows its records."""
     if found.linkable:
         return st.query_params.get(OPEN)
@@ -109,7 +110,7 @@ def _open_key(found: Opened) -> str | None:
     return key if of == found.key else None
 
 
-def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
+def _finding(key: str, item: Audited, finding: AuditFinding, found: OpenedSets) -> None:
     opened = _open_key(found) == key
     with st.container(border=True, key=f"imported_finding_{key}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -128,7 +129,7 @@ def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
             _evidence(key, item, finding)
 
 
-def _toggle(key: str, found: Opened) -> None:
+def _toggle(key: str, found: OpenedSets) -> None:
     shown = _open_key(found) == key
     if not found.linkable:
         st.session_state[_HERE] = (found.key, None if shown else key)
@@ -138,11 +139,11 @@ def _toggle(key: str, found: Opened) -> None:
         st.query_params[OPEN] = key
 
 
-def _evidence(key: str, item: Audited, finding: Finding) -> None:
+def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
     """The figures of a finding, then its records or the places of the file that it speaks of."""
     if finding.figures:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
-        table = Table("Figures", ("in the file's own units", "value"), rows)
+        table = ReportTable("Figures", ("in the file's own units", "value"), rows)
         report_parts.draw([table], f"imported_figures_{key}")
     both = record_table.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
@@ -152,13 +153,13 @@ def _evidence(key: str, item: Audited, finding: Finding) -> None:
         )
     elif failures:
         lines = tuple((one.path, one.sample, one.message) for one in failures[:50])
-        table = Table("Samples that failed", ("where", "sample", "reason"), lines, 3)
+        table = ReportTable("Samples that failed", ("where", "sample", "reason"), lines, 3)
         report_parts.draw([table], f"imported_failures_{key}")
     else:
         _places(key, finding)
 
 
-def _places(key: str, finding: Finding) -> None:
+def _places(key: str, finding: AuditFinding) -> None:
     shown = finding.paths[:20]
     more = f"\n… and {len(finding.paths) - 20:,} more" if len(finding.paths) > 20 else ""
     notices.small("In the file at: " + ", ".join(shown) + more, f"imported_places_{key}")

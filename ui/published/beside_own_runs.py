@@ -8,15 +8,16 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.equal_length import LENSES
-from engine.analysis.model_summary import find
+from engine.analysis.model_summary import find, stage_medians
+from engine.analysis.number_text import NONE, number
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
-from engine.report.document_parts import Table, number
+from engine.report.document_parts import ReportTable
 from engine.types import STAGES
 from ui.charts import stage_bars
 from ui.published import file_list
-from ui.published.opened_sets import Opened
-from ui.results import opened_runs, overview, report_parts
+from ui.published.opened_sets import OpenedSets
+from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import Opened as OpenedRuns
 from ui.widgets import notices
 from ui.widgets.theme import UNACCOUNTED
@@ -29,7 +30,7 @@ COLUMNS = ("model", "where", "n", *(f"{part} (ms)" for part in (*STAGES, UNACCOU
 Line = tuple[str, str, Bar]  # label, where, what is drawn
 
 
-def show(runs: OpenedRuns, found: Opened) -> None:
+def show(runs: OpenedRuns, found: OpenedSets) -> None:
     """Both kinds; the visitor says which files."""
     names = _names(found)
     chosen = st.multiselect(
@@ -55,11 +56,11 @@ def show(runs: OpenedRuns, found: Opened) -> None:
     )
 
 
-def _names(found: Opened) -> list[str]:
+def _names(found: OpenedSets) -> list[str]:
     return [item.name for item in found.usable if part_bars.bars(item.file, found.corrected)]
 
 
-def _first(found: Opened, names: list[str]) -> list[str]:
+def _first(found: OpenedSets, names: list[str]) -> list[str]:
     """The files that timed most stages, for a first look."""
     timed = {
         item.name: max(len(bar.parts) for bar in part_bars.bars(item.file, found.corrected))
@@ -69,7 +70,7 @@ def _first(found: Opened, names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: -timed[name])[:FIRST]
 
 
-def table(lines: list[Line], corrected: bool) -> Table:
+def table(lines: list[Line], corrected: bool) -> ReportTable:
     """Medians, a line per model."""
     rows = tuple(
         (
@@ -83,7 +84,9 @@ def table(lines: list[Line], corrected: bool) -> Table:
         for label, where, bar in lines
     )
     values = "corrected" if corrected else "as recorded"
-    return Table(f"Medians; recorded files {values}; - is not measured", COLUMNS, rows, 2)
+    return ReportTable(
+        f"Medians; recorded files {values}; {NONE} is not measured", COLUMNS, rows, 2
+    )
 
 
 def _own(runs: OpenedRuns) -> list[Line]:
@@ -95,7 +98,7 @@ def _own(runs: OpenedRuns) -> list[Line]:
         return []
     figures = opened_runs.figures(runs, name)
     found = []
-    for label, parts in overview.medians(figures, runs.labels).items():
+    for label, parts in stage_medians(figures, runs.labels).items():
         total, tokens = (find(figures, label, one) for one in ("total", "new_tokens"))
         bar = Bar(
             model=label,
@@ -109,7 +112,7 @@ def _own(runs: OpenedRuns) -> list[Line]:
     return found
 
 
-def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
+def _recorded(found: OpenedSets, chosen: list[str]) -> list[Line]:
     return [
         (f"{name} · {item.name.removesuffix('.json')}", ELSEWHERE, bar)
         for item in found.usable
@@ -118,7 +121,7 @@ def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
     ]
 
 
-def _short(found: Opened, file: ResultFile) -> list[tuple[str, Bar]]:
+def _short(found: OpenedSets, file: ResultFile) -> list[tuple[str, Bar]]:
     """Each bar under the model's name alone where no other one has it."""
     drawn = part_bars.bars(file, found.corrected, "median")
     names = [

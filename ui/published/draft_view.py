@@ -10,11 +10,13 @@ import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.analysis.acceptance_marks import Painting
+from engine.analysis.number_text import number, percent, times
 from engine.published.claims.denominators import both_denominators
-from engine.published.read import Record, ResultFile, answer_pairs
-from engine.report.document_parts import Table, number
+from engine.published.claims.published_report import range_percent, range_times
+from engine.published.read import AnswerRecord, ResultFile, answer_pairs
+from engine.report.document_parts import ReportTable
 from ui.published import file_figures, published_charts
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results import report_parts
 from ui.widgets import accepted_text, notices
 
@@ -39,7 +41,7 @@ _KINDS = {
 }
 
 
-def show(found: Opened, what: str = "File") -> None:
+def show(found: OpenedSets, what: str = "File") -> None:
     usable = tuple(item for item in found.usable if answer_pairs.drafts(item.file))
     if not usable:
         notices.hint(NONE)
@@ -108,14 +110,14 @@ def spoken(file: ResultFile, kind: str) -> str:
 
 def _metrics(found: Acceptance) -> None:
     told = {
-        "Position match": _percent(found.rate),
-        "Shuffled pairs": _percent(found.shuffled),
+        "Position match": percent(found.rate.value if found.rate else None),
+        "Shuffled pairs": percent(found.shuffled.value if found.shuffled else None),
         "Mean prefix": f"{found.mean_prefix:.2f} ids",
         f"W at g = {found.gamma}": f"{found.first_window:.3f}",
         "Tokens per cycle": f"{found.expected_tokens:.2f}",
         "Cost ratio c": number(found.cost_ratio) if found.cost_ratio else "not known",
-        "Ceiling": _times(found.ceiling),
-        "Predicted": _times(found.speedup.value if found.speedup else None),
+        "Ceiling": times(found.ceiling),
+        "Predicted": times(found.speedup.value if found.speedup else None),
     }
     with st.container(horizontal=True, gap="medium", key="imported_metrics"):
         for name, value in told.items():
@@ -174,64 +176,41 @@ def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> 
         )
 
 
-def table(file: ResultFile, kinds: dict[str, Acceptance]) -> Table:
+def table(file: ResultFile, kinds: dict[str, Acceptance]) -> ReportTable:
     """All comparisons of the file."""
     gamma = next(iter(kinds.values())).gamma
     columns = ("comparison", "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
                f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
                "predicted speed-up (95 %)")  # fmt: skip
     rows = tuple((spoken(file, kind), *_row(one)) for kind, one in kinds.items())
-    return Table("Acceptance by token ids", columns, rows)
+    return ReportTable("Acceptance by token ids", columns, rows)
 
 
 def _row(found: Acceptance) -> tuple[str, ...]:
     return (
         found.amount,
-        _percent(found.rate, True),
-        _percent(found.shuffled, True),
+        range_percent(found.rate),
+        range_percent(found.shuffled),
         f"{found.mean_prefix:.2f}",
         f"{found.first_window:.3f}",
         f"{found.expected_tokens:.2f}",
         number(found.cost_ratio),
-        _times(found.ceiling),
-        _span(found.speedup),
+        times(found.ceiling),
+        range_times(found.speedup),
     )
-
-
-def _percent(found: Range | None, interval: bool = False) -> str:
-    if found is None:
-        return "-"
-    ends = found.interval if interval else None
-    span = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else ""
-    return f"{100 * found.value:.1f} %{span}"
-
-
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}x"
-
-
-def _span(found: Range | None) -> str:
-    if found is None:
-        return "-"
-    ends = found.interval
-    return f"{found.value:.2f}x" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
 def _stated(file: ResultFile, corrected: bool) -> None:
     """The file's own figures beside ours; nothing where it states none."""
     rows = tuple(
-        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours))
+        (one.path, percent(one.stated), "no ids" if one.ours is None else percent(one.ours))
         for one in answer_pairs.stated(file, corrected)
     )
     if rows:
         caption = "The file's own figure beside the position match of its ids"
         report_parts.draw(
-            [Table(caption, ("in the file at", "stated", "by its ids"), rows)], "stated"
+            [ReportTable(caption, ("in the file at", "stated", "by its ids"), rows)], "stated"
         )
-
-
-def _ours(value: float | None) -> str:
-    return "no ids" if value is None else f"{100 * value:.1f} %"
 
 
 def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
@@ -274,5 +253,5 @@ def _paint(picture: Painting) -> None:
     notices.small(told, "imported_painted")
 
 
-def _sample(record: Record) -> str:
+def _sample(record: AnswerRecord) -> str:
     return f"{record.sample} · {record.question}" if record.question else record.sample

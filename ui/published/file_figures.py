@@ -8,14 +8,15 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.acceptance import amount
+from engine.analysis.number_text import NONE, number
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
-from engine.report.document_parts import Table, number
+from engine.report.document_parts import ReportTable
 from ui.charts import stage_bars
 from ui.published import file_list, published_charts, record_table
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import count
@@ -27,7 +28,7 @@ COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
 
 def choose(
-    found: Opened, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
+    found: OpenedSets, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
 ) -> Audited:
     """One of these files, at least one; the choice is in the URL if a link can bring it back."""
     names = [item.name for item in items]
@@ -35,7 +36,7 @@ def choose(
     return next((item for item in items if item.name == name), items[0])
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     if not found.usable:
         notices.hint("No file of this set has results: there are no figures.")
         return
@@ -61,13 +62,15 @@ def held(file: ResultFile) -> str:
     return told if "records" in told else count(file.samples, "sample")
 
 
-def who(models: tuple[ModelSummary, ...]) -> Table:
+def who(models: tuple[ModelSummary, ...]) -> ReportTable:
     """Names as claimed, beside what the file itself shows."""
     rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
-    return Table("Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4)
+    return ReportTable(
+        "Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4
+    )
 
 
-def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
+def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> ReportTable:
     """Stages in ms, and tokens; of many models only what belongs to a stage."""
     values = "corrected values" if corrected else "values as recorded"
     every = len(models) <= FEW
@@ -77,7 +80,7 @@ def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -
         for row in _rows(model, corrected, every)
     )
     more = "" if every else "; the report has the file's other times"
-    return Table(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
+    return ReportTable(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
 
 
 def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
@@ -88,7 +91,7 @@ def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, 
         what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
         average = stage.corrected if corrected else stage.recorded
         if average is None:
-            found.append((what, "-", "not measured", "-", "-"))
+            found.append((what, NONE, "not measured", NONE, NONE))
         else:
             found.append((what, *_cells(average, key)))
     tokens = model.tokens_corrected if corrected else model.tokens_recorded

@@ -6,12 +6,13 @@ Boundary: a table and sentences; the findings themselves are findings.py's.
 from __future__ import annotations
 
 from engine.analysis.acceptance import amount
+from engine.analysis.number_text import NONE
 from engine.published.audit import SEVERITIES
 from engine.published.read import ResultFile
 from engine.published.read.who_answered import disputed
 from engine.published.read.who_answered import shown as identity_name
-from engine.report.document_parts import Table
-from ui.published.opened_sets import Audited, Opened
+from engine.report.document_parts import ReportTable
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets.text import count
 
 STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
@@ -19,14 +20,14 @@ COLUMNS = ("file", "group", "status", "models", "records", "errors", "findings")
 WORDS = 4
 
 
-def table(found: Opened) -> Table:
+def table(found: OpenedSets) -> ReportTable:
     """A row per file, usable or not."""
     rows = tuple(_row(item, found.corrected) for item in found.items)
     caption = (
         "records: samples with an answer; errors: samples that the file lists as failed; "
         "findings: errors / warnings / notes."
     )
-    return Table(caption, COLUMNS, rows, WORDS)
+    return ReportTable(caption, COLUMNS, rows, WORDS)
 
 
 def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
@@ -36,10 +37,10 @@ def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
         item.name,
         str(file.group) if known else "unknown",
         STATUS[file.status],
-        _models(file, corrected) or "-",
-        amount(file.samples, file.clips) if known else "-",
-        f"{len(file.failures):,}" if known else "-",
-        " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
+        _models(file, corrected) or NONE,
+        amount(file.samples, file.clips) if known else NONE,
+        f"{len(file.failures):,}" if known else NONE,
+        " / ".join(f"{found:,}" for found in severities(item)) if known else NONE,
     )
 
 
@@ -74,12 +75,12 @@ def severities(item: Audited) -> list[int]:
     return [sum(one.severity == level for one in item.findings) for level in SEVERITIES]
 
 
-def unread(found: Opened) -> list[str]:
+def unread(found: OpenedSets) -> list[str]:
     """A sentence for each file without figures."""
     return [item.file.message for item in found.items if item.file.message]
 
 
-def told(found: Opened) -> str:
+def told(found: OpenedSets) -> str:
     """The set in one sentence."""
     status = [item.file.status for item in found.items]
     parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]

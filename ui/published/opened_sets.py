@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile
 from ui.results.set_sources import Source, Stamp, VisitSource
@@ -32,7 +32,7 @@ class Audited:
     """
 
     file: ResultFile
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     source: str = ""
 
     @property
@@ -41,7 +41,7 @@ class Audited:
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
+class OpenedSets:
     """What is looked at.  corrected: the values to show, else as recorded."""
 
     key: tuple[tuple[str, Stamp], ...]
@@ -99,11 +99,11 @@ def kept(key: Hashable, make: Callable[[], Found]) -> Found:
     return _shelf().get(key, make)
 
 
-def open_(chosen: Sequence[Source]) -> Opened:
+def open_(chosen: Sequence[Source]) -> OpenedSets:
     """The chosen sets, at least one; RecordsError if one is gone or damaged."""
     key = tuple((one.key, one.stamp()) for one in chosen)
     items = kept(key, lambda: _read(chosen))
-    return Opened(key, tuple(chosen), items)
+    return OpenedSets(key, tuple(chosen), items)
 
 
 def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
@@ -138,7 +138,7 @@ def _named(read: Sequence[tuple[str, ResultFile]]) -> list[ResultFile]:
     return found
 
 
-def claims(found: Opened) -> tuple[Headline, ...]:
+def claims(found: OpenedSets) -> tuple[Headline, ...]:
     """The three claims over all files, on the values that are shown."""
     key = ("claims", found.key, found.corrected)
     return kept(key, lambda: headlines(found.files, found.corrected))

@@ -16,7 +16,7 @@ from engine.published.read import own_rows
 from engine.storage.run_store import Run
 from ui.published import audit_view, draft_view
 from ui.published import opened_sets as recorded
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results.opened_runs import Opened as OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import when
@@ -62,10 +62,10 @@ def _paired(items: Sequence[Audited], draft: str, target: str) -> tuple[Audited,
     )
 
 
-def _opened(runs: OpenedRuns) -> Opened:
+def _opened(runs: OpenedRuns) -> OpenedSets:
     key = ("own", runs.key)
     items = recorded.kept(key, lambda: tuple(_item(run) for run in runs.runs))
-    return Opened((), (), items)
+    return OpenedSets((), (), items)
 
 
 def _item(run: Run) -> Audited:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from engine.published.audit import Finding
-from engine.published.read import Record, ResultFile, as_result_rows, milliseconds
+from engine.published.audit import AuditFinding
+from engine.published.read import AnswerRecord, ResultFile, as_result_rows, milliseconds
 from engine.types import STAGES
 from ui.widgets.text import count
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TALLEST, ROW = 420, 35  # pixels
 
 
-def concerned(file: ResultFile, finding: Finding) -> list[tuple[Record, Record]]:
+def concerned(file: ResultFile, finding: AuditFinding) -> list[tuple[AnswerRecord, AnswerRecord]]:
     """(recorded, corrected) of the records that a finding names."""
     paths = set(finding.paths)
     both = zip(file.records, file.corrected, strict=True)
@@ -32,7 +32,7 @@ def concerned(file: ResultFile, finding: Finding) -> list[tuple[Record, Record]]
     ]
 
 
-def lines(both: Sequence[tuple[Record, Record]]) -> pd.DataFrame:
+def lines(both: Sequence[tuple[AnswerRecord, AnswerRecord]]) -> pd.DataFrame:
     """A line per record: where it is, what it counts, its times in ms as recorded."""
     import pandas as pd
 

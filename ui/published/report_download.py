@@ -11,7 +11,7 @@ from functools import partial
 import streamlit as st
 
 from engine.published.claims import published_report as imported_report
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results.set_sources import SetSource
 from ui.widgets import notices
 
@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     notices.small(
         "What was claimed, what the files show, what cannot be known; recorded and corrected "
         "values stand beside each other in it.",
@@ -43,12 +43,12 @@ def show(found: Opened) -> None:
     st.code(command(found), language=None)
 
 
-def written(found: Opened, form: str) -> str:
+def written(found: OpenedSets, form: str) -> str:
     write = imported_report.page if form == "html" else imported_report.markdown
     return write(found.files)
 
 
-def command(found: Opened) -> str:
+def command(found: OpenedSets) -> str:
     """Kept sets by name; files of a visit have no path that the page knows."""
     kept = [shlex.quote(one.name) for one in found.sources if isinstance(one, SetSource)]
     other = ["FOLDER"] if len(kept) < len(found.sources) else []

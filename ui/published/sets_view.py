@@ -21,11 +21,11 @@ from ui.published import (
     opened_sets,
     report_download,
 )
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results.set_sources import ELSEWHERE_WORDS, Source
 from ui.widgets import notices
 
-VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
     "findings": ("Files and findings", audit_view.show),
     "figures": ("Figures", file_figures.show),
     "drafts": ("Acceptance", draft_view.show),
@@ -41,7 +41,7 @@ VALUES_HELP = (
 )
 
 
-def open_(picked: Sequence[Source]) -> Opened | None:
+def open_(picked: Sequence[Source]) -> OpenedSets | None:
     """The chosen sets, with the values that the switch says; None, and why, if one is gone."""
     try:
         return opened_sets.open_(picked)
@@ -50,7 +50,7 @@ def open_(picked: Sequence[Source]) -> Opened | None:
         return None
 
 
-def head(found: Opened) -> None:
+def head(found: OpenedSets) -> None:
     """What was just added, which sets these are, and what can be done with each."""
     adding.say_added(found)
     for one in found.sources:
@@ -61,7 +61,7 @@ def head(found: Opened) -> None:
         adding.keep(one)
 
 
-def values(found: Opened) -> Opened:
+def values(found: OpenedSets) -> OpenedSets:
     """The switch between recorded and corrected."""
     chosen = st.segmented_control(
         "Values",
@@ -76,7 +76,7 @@ def values(found: Opened) -> Opened:
     return replace(found, corrected=chosen != "recorded")
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     """One view at a time: the others cost nothing."""
     notices.small(file_list.told(found), "imported_told")
     name = st.segmented_control(

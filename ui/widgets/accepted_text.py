@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from html import escape
 
-from engine.analysis.acceptance_marks import Painting, Piece
+from engine.analysis.acceptance_marks import MarkedPiece, Painting
 
 MEANINGS = {
     "accepted": "accepted",
@@ -39,7 +39,7 @@ def page(found: Painting) -> str:
     return f'{STYLE}<div class="painted-legend">{legend}</div><div class="painted">{text}</div>'
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: MarkedPiece) -> str:
     state = piece.state if piece.state in MEANINGS else "rejected"
     first, last = piece.first + 1, piece.end
     where = f"token {first}" if first == last else f"tokens {first} to {last}"

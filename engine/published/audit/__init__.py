@@ -24,11 +24,11 @@ from engine.published.audit import (
     times,
     units,
 )
-from engine.published.audit.finding import SEVERITIES, Finding, Rule, Severity
+from engine.published.audit.finding import SEVERITIES, AuditFinding, Rule, Severity
 from engine.published.read import own_rows
 from engine.published.read.record_types import ResultFile
 
-__all__ = ["RULES", "SEVERITIES", "Finding", "Rule", "Severity", "audit", "audit_rows"]
+__all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit", "audit_rows"]
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -80,12 +80,14 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def audit(file: ResultFile) -> tuple[Finding, ...]:
+def audit(file: ResultFile) -> tuple[AuditFinding, ...]:
     """Everything that the rules find, errors first, each rule's in its own order."""
     found = [finding for rule in RULES for finding in rule.apply(file)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def audit_rows(rows: Sequence[Mapping[str, Any]], name: str = "own runs") -> tuple[Finding, ...]:
+def audit_rows(
+    rows: Sequence[Mapping[str, Any]], name: str = "own runs"
+) -> tuple[AuditFinding, ...]:
     """The same rules over the project's own result rows (engine.storage.result_rows)."""
     return audit(own_rows.from_rows(rows, name))

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from engine.analysis.acceptance import Pair
-from engine.published.audit.finding import Found, share, verb
+from engine.published.audit.finding import CheckResult, share, verb
 from engine.published.read import answer_pairs
-from engine.published.read.record_types import Figure, ResultFile
+from engine.published.read.record_types import ResultFile, SampleFigure
 
 # what a row calls its rate, its matches and its comparisons
 NAMES = (
@@ -26,7 +26,7 @@ SLACK = 0.005  # of a rate: files round it to two digits
 _RATE = re.compile(r"accept|match", re.IGNORECASE)
 
 
-def rows(file: ResultFile) -> Iterator[Found]:
+def rows(file: ResultFile) -> Iterator[CheckResult]:
     """A row's rate is not its matches over its comparisons, or its matches are none of its ids'."""
     every = _rows(file)
     if file.own or not every:
@@ -40,7 +40,7 @@ def rows(file: ResultFile) -> Iterator[Found]:
     if wrong:
         row = next(iter(wrong))
         rate, matched, compared = every[row]
-        yield Found(
+        yield CheckResult(
             f"{share(len(wrong), len(every), 'row')} {verb(len(wrong), 'states', 'state')} another "
             f"acceptance than {verb(len(wrong), 'its', 'their')} own counts or ids give; the first "
             f"{wrong[row]}. The summary's acceptance is not judged by such rows.",
@@ -56,9 +56,9 @@ def judged(file: ResultFile, path: str) -> bool:
     return not _RATE.search(path.rsplit(".", 1)[-1]) or not any(rows(file))
 
 
-def _rows(file: ResultFile) -> dict[str, tuple[Figure, Figure, Figure]]:
+def _rows(file: ResultFile) -> dict[str, tuple[SampleFigure, SampleFigure, SampleFigure]]:
     """(rate, matches, comparisons) of each row that has all three, by the row's place."""
-    by_name: dict[str, dict[str, Figure]] = {}
+    by_name: dict[str, dict[str, SampleFigure]] = {}
     for figure in file.figures:
         by_name.setdefault(figure.name, {})[row_of(figure.path)] = figure
     for names in NAMES:
@@ -76,7 +76,10 @@ def row_of(path: str) -> str:
 
 
 def _told(
-    rate: Figure, matched: Figure, compared: Figure, possible: frozenset[int] | None
+    rate: SampleFigure,
+    matched: SampleFigure,
+    compared: SampleFigure,
+    possible: frozenset[int] | None,
 ) -> str | None:
     if compared.value > 0 and abs(rate.value - matched.value / compared.value) > SLACK:
         counts = f"{matched.value:,.0f} of {compared.value:,.0f}"

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from engine.published.audit.finding import Found, many, name_of, share, verb
+from engine.analysis.number_text import count
+from engine.published.audit.finding import CheckResult, name_of, share, verb
 from engine.published.read import answer_tokens, corrected
-from engine.published.read.record_types import NAMES, Failure, Record, ResultFile
+from engine.published.read.record_types import NAMES, AnswerRecord, FailedSample, ResultFile
 from engine.published.read.who_answered import ONE_IMAGE
 
 WINDOWS = {"llava": 4096, "video_llava": 4096}  # positions that the checkpoints were trained on
@@ -23,12 +24,12 @@ REPEATED = 0.8
 REPEATED_FROM = 8
 
 
-def label(file: ResultFile) -> Iterator[Found]:
+def label(file: ResultFile) -> Iterator[CheckResult]:
     """The evidence names another model than the label."""
     for model in file.models:
         identity = file.identities.get(model)
         if identity and identity.agrees is False and identity.family:
-            yield Found(
+            yield CheckResult(
                 f"{identity.claimed} ({model}) is labelled wrongly: {identity.evidence}.",
                 file.of(model),
                 {},
@@ -39,7 +40,7 @@ def label(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def one_image(file: ResultFile) -> Iterator[Found]:
+def one_image(file: ResultFile) -> Iterator[CheckResult]:
     """EventGPT's features are those of one event image instead of the five it was shown."""
     for model in file.models:
         identity = file.identities.get(model)
@@ -49,7 +50,7 @@ def one_image(file: ResultFile) -> Iterator[Found]:
         if found and (file.own or not _mixed(records)):
             tokens = found[0].context or 0
             of = "" if len(found) == len(records) else f" of {len(records):,}"
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {len(found):,}{of} answer{'s' * (len(records) > 1)} "
                 f"{verb(len(found), 'was', 'were')} given from one event image "
                 f"(a context of {tokens:,.0f}; five images pool to 582 visual tokens): these are "
@@ -60,20 +61,20 @@ def one_image(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def _of_one_image(record: Record, file: ResultFile) -> bool:
+def _of_one_image(record: AnswerRecord, file: ResultFile) -> bool:
     if file.own:
         images, pixels = record.sizes.get("images"), record.sizes.get("pixels")
         return images is not None and pixels is not None and pixels < images
     return record.context in ONE_IMAGE
 
 
-def _mixed(records: Sequence[Record]) -> bool:
+def _mixed(records: Sequence[AnswerRecord]) -> bool:
     """Whether several questions stand behind several contexts: text or images may differ."""
     contexts = {record.context for record in records}
     return len(contexts) > 1 and len({record.question for record in records}) > 1
 
 
-def doubled_context(file: ResultFile) -> Iterator[Found]:
+def doubled_context(file: ResultFile) -> Iterator[CheckResult]:
     """Visual tokens are counted twice in a context."""
     for model in file.models:
         identity = file.identities.get(model)
@@ -81,7 +82,7 @@ def doubled_context(file: ResultFile) -> Iterator[Found]:
                  and not (file.own and len(r.question.split()) > 500)]  # fmt: skip
         if found:
             tokens = found[0].context or 0.0
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: the context of {tokens:,.0f} holds 2,048 visual tokens "
                 f"twice in {share(len(found), len(file.of(model)), 'record')}; "
                 f"{tokens - 2048:,.0f} were read.",
@@ -92,7 +93,7 @@ def doubled_context(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def beyond_window(file: ResultFile) -> Iterator[Found]:
+def beyond_window(file: ResultFile) -> Iterator[CheckResult]:
     """A context is longer than the model's positions."""
     for model in file.models:
         identity = file.identities.get(model)
@@ -100,7 +101,7 @@ def beyond_window(file: ResultFile) -> Iterator[Found]:
         records = file.of(model, corrected=True)
         found = [r for r in records if window and r.context and r.context > window]
         if found and window:
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: a context of {found[0].context:,.0f} tokens is beyond "
                 f"the {window:,} positions that the model knows.",
                 found,
@@ -109,7 +110,7 @@ def beyond_window(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def degenerate(file: ResultFile) -> Iterator[Found]:
+def degenerate(file: ResultFile) -> Iterator[CheckResult]:
     """One text for every sample, one token over and over, or no text at all."""
     for model in file.models:
         records = file.of(model)
@@ -118,11 +119,13 @@ def degenerate(file: ResultFile) -> Iterator[Found]:
         yield from _empty(file, model, records)
 
 
-def _one_text(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iterator[Found]:
+def _one_text(
+    file: ResultFile, model: str, records: tuple[AnswerRecord, ...]
+) -> Iterator[CheckResult]:
     told = [record for record in records if record.text and record.text.strip()]
     samples = {record.sample for record in told}
     if len(samples) >= DISTINCT_FROM and len({record.text for record in told}) == 1:
-        yield Found(
+        yield CheckResult(
             f"{name_of(file, model)}: all {len(samples):,} samples get the same answer "
             f"({str(told[0].text).strip()[:40]!r}).",
             told,
@@ -131,10 +134,12 @@ def _one_text(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iter
         )
 
 
-def _repeating(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iterator[Found]:
+def _repeating(
+    file: ResultFile, model: str, records: tuple[AnswerRecord, ...]
+) -> Iterator[CheckResult]:
     found = [record for record in records if _repeats(record)]
     if found:
-        yield Found(
+        yield CheckResult(
             f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
             f"{verb(len(found), 'repeats', 'repeat')} one token "
             f"({_shown(found[0])}): no real answer does.",
@@ -144,13 +149,13 @@ def _repeating(file: ResultFile, model: str, records: tuple[Record, ...]) -> Ite
         )
 
 
-def _shown(record: Record) -> str:
+def _shown(record: AnswerRecord) -> str:
     if record.text and record.text.strip():
         return repr(record.text.strip()[:24])
     return f"id {Counter(record.ids or ('unknown',)).most_common(1)[0][0]}"
 
 
-def _repeats(record: Record) -> bool:
+def _repeats(record: AnswerRecord) -> bool:
     items: list[object] = list(record.ids or ())
     items = items[answer_tokens.prompt_ids(record.ids) :]
     if len(items) < REPEATED_FROM:
@@ -160,11 +165,13 @@ def _repeats(record: Record) -> bool:
     return Counter(items).most_common(1)[0][1] >= REPEATED * len(items)
 
 
-def _empty(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iterator[Found]:
+def _empty(
+    file: ResultFile, model: str, records: tuple[AnswerRecord, ...]
+) -> Iterator[CheckResult]:
     found = [record for record in records
              if record.text is not None and not record.text.strip() and not file.own]  # fmt: skip
     if found:
-        yield Found(
+        yield CheckResult(
             f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
             f"{verb(len(found), 'is', 'are')} empty; such times are not those of an answer.",
             found,
@@ -173,7 +180,7 @@ def _empty(file: ResultFile, model: str, records: tuple[Record, ...]) -> Iterato
         )
 
 
-def failures(file: ResultFile) -> Iterator[Found]:
+def failures(file: ResultFile) -> Iterator[CheckResult]:
     """Samples that failed and are in no mean."""
     if not file.failures or file.own:
         return
@@ -184,16 +191,16 @@ def failures(file: ResultFile) -> Iterator[Found]:
     kept = [failure for failure in file.failures if failure.sample in answered]
     if kept:
         names = {failure.sample for failure in kept}
-        yield Found(
-            f"{many(len(kept), 'error')} {verb(len(kept), 'names', 'name')} "
-            f"{many(len(names), 'sample')} that {verb(len(names), 'has', 'have')} a result all the "
-            f"same; the means count it. The first says: {kept[0].message}.",
+        yield CheckResult(
+            f"{count(len(kept), 'error')} {verb(len(kept), 'names', 'name')} "
+            f"{count(len(names), 'sample')} that {verb(len(names), 'has', 'have')} a result all "
+            f"the same; the means count it. The first says: {kept[0].message}.",
             figures={"errors": float(len(kept)), "samples": float(len(names))},
             paths=tuple(failure.path for failure in kept),
         )
 
 
-def _failed(file: ResultFile, lost: Sequence[Failure]) -> Found:
+def _failed(file: ResultFile, lost: Sequence[FailedSample]) -> CheckResult:
     """Of samples without a result; several errors may name one."""
     count = len({failure.sample for failure in lost})
     tried = file.samples + count
@@ -202,14 +209,14 @@ def _failed(file: ResultFile, lost: Sequence[Failure]) -> Found:
         text = f"{failed[0].upper()}{failed[1:]} failed; the file holds no figure"
     else:
         text = f"{failed} failed and {verb(count, 'is', 'are')} in none of the means"
-    return Found(
+    return CheckResult(
         f"{text}. The first says: {lost[0].message}.",
         figures={"failed": float(count), "tried": float(tried)},
         paths=tuple(failure.path for failure in lost),
     )
 
 
-def unusable(file: ResultFile) -> Iterator[Found]:
+def unusable(file: ResultFile) -> Iterator[CheckResult]:
     """Values that could not be used: text for numbers, NaN, Infinity, negative times, no object."""
     kinds = {
         "text": ("is text instead of a number", "are text instead of numbers"),
@@ -226,8 +233,8 @@ def unusable(file: ResultFile) -> Iterator[Found]:
         found = [problem for problem in file.problems if problem.kind == kind]
         if found:
             which = "" if len(found) == 1 else "the first: "
-            yield Found(
-                f"{many(len(found), nouns.get(kind, 'value'))} {verb(len(found), *words)} "
+            yield CheckResult(
+                f"{count(len(found), nouns.get(kind, 'value'))} {verb(len(found), *words)} "
                 f"({which}{found[0].path}, {found[0].message}).",
                 figures={"values": float(len(found))},
                 correction=LEFT_OUT if kind not in ("model", "key") else "",
@@ -235,7 +242,7 @@ def unusable(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def duplicates(file: ResultFile) -> Iterator[Found]:
+def duplicates(file: ResultFile) -> Iterator[CheckResult]:
     """The same sample and question stands in the file more than once."""
     if file.own:
         return  # repeated runs of a sample are how a spread is measured
@@ -245,7 +252,7 @@ def duplicates(file: ResultFile) -> Iterator[Found]:
         found = [r for r in records if counts[r.sample, r.question] > 1]
         if found:
             times = counts[found[0].sample, found[0].question]
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {len(found):,} records share a sample and question with "
                 f"another ({found[0].sample[:40]!r} is there {times:,} times); pairs of answers "
                 "take the first, means count every one.",
@@ -255,7 +262,7 @@ def duplicates(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def one_sided(file: ResultFile) -> Iterator[Found]:
+def one_sided(file: ResultFile) -> Iterator[CheckResult]:
     """Samples that one of two compared models did not answer: the means are of other samples."""
     if not (file.draft and file.target) or file.own:
         return
@@ -266,8 +273,8 @@ def one_sided(file: ResultFile) -> Iterator[Found]:
     ):
         alone = [record for key, record in mine.items() if key not in other]
         if alone:
-            yield Found(
-                f"{many(len(alone), 'sample')} {verb(len(alone), 'has', 'have')} an answer of "
+            yield CheckResult(
+                f"{count(len(alone), 'sample')} {verb(len(alone), 'has', 'have')} an answer of "
                 f"{name_of(file, names[0])} and none of {name_of(file, names[1])}: means of the "
                 "two are over different samples.",
                 alone,

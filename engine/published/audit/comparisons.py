@@ -8,18 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from engine.analysis.number_text import count
 from engine.published.audit.accepted import row_of
-from engine.published.audit.finding import Found, many, name_of, share, verb
+from engine.published.audit.finding import CheckResult, name_of, share, verb
 from engine.published.read import answer_pairs
 from engine.published.read.cells import quoted
-from engine.published.read.record_types import Figure, Record, ResultFile
+from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
 
 FEW_PAIRS = 5
 FLAG = "output_matches"
 _ESTIMATED = re.compile(r"estimated_acceptance(_rate)?$")
 
 
-def estimates(file: ResultFile) -> Iterator[Found]:
+def estimates(file: ResultFile) -> Iterator[CheckResult]:
     """An acceptance made from words and lengths, or assumed, is no acceptance of tokens."""
     yield from _assumed(file)
     claim = next((c for c in file.claims if c.path.endswith("acceptance_rate_avg")), None)
@@ -33,7 +34,7 @@ def estimates(file: ResultFile) -> Iterator[Found]:
         if ours
         else "; the file has no token ids to compare"
     )
-    yield Found(
+    yield CheckResult(
         f"The stated acceptance of {claim.stated:.1%} is made of word overlap and text "
         f"similarity, not of tokens{told}.",
         figures={"stated": claim.stated, **({"position_rate": ours.value} if ours else {})},
@@ -41,11 +42,11 @@ def estimates(file: ResultFile) -> Iterator[Found]:
     )
 
 
-def _assumed(file: ResultFile) -> Iterator[Found]:
+def _assumed(file: ResultFile) -> Iterator[CheckResult]:
     """One and the same estimate in every row was set, not measured."""
     found = [figure for figure in file.figures if _ESTIMATED.search(figure.name)]
     if len(found) >= FEW_PAIRS and len({figure.value for figure in found}) == 1:
-        yield Found(
+        yield CheckResult(
             f"The stated acceptance of {found[0].value:.1%} is the same number in all "
             f"{len(found):,} rows: it was assumed and not measured.",
             figures={"stated": found[0].value, "rows": float(len(found))},
@@ -53,11 +54,11 @@ def _assumed(file: ResultFile) -> Iterator[Found]:
         )
 
 
-def _is_overlap(figure: Figure) -> bool:
+def _is_overlap(figure: SampleFigure) -> bool:
     return figure.name.rsplit(".", 1)[-1] in ("word_overlap", "char_similarity")
 
 
-def chance(file: ResultFile) -> Iterator[Found]:
+def chance(file: ResultFile) -> Iterator[CheckResult]:
     """True pairs match no more often than pairs of different samples."""
     if file.own or not file.draft:
         return
@@ -66,7 +67,7 @@ def chance(file: ResultFile) -> Iterator[Found]:
         return
     low, high = found.shuffled.interval or (found.shuffled.value, found.shuffled.value)
     few = f" ({found.pairs} pairs alone)" if found.pairs < FEW_PAIRS else ""
-    yield Found(
+    yield CheckResult(
         f"{found.rate.value:.1%} of the ids match by position{few}, and "
         f"{found.shuffled.value:.1%} ({low:.1%} to {high:.1%}) where the samples are shuffled: "
         "the match says nothing about the images.",
@@ -80,14 +81,14 @@ def chance(file: ResultFile) -> Iterator[Found]:
     )
 
 
-def equality(file: ResultFile) -> Iterator[Found]:
+def equality(file: ResultFile) -> Iterator[CheckResult]:
     """Outputs are called equal although they were sampled."""
     if file.own:
         found = [r for r in file.records if "verified" in r.marks
                  and r.sizes.get("temperature", 0) > 0 and "seed" not in r.sizes]  # fmt: skip
         if found:
-            yield Found(
-                f"{many(len(found), 'answer')} sampled without a seed: none can be verified.",
+            yield CheckResult(
+                f"{count(len(found), 'answer')} sampled without a seed: none can be verified.",
                 found,
                 {"temperature": found[0].sizes["temperature"]},
             )
@@ -95,7 +96,7 @@ def equality(file: ResultFile) -> Iterator[Found]:
     sampled = [key for key, value in file.config.items() if _samples(key, value)]
     claims = [c for c in file.claims if re.search(r"match_rate|identical|same_output", c.path)]
     if sampled and claims:
-        yield Found(
+        yield CheckResult(
             f"{claims[0].path} compares outputs, but the run sampled (config.{sampled[0]} is "
             f"{quoted(file.config[sampled[0]])}): equality can neither hold nor fail.",
             figures={"stated": claims[0].stated},
@@ -103,7 +104,7 @@ def equality(file: ResultFile) -> Iterator[Found]:
         )
 
 
-def lossless(file: ResultFile) -> Iterator[Found]:
+def lossless(file: ResultFile) -> Iterator[CheckResult]:
     """Speculative answers that differ from the target's own: greedy ones would not."""
     ways = [] if file.own else _ways(file)
     changed = [(model, found) for model, found, _ in ways if found]
@@ -122,7 +123,7 @@ def lossless(file: ResultFile) -> Iterator[Found]:
     settings = {key.rsplit(".", 1)[-1] for key in file.config}
     known = settings & {"do_sample", "temperature"}
     or_sampled = "" if known else ", or the outputs were sampled: the settings do not say it"
-    yield Found(
+    yield CheckResult(
         f"Speculation changed {told}: greedy speculation would keep the target's own{or_sampled}.",
         every,
         {"different": float(len(every)), "compared": float(compared), "ways": float(len(changed))},
@@ -130,7 +131,7 @@ def lossless(file: ResultFile) -> Iterator[Found]:
     )
 
 
-def flags(file: ResultFile) -> Iterator[Found]:
+def flags(file: ResultFile) -> Iterator[CheckResult]:
     """A row says that its speculative answer is the target's own, or that it is not, and the ids
     say the other."""
     stated = {row_of(f.path): f for f in file.figures if f.name == FLAG}
@@ -142,7 +143,7 @@ def flags(file: ResultFile) -> Iterator[Found]:
             found.append((flag, same))
     if found:
         same = found[0][1]
-        yield Found(
+        yield CheckResult(
             f"{share(len(found), len(stated), 'row')} {verb(len(found), 'says', 'say')} of "
             f"{FLAG} what the answers contradict; the first says {'false' if same else 'true'}, "
             f"and its answers are {'identical' if same else 'different'}.",
@@ -151,7 +152,7 @@ def flags(file: ResultFile) -> Iterator[Found]:
         )
 
 
-def _ways(file: ResultFile) -> list[tuple[str, list[Record], int]]:
+def _ways(file: ResultFile) -> list[tuple[str, list[AnswerRecord], int]]:
     """(name, answers that are not the target's own, answers compared) of each way to speculate."""
     found = []
     for model in file.models:
@@ -165,7 +166,7 @@ def _ways(file: ResultFile) -> list[tuple[str, list[Record], int]]:
     return found
 
 
-def _same(mine: Record, own: Record) -> bool | None:
+def _same(mine: AnswerRecord, own: AnswerRecord) -> bool | None:
     """By the ids of both, else by their texts; None where neither is there twice."""
     if mine.ids is not None and own.ids is not None:
         return mine.ids == own.ids

@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.analysis.acceptance import Pair
+from engine.analysis.number_text import count
 from engine.published.audit.accepted import row_of
-from engine.published.audit.finding import Found, many, name_of, share, verb
+from engine.published.audit.finding import CheckResult, name_of, share, verb
 from engine.published.read import answer_pairs, answer_tokens
 from engine.published.read.answer_tokens import SLICE
 from engine.published.read.file_reading import COUNTS
-from engine.published.read.record_types import BOS, Record, ResultFile
+from engine.published.read.record_types import BOS, AnswerRecord, ResultFile
 
 BOS_SHARE = 0.9
 MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
 
 
-def sliced(file: ResultFile) -> Iterator[Found]:
+def sliced(file: ResultFile) -> Iterator[CheckResult]:
     """Fewer tokens than words: ids were cut off an answer."""
     for model in file.models:
         records = _without_prompt(file, model)
@@ -27,10 +28,10 @@ def sliced(file: ResultFile) -> Iterator[Found]:
         if found:
             worst = min(found, key=lambda record: record.tokens or 0)
             words = answer_tokens.words(worst)
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
                 f"{verb(len(found), 'lacks', 'lack')} the first token ids; one "
-                f"{_counted(worst)} for a text of {many(words, 'word')}.",
+                f"{_counted(worst)} for a text of {count(words, 'word')}.",
                 found,
                 {"tokens": float(worst.tokens or 0), "words": float(words)},
                 "" if file.own else _mended(file, model, found),
@@ -38,14 +39,13 @@ def sliced(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def _counted(record: Record) -> str:
-    """The count of a record as its file states it, else as its ids give it."""
-    count = int(record.tokens or 0)
+def _counted(record: AnswerRecord) -> str:
+    """The token count that the file states, otherwise the number of ids."""
     stated = any(record.sizes.get(key) == record.tokens for key in COUNTS)
-    return f"states {many(count, 'token')}" if stated else f"has {many(count, 'token')}"
+    return f"{'states' if stated else 'has'} {count(int(record.tokens or 0), 'token')}"
 
 
-def _without_prompt(file: ResultFile, model: str) -> list[Record]:
+def _without_prompt(file: ResultFile, model: str) -> list[AnswerRecord]:
     records = file.of(model)
     if file.own:
         return list(records)
@@ -53,7 +53,7 @@ def _without_prompt(file: ResultFile, model: str) -> list[Record]:
     return [answer_tokens.stripped(record, prompted) for record in records]
 
 
-def _mended(file: ResultFile, model: str, found: list[Record]) -> str:
+def _mended(file: ResultFile, model: str, found: list[AnswerRecord]) -> str:
     """What is done about slices, and what acceptance is with and without the answers cut."""
     text = f"{SLICE} tokens, the known cut of these scripts, were added to each such count"
     lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
@@ -69,19 +69,19 @@ def _mended(file: ResultFile, model: str, found: list[Record]) -> str:
     text += f" and are compared as they are: {kept.rate.value:.1%} of the ids match by position"
     if whole is None or whole.rate is None:
         return f"{text}, and no pair is left without these answers."
-    return f"{text}, {whole.rate.value:.1%} in the {many(whole.pairs, 'pair')} without them."
+    return f"{text}, {whole.rate.value:.1%} in the {count(whole.pairs, 'pair')} without them."
 
 
-def _unmended(record: Record, file: ResultFile) -> str:
+def _unmended(record: AnswerRecord, file: ResultFile) -> str:
     """Why 60 more would be no correction of this count."""
     if not answer_tokens.is_of_the_scripts(record, file.identities.get(record.model)):
         return "how many ids were cut off is not known"
-    whole = many(int(record.tokens or 0) + SLICE, "token")
-    words = many(answer_tokens.words(record), "word")
+    whole = count(int(record.tokens or 0) + SLICE, "token")
+    words = count(answer_tokens.words(record), "word")
     return f"{SLICE} more, the known cut of these scripts, would make {whole} of {words}, too many"
 
 
-def prompt_counted(file: ResultFile) -> Iterator[Found]:
+def prompt_counted(file: ResultFile) -> Iterator[CheckResult]:
     """The prompt's ids stand in front of the answer's."""
     for model in file.models:
         records = file.of(model)
@@ -90,7 +90,9 @@ def prompt_counted(file: ResultFile) -> Iterator[Found]:
             yield _prompt_counted(file, model, found, len(records))
 
 
-def _prompt_counted(file: ResultFile, model: str, found: list[Record], every: int) -> Found:
+def _prompt_counted(
+    file: ResultFile, model: str, found: list[AnswerRecord], every: int
+) -> CheckResult:
     most = max(answer_tokens.prompt_ids(record.ids) for record in found)
     paths = {record.path for record in found}
     before, after = (
@@ -105,7 +107,7 @@ def _prompt_counted(file: ResultFile, model: str, found: list[Record], every: in
     where = ""
     if any(answer_tokens.is_open(record.ids) for record in found):
         where = ' up to the last image placeholder (no "ASSISTANT:" shows where the answer begins)'
-    return Found(
+    return CheckResult(
         f"{name_of(file, model)}: the prompt is counted as output in "
         f"{share(len(found), every, 'answer')}; {text}.",
         found,
@@ -115,7 +117,7 @@ def _prompt_counted(file: ResultFile, model: str, found: list[Record], every: in
     )
 
 
-def beyond_limit(file: ResultFile) -> Iterator[Found]:
+def beyond_limit(file: ResultFile) -> Iterator[CheckResult]:
     """More new tokens than the run was allowed to make: the prompt, which is said once, is off."""
     for model in file.models:
         found = []
@@ -127,8 +129,8 @@ def beyond_limit(file: ResultFile) -> Iterator[Found]:
         if found:
             record, limit = max(found, key=lambda pair: pair[0].tokens or 0)
             new = " new" if "prompt" in record.marks else ""
-            yield Found(
-                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+            yield CheckResult(
+                f"{name_of(file, model)}: {count(len(found), 'answer')} "
                 f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one has "
                 f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
                 [one for one, _ in found],
@@ -137,7 +139,7 @@ def beyond_limit(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def _limit(record: Record, file: ResultFile) -> float | None:
+def _limit(record: AnswerRecord, file: ResultFile) -> float | None:
     if "max_new_tokens" in record.sizes:
         return record.sizes["max_new_tokens"]
     for key in ("max_new_tokens", "max_tokens"):
@@ -147,7 +149,7 @@ def _limit(record: Record, file: ResultFile) -> float | None:
     return None
 
 
-def count_and_ids(file: ResultFile) -> Iterator[Found]:
+def count_and_ids(file: ResultFile) -> Iterator[CheckResult]:
     """The stated count is not the number of ids."""
     for model in file.models:
         found = [
@@ -158,8 +160,8 @@ def count_and_ids(file: ResultFile) -> Iterator[Found]:
         ]  # fmt: skip
         if found:
             one = found[0]
-            yield Found(
-                f"{name_of(file, model)}: {many(len(found), 'answer')} "
+            yield CheckResult(
+                f"{name_of(file, model)}: {count(len(found), 'answer')} "
                 f"{verb(len(found), 'states', 'state')} another count than there are ids; the "
                 f"first says {one.tokens:,.0f} and has {len(one.ids or ()):,}.",
                 found,
@@ -168,7 +170,7 @@ def count_and_ids(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def begins_with_bos(file: ResultFile) -> Iterator[Found]:
+def begins_with_bos(file: ResultFile) -> Iterator[CheckResult]:
     """The begin-of-text id stands in an answer, where every pair matches it."""
     for model in file.models:
         records = [record for record in file.of(model) if record.ids]
@@ -176,7 +178,7 @@ def begins_with_bos(file: ResultFile) -> Iterator[Found]:
             r for r in records if r.ids and r.ids[0] == BOS and not answer_tokens.prompt_ids(r.ids)
         ]
         if found:
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
                 f"{verb(len(found), 'begins', 'begin')} with the begin-of-text id, which no model "
                 "produced.",
@@ -186,7 +188,7 @@ def begins_with_bos(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def bos_matched(file: ResultFile) -> Iterator[Found]:
+def bos_matched(file: ResultFile) -> Iterator[CheckResult]:
     """A file's matched tokens are one more per sample than its ids allow."""
     rows = _stated_matches(file)
     counted = [row for row in rows if row[0] == row[2].matched + 1]
@@ -197,7 +199,7 @@ def bos_matched(file: ResultFile) -> Iterator[Found]:
     found = answer_pairs.acceptance(file)
     exact = len(counted) == len(rows)
     where = "every sample" if exact else share(len(counted), len(rows), "sample")
-    yield Found(
+    yield CheckResult(
         f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
         f"{stated / compared:.1%} in all, hold the begin-of-text id of {where}: {real:,} are left.",
         figures={

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.published.read.record_types import Record, ResultFile
+from engine.analysis.number_text import count
+from engine.published.read.record_types import AnswerRecord, ResultFile
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True)
-class Finding:
+class AuditFinding:
     """One thing that is wrong, in one sentence, with its evidence.
 
     error: a figure is false.  warning: a figure misleads.  note: something to know.
@@ -46,18 +47,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """What a check yields; the rule adds its name and severity."""
 
     message: str
-    records: Sequence[Record] = ()
+    records: Sequence[AnswerRecord] = ()
     figures: dict[str, float] = field(default_factory=dict)
     correction: str = ""
     model: str = ""
     paths: tuple[str, ...] = ()
 
 
-Check = Callable[[ResultFile], Iterator[Found]]
+Check = Callable[[ResultFile], Iterator[CheckResult]]
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ class Rule:
     severity: Severity
     check: Check
 
-    def apply(self, file: ResultFile) -> Iterator[Finding]:
+    def apply(self, file: ResultFile) -> Iterator[AuditFinding]:
         for found in self.check(file):
-            yield Finding(
+            yield AuditFinding(
                 self.name,
                 self.severity,
                 found.message,
@@ -89,16 +90,11 @@ def name_of(file: ResultFile, model: str) -> str:
     return claimed if claimed.lower() == model.lower() else f"{claimed} ({model})"
 
 
-def many(count: int, noun: str) -> str:
-    """ "1 sample", "2,220 samples"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def share(part: int, whole: int, noun: str) -> str:
     """ "all 5 answers", "1 of 5 answers", "the only answer"."""
     if part == whole:
-        return f"all {many(whole, noun)}" if whole > 1 else f"the only {noun}"
-    return f"{part:,} of {many(whole, noun)}"
+        return f"all {count(whole, noun)}" if whole > 1 else f"the only {noun}"
+    return f"{part:,} of {count(whole, noun)}"
 
 
 def verb(count: int, one: str, several: str) -> str:

@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from engine.published.audit.finding import Found, name_of, share
+from engine.analysis.number_text import precise_ms
+from engine.published.audit.finding import CheckResult, name_of, share
 from engine.published.read import corrected, plausible_units
 from engine.published.read.corrected import is_whole, stages_of
 from engine.published.read.file_reading import SHORT
-from engine.published.read.record_types import Claim, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Claim, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 
 Stages = Mapping[str, float]  # a record's stages in ms by their keys
@@ -45,11 +46,11 @@ class Omission:
 
     key: str
     missing: tuple[str, ...]
-    records: tuple[Record, ...]
+    records: tuple[AnswerRecord, ...]
     of: int
 
 
-def left_out(file: ResultFile) -> Iterator[Found]:
+def left_out(file: ResultFile) -> Iterator[CheckResult]:
     """A stated total is the sum of some stages only: of the records, or of a summary."""
     if file.own:
         return
@@ -59,27 +60,23 @@ def left_out(file: ResultFile) -> Iterator[Found]:
             yield from _of_claims(file, model)
 
 
-def _of_records(file: ResultFile, model: str) -> Iterator[Found]:
+def _of_records(file: ResultFile, model: str) -> Iterator[CheckResult]:
     for one in omissions(file, model):
         record = one.records[0]
         stages = stages_ms(file, record)
         stated, full = _stated(file, record, one.key), math.fsum(stages.values())
-        yield Found(
+        yield CheckResult(
             f"{name_of(file, model)}: {one.key} leaves {', '.join(one.missing)} out in "
-            f"{share(len(one.records), one.of, 'record')}; the first states {_ms(stated)}, its "
-            f"stages make {_ms(full)}.",
+            f"{share(len(one.records), one.of, 'record')}; the first states {precise_ms(stated)}, "
+            f"its stages make {precise_ms(full)}.",
             one.records,
             {"stated_ms": stated, "stages_ms": full},
-            f"The total of the first is {_ms(full)}.",
+            f"The total of the first is {precise_ms(full)}.",
             model,
         )
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
-
-
-def stages_ms(file: ResultFile, record: Record) -> dict[str, float]:
+def stages_ms(file: ResultFile, record: AnswerRecord) -> dict[str, float]:
     """A record's stages in ms, those that were never measured left out."""
     keys = stages_of([record], file.group)
     unmeasured = corrected.PLACEHOLDER_MS
@@ -104,7 +101,7 @@ def _named(key: str) -> str:
     return key.rsplit(".", 1)[-1].lower()
 
 
-def _omission(file: ResultFile, key: str, whole: Sequence[Record]) -> Omission | None:
+def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omission | None:
     rows = [(r, _stated(file, r, key), stages_ms(file, r)) for r in whole if _has(r, key)]
     slack = CLOSE if len(rows) >= FEW else EXACT
     single = file.group.stages.get(key) == "total" or bool(_WHOLE.search(_named(key)))
@@ -119,11 +116,11 @@ def _omission(file: ResultFile, key: str, whole: Sequence[Record]) -> Omission |
     return None
 
 
-def _has(record: Record, key: str) -> bool:
+def _has(record: AnswerRecord, key: str) -> bool:
     return record.times.get(key, record.sizes.get(key, 0.0)) > 0
 
 
-def _stated(file: ResultFile, record: Record, key: str) -> float:
+def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
     """In ms; a number that is no time by its key is in the file's unit."""
     if key in record.times:
         return milliseconds(key, record.times[key])
@@ -147,7 +144,7 @@ def _fits(stated: float, stages: Stages, missing: Sequence[str], slack: float) -
     return all(key in stages for key in missing) and _is(stated, rest, slack)
 
 
-def _is_large(records: Sequence[Record], file: ResultFile, missing: Sequence[str]) -> bool:
+def _is_large(records: Sequence[AnswerRecord], file: ResultFile, missing: Sequence[str]) -> bool:
     """Whether each of the missing stages is more than rounding hides."""
     every = [stages_ms(file, record) for record in records]
     return all(
@@ -156,7 +153,7 @@ def _is_large(records: Sequence[Record], file: ResultFile, missing: Sequence[str
     )
 
 
-def _of_claims(file: ResultFile, model: str) -> Iterator[Found]:
+def _of_claims(file: ResultFile, model: str) -> Iterator[CheckResult]:
     means, lost = _stage_means(file, model)
     full = math.fsum(means.values())
     for claim in file.claims if 2 <= len(means) <= MANY_STAGES else ():
@@ -165,11 +162,11 @@ def _of_claims(file: ResultFile, model: str) -> Iterator[Found]:
         stated = _claim_ms(claim, file)
         missing = _lacks(stated, means, lost)
         if missing and not _is(stated, full, MEAN):
-            yield Found(
-                f"{name_of(file, model)}: the stated total of {_ms(stated)} leaves "
-                f"{', '.join(missing)} out ({claim.path}); the stages make {_ms(full)}.",
+            yield CheckResult(
+                f"{name_of(file, model)}: the stated total of {precise_ms(stated)} leaves "
+                f"{', '.join(missing)} out ({claim.path}); the stages make {precise_ms(full)}.",
                 figures={"stated_ms": stated, "stages_ms": full},
-                correction=f"The total is {_ms(full)}.",
+                correction=f"The total is {precise_ms(full)}.",
                 model=model,
                 paths=(claim.path,),
             )

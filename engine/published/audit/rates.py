@@ -15,12 +15,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from engine.analysis.number_text import precise_ms
 from engine.published.audit.accepted import row_of
-from engine.published.audit.finding import Found, name_of, share, verb
+from engine.published.audit.finding import CheckResult, name_of, share, verb
 from engine.published.audit.omissions import MANY_STAGES, MOST, stages_ms
 from engine.published.read import answer_pairs, corrected, plausible_units
 from engine.published.read.corrected import is_whole, part_of, stages_of
-from engine.published.read.record_types import Figure, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure, milliseconds
 from engine.published.read.stated_figures import statistic_of
 
 CLOSE = 0.02
@@ -33,7 +34,7 @@ _IDEAL = re.compile(r"ideal|theor|max|upper|bound|estim|predict|expect|prefill|v
                     r"decod|generat|stage|token|std|min")  # fmt: skip
 
 
-def per_token(file: ResultFile) -> Iterator[Found]:
+def per_token(file: ResultFile) -> Iterator[CheckResult]:
     """A rate or a time per token is of no time that holds the decoding."""
     for model in () if file.own else file.models:
         if plausible_units.doubts_times(file, model):
@@ -48,8 +49,8 @@ def per_token(file: ResultFile) -> Iterator[Found]:
 
 
 def _wrong_rate(
-    file: ResultFile, model: str, key: str, records: Sequence[Record]
-) -> Iterator[Found]:
+    file: ResultFile, model: str, key: str, records: Sequence[AnswerRecord]
+) -> Iterator[CheckResult]:
     rows = [(r, spans) for r in records if (spans := _spans(file, r, key))]
     timed = [(r, spans, times) for r, spans in rows if (times := _decodings(file, r))]
     wrong = [
@@ -63,21 +64,18 @@ def _wrong_rate(
     stated = record.times.get(key, record.sizes.get(key, 0.0))
     partial = _partial(file, record, spans)
     told = f"the time of {', '.join(partial)} alone" if partial else "none of its times"
-    yield Found(
+    yield CheckResult(
         f"{name_of(file, model)}: {share(len(wrong), len(timed), 'record')} "
         f"{verb(len(wrong), 'has', 'have')} a {key} that is not of the decoding; the first states "
-        f"{stated:.4g}, which makes {_ms(spans[0])} of its {record.tokens:,.0f} tokens: {told}.",
+        f"{stated:.4g}, which makes {precise_ms(spans[0])} of its {record.tokens:,.0f} "
+        f"tokens: {told}.",
         [one for one, _ in wrong],
         {"stated": stated, "implied_ms": spans[0]},
         model=model,
     )
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
-
-
-def _spans(file: ResultFile, record: Record, key: str) -> tuple[float, ...]:
+def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...]:
     """The ms that a rate or a time per token says its tokens took: all N, or N - 1 of them."""
     value = record.times.get(key, record.sizes.get(key, 0.0))
     tokens = record.tokens or 0.0
@@ -91,7 +89,7 @@ def _spans(file: ResultFile, record: Record, key: str) -> tuple[float, ...]:
     return tokens * each, (tokens - 1) * each
 
 
-def _decodings(file: ResultFile, record: Record) -> list[float]:
+def _decodings(file: ResultFile, record: AnswerRecord) -> list[float]:
     """Every sum of the record's stages in ms that decoding is part of, and its total."""
     stages = stages_ms(file, record)
     decoding = [key for key in stages if file.group.stages[key] in ("steps", "decode")]
@@ -109,7 +107,7 @@ def _any_close(spans: Sequence[float], times: Sequence[float], slack: float = CL
     return any(abs(span - time) <= slack * time for span in spans for time in times)
 
 
-def _partial(file: ResultFile, record: Record, spans: Sequence[float]) -> tuple[str, ...]:
+def _partial(file: ResultFile, record: AnswerRecord, spans: Sequence[float]) -> tuple[str, ...]:
     """The stages without decoding that make such a span."""
     stages = stages_ms(file, record)
     others = [key for key in stages if file.group.stages[key] not in ("steps", "decode")]
@@ -120,7 +118,7 @@ def _partial(file: ResultFile, record: Record, spans: Sequence[float]) -> tuple[
     return ()
 
 
-def impossible(file: ResultFile) -> Iterator[Found]:
+def impossible(file: ResultFile) -> Iterator[CheckResult]:
     """A speed-up puts an answer at less than the target's prefill and less than the draft took."""
     if file.own or not file.draft or plausible_units.is_doubtful(file):
         return
@@ -134,9 +132,9 @@ def _is_speedup(name: str) -> bool:
     return bool(_SPEEDUP.search(last)) and not _IDEAL.search(last)
 
 
-def _impossible(file: ResultFile, name: str) -> Iterator[Found]:
+def _impossible(file: ResultFile, name: str) -> Iterator[CheckResult]:
     stated = {row_of(f.path): f for f in file.figures if f.name == name and f.value > 0}
-    rows: list[tuple[Figure, tuple[float, float, float, float]]] = []
+    rows: list[tuple[SampleFigure, tuple[float, float, float, float]]] = []
     for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
         figure, alone = stated.get(row_of(other.path)), _whole(file, other)
         prefill, draft = part_of(other, file.group, "prefill"), _whole(file, mine)
@@ -149,11 +147,11 @@ def _impossible(file: ResultFile, name: str) -> Iterator[Found]:
         statistics.fmean(row[1][column] for row in found) for column in range(4)
     )
     told, figures = _told(file, name, [row[0].value for row in found])
-    yield Found(
-        f"The {told} puts an answer at {_ms(spent)} on average, where "
-        f"{name_of(file, file.target)} alone takes {_ms(alone_ms)}: its prefill takes "
-        f"{_ms(prefill_ms)} and {name_of(file, file.draft)} {_ms(draft_ms)}, so the speed-up "
-        "leaves measured stages out.",
+    yield CheckResult(
+        f"The {told} puts an answer at {precise_ms(spent)} on average, where "
+        f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}: its prefill takes "
+        f"{precise_ms(prefill_ms)} and {name_of(file, file.draft)} {precise_ms(draft_ms)}, so the "
+        "speed-up leaves measured stages out.",
         figures=figures | {"implied_ms": spent, "prefill_ms": prefill_ms, "draft_ms": draft_ms},
         paths=tuple(row[0].path for row in found),
     )
@@ -168,7 +166,7 @@ def _told(file: ResultFile, name: str, values: Sequence[float]) -> tuple[str, di
     return f"{name} of the rows, {mean:.2f} on average,", {"mean_of_rows": mean}
 
 
-def _whole(file: ResultFile, record: Record) -> float | None:
+def _whole(file: ResultFile, record: AnswerRecord) -> float | None:
     """All that a model was measured at, in ms: its stages, or its total where that is more."""
     stages, total = corrected.stage_sum(record, file.group), part_of(record, file.group, "total")
     spent = [math.fsum(stages_ms(file, record).values())] if stages is not None else []

@@ -10,9 +10,9 @@ import re
 import statistics
 from collections.abc import Iterator
 
-from engine.published.audit.finding import Found, name_of
+from engine.published.audit.finding import CheckResult, name_of
 from engine.published.read import answer_pairs, lengths, plausible_units
-from engine.published.read.record_types import Claim, Record, ResultFile
+from engine.published.read.record_types import AnswerRecord, Claim, ResultFile
 from engine.published.read.stated_figures import statistic_of
 
 CLOSE = 0.02
@@ -20,7 +20,7 @@ UNEQUAL = 0.1
 _RATIO = re.compile(r"(^|[._])c_ratio$")
 
 
-def speedups(file: ResultFile) -> Iterator[Found]:
+def speedups(file: ResultFile) -> Iterator[CheckResult]:
     """A speed-up divides by something else than what it is compared with."""
     yield from _both_models(file)
     yield from _without_draft(file)
@@ -40,7 +40,7 @@ def _paths(file: ResultFile, name: str) -> tuple[str, ...]:
     return tuple(figure.path for figure in file.figures if figure.name == name)
 
 
-def _both_models(file: ResultFile) -> Iterator[Found]:
+def _both_models(file: ResultFile) -> Iterator[CheckResult]:
     """D: (A + B) / B where the question is B alone / B."""
     rows = _stated_speedups(file)
     if not rows:
@@ -54,7 +54,7 @@ def _both_models(file: ResultFile) -> Iterator[Found]:
     if abs(stated / (both / wall) - 1) <= CLOSE:
         told = "divides the time of both models one after another by the parallel time"
     quote, figures = _quoted(file, "parallel_speedup", stated)
-    yield Found(
+    yield CheckResult(
         f"The {quote} {told}; against {name_of(file, file.target)} alone it is {mean / wall:.3f}.",
         figures={**figures, "against_target_alone": mean / wall},
         correction=f"{mean / wall:.3f}",
@@ -89,11 +89,11 @@ def _stated_speedups(file: ResultFile) -> list[tuple[float, float, float, float]
     return found
 
 
-def _row(record: Record) -> str:
+def _row(record: AnswerRecord) -> str:
     return record.path.rpartition(".")[0]
 
 
-def _without_draft(file: ResultFile) -> Iterator[Found]:
+def _without_draft(file: ResultFile) -> Iterator[CheckResult]:
     """F4: the speculative time leaves the draft's own time out."""
     parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
     means = _means(file, "sd_time_ms", "egpt_draft_ms", "egpt_prefill_ms", "vl_time_ms", *parts)
@@ -107,7 +107,7 @@ def _without_draft(file: ResultFile) -> Iterator[Found]:
         return
     full = spent + means["egpt_draft_ms"] + _warm_prefill(file, means.get("egpt_prefill_ms", 0.0))
     quote, figures = _quoted(file, "speedup", _mean_of(file, "speedup", alone / spent))
-    yield Found(
+    yield CheckResult(
         f"The speculative time, {spent:,.0f} ms on average, leaves the draft's own "
         f"{full - spent:,.0f} ms out; with it the speed-up is {alone / full:.2f} one after "
         f"another, beside the {quote.removesuffix(',')}.",
@@ -131,7 +131,7 @@ def _warm_prefill(file: ResultFile, recorded: float) -> float:
     return statistics.fmean(values) if cold and recorded else recorded
 
 
-def cost_ratios(file: ResultFile) -> Iterator[Found]:
+def cost_ratios(file: ResultFile) -> Iterator[CheckResult]:
     """A cost ratio of whole answers stands where the one per token is needed."""
     found = answer_pairs.acceptance(file)
     ratio = found.cost_ratio if found else None
@@ -145,7 +145,7 @@ def cost_ratios(file: ResultFile) -> Iterator[Found]:
             continue
         per_token = "not known" if ratio is None else f"{ratio:.3f}"
         theory = next((c for c in file.claims if c.path.endswith("theoretical_speedup")), None)
-        yield Found(
+        yield CheckResult(
             f"{claim.path} of {claim.stated:.3f} is the ratio of whole answers, however long they "
             f"are; per token it is {per_token}"
             + (
@@ -183,7 +183,7 @@ def _whole_ratio(file: ResultFile) -> float | None:
     return means[0] / means[1]
 
 
-def unequal(file: ResultFile) -> Iterator[Found]:
+def unequal(file: ResultFile) -> Iterator[CheckResult]:
     """Two models are compared over answers of different length."""
     work = None if file.own or plausible_units.is_doubtful(file) else lengths.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
@@ -197,7 +197,7 @@ def unequal(file: ResultFile) -> Iterator[Found]:
         + (f" ({cut.named})" if cut.named else "")
         for model, cut in cuts
     )
-    yield Found(
+    yield CheckResult(
         f"{doing} takes {slow} {work.ratio:.2f} times as long as {fast}: {work.tokens:.2f} times "
         f"the tokens at {work.per_token:.2f} times the time per token{told}.",
         [*file.of(file.draft), *file.of(file.target)],

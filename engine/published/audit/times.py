@@ -8,17 +8,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+from engine.analysis.number_text import count, precise_ms
 from engine.published.audit import accepted, omissions
-from engine.published.audit.finding import Found, many, name_of, verb
+from engine.published.audit.finding import CheckResult, name_of, verb
 from engine.published.read import corrected, plausible_units, stated_figures
 from engine.published.read.corrected import is_whole, part_of, stage_sum, stages_of
-from engine.published.read.record_types import Claim, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Claim, ResultFile, milliseconds
 
 TOLERANCE = 0.02
 OWN_SLACK_MS = 0.5
 
 
-def warm_up(file: ResultFile) -> Iterator[Found]:
+def warm_up(file: ResultFile) -> Iterator[CheckResult]:
     """The first record is a warm-up and stands in the mean."""
     records = [r for r in file.records if not (file.own and r.marks & {"cached"})]
     for place, stages in corrected.cold_stages(records, file.group).items():
@@ -32,11 +33,11 @@ def warm_up(file: ResultFile) -> Iterator[Found]:
 
 
 def _warm_up(
-    file: ResultFile, record: Record, key: str, usual: float, values: list[float]
-) -> Found:
+    file: ResultFile, record: AnswerRecord, key: str, usual: float, values: list[float]
+) -> CheckResult:
     """values: of every record looked at, the first one's in front."""
     first, mean, rest = values[0], statistics.fmean(values), statistics.fmean(values[1:])
-    return Found(
+    return CheckResult(
         f"{name_of(file, record.model)}: the first {key} took {_ms(key, first)}, the median of the "
         f"others is {_ms(key, usual)}: a warm-up makes the mean {mean / rest:.2f} times as long.",
         [record],
@@ -47,11 +48,10 @@ def _warm_up(
 
 
 def _ms(key: str, value: float) -> str:
-    found = milliseconds(key, value)
-    return f"{found:,.0f} ms" if found >= 10_000 else f"{found:,.4g} ms"
+    return precise_ms(milliseconds(key, value))
 
 
-def totals(file: ResultFile) -> Iterator[Found]:
+def totals(file: ResultFile) -> Iterator[CheckResult]:
     """A record's total is not the sum of its stages."""
     for model in file.models:
         if plausible_units.doubts_times(file, model):
@@ -76,8 +76,8 @@ def totals(file: ResultFile) -> Iterator[Found]:
             stages = stage_sum(one, file.group)
             if total is None or stages is None:
                 continue
-            yield Found(
-                f"{name_of(file, model)}: {many(len(found), 'total')} "
+            yield CheckResult(
+                f"{name_of(file, model)}: {count(len(found), 'total')} "
                 f"{verb(len(found), 'is not the sum of its', 'are not the sum of their')} stages; "
                 f"{one.path} says {_ms(total[0], total[1])}, its stages make "
                 f"{_ms(total[0], stages)}.",
@@ -88,7 +88,7 @@ def totals(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def _gap(record: Record, file: ResultFile) -> float:
+def _gap(record: AnswerRecord, file: ResultFile) -> float:
     """How far a total is from its stages; 0 within what rounding and gaps allow."""
     total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
     if total is None or stages is None or not file.group.has_stage_times:
@@ -104,13 +104,13 @@ def _gap(record: Record, file: ResultFile) -> float:
     return gap if wrong else 0.0
 
 
-def _lacks_stage(record: Record, file: ResultFile) -> bool:
+def _lacks_stage(record: AnswerRecord, file: ResultFile) -> bool:
     """Whether a part that the group times is nowhere in the record."""
     there = {file.group.stages.get(key) for key in record.times}
     return not there >= set(file.group.stages.values()) - {"total"}
 
 
-def placeholder(file: ResultFile) -> Iterator[Found]:
+def placeholder(file: ResultFile) -> Iterator[CheckResult]:
     """A stage that takes no time was never measured."""
     for model, keys in corrected.placeholders(file.records, file.group).items():
         if plausible_units.doubts_times(file, model):
@@ -119,7 +119,7 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
         for key in keys:
             most = max(record.times[key] for record in records if key in record.times)
             longest = f"never takes more than {1000 * milliseconds(key, most):.2g} microseconds"
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {key} {longest if most else 'is always 0'}: it is a "
                 "placeholder, the stage was not measured.",
                 records,
@@ -130,7 +130,7 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
     for claim in file.claims:
         key = claim.path.rsplit(".", 1)[-1]
         if claim.rows is None and claim.stated == 0 and key in ("vision_ms", "vision_time"):
-            yield Found(
+            yield CheckResult(
                 f"{claim.path} is 0: the stage was not measured there.",
                 figures={"stated": 0.0},
                 correction="It is shown as not measured, not as 0.",
@@ -138,13 +138,13 @@ def placeholder(file: ResultFile) -> Iterator[Found]:
             )
 
 
-def summaries(file: ResultFile) -> Iterator[Found]:
+def summaries(file: ResultFile) -> Iterator[CheckResult]:
     """A figure of the summary is not what its rows give."""
     said = {path for found in omissions.left_out(file) for path in found.paths}
     wrong = [claim for claim in file.claims if _contradicted(claim) and claim.path not in said
              and accepted.judged(file, claim.path)]  # fmt: skip
     for claim in wrong[:20]:
-        yield Found(
+        yield CheckResult(
             f"{claim.path} is stated as {claim.stated:.6g}, but {claim.of} is {claim.rows:.6g}.",
             figures={"stated": claim.stated, "rows": float(claim.rows or 0.0)},
             correction="The figure of the rows is shown.",

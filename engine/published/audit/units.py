@@ -8,10 +8,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from engine.published.audit.finding import Found, many, name_of, verb
+from engine.analysis.number_text import count
+from engine.published.audit.finding import CheckResult, name_of, verb
 from engine.published.read import plausible_units
 from engine.published.read.corrected import is_whole, part_of, stage_sum, stages_of
-from engine.published.read.record_types import NAMES, Record, ResultFile, milliseconds
+from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 
 UNIT_LOW, UNIT_HIGH = 300.0, 3000.0
@@ -19,7 +20,7 @@ UNIT_FROM = 3
 DOUBTED = "No ratio of these times is to be believed."
 
 
-def units(file: ResultFile) -> Iterator[Found]:
+def units(file: ResultFile) -> Iterator[CheckResult]:
     """Some records are a thousand times the others: two units are mixed."""
     for model in file.models:
         rated = _rated(file, model)
@@ -29,8 +30,8 @@ def units(file: ResultFile) -> Iterator[Found]:
         found = [(r, rate / usual) for r, rate in rated if _thousandfold(rate / usual)]
         if found:
             less = "a thousandth of" if found[0][1] < 1 else "a thousand times"
-            yield Found(
-                f"{name_of(file, model)}: {many(len(found), 'record')} "
+            yield CheckResult(
+                f"{name_of(file, model)}: {count(len(found), 'record')} "
                 f"{verb(len(found), 'takes', 'take')} about {less} what the others take per token "
                 f"({found[0][1]:,.4g} times): seconds and milliseconds are mixed.",
                 [record for record, _ in found],
@@ -43,7 +44,7 @@ def _thousandfold(ratio: float) -> bool:
     return any(UNIT_LOW < one < UNIT_HIGH for one in (ratio, 1 / ratio))
 
 
-def _rated(file: ResultFile, model: str) -> list[tuple[Record, float]]:
+def _rated(file: ResultFile, model: str) -> list[tuple[AnswerRecord, float]]:
     """Records with their ms in all per token, or in all where the model's tokens are not counted.
 
     A record without a count, or without a total and a stage that others have, is left out.
@@ -62,15 +63,15 @@ def _rated(file: ResultFile, model: str) -> list[tuple[Record, float]]:
     return found
 
 
-def _stages_ms(record: Record, file: ResultFile) -> float | None:
+def _stages_ms(record: AnswerRecord, file: ResultFile) -> float | None:
     stages = stage_sum(record, file.group)
     return stages if stages is None or file.unit == "ms" else 1000 * stages
 
 
-def implausible(file: ResultFile) -> Iterator[Found]:
+def implausible(file: ResultFile) -> Iterator[CheckResult]:
     """Times that no device takes: they are in another unit than the file's."""
     for doubt in plausible_units.doubts(file):
-        yield Found(
+        yield CheckResult(
             f"{_whose(file, doubt.model)}: {doubt.what} takes {_span(doubt.ms)} in the middle of "
             f"the records, and {_span(doubt.low)} to {_span(doubt.high)} is possible: the times "
             "are in another unit than the file's.",
@@ -82,7 +83,7 @@ def implausible(file: ResultFile) -> Iterator[Found]:
         )
     found = plausible_units.apart(file)
     if found:
-        yield Found(
+        yield CheckResult(
             f"{found.what.capitalize()} takes {_span(found.draft_ms)} for "
             f"{name_of(file, file.draft)} and {_span(found.target_ms)} for "
             f"{name_of(file, file.target)}: models of one size do not differ a hundredfold, one of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.published.claims.claim_times import REACHES
+from engine.published.claims.claim_times import CLAIM_TIMES
 from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import speaks_of_eventgpt
 
@@ -49,9 +49,9 @@ def reason(file: ResultFile, name: str) -> str:
 
 
 def _untimed(file: ResultFile, name: str) -> str:
-    reach = REACHES[name]
+    claim_time = CLAIM_TIMES[name]
     timed = [
-        any(reach(file, record) is not None for record in file.of(model))
+        any(claim_time(file, record) is not None for record in file.of(model))
         for model in (file.draft, file.target)
     ]
     if all(timed):

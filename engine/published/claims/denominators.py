@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.published.audit import Finding
+from engine.published.audit import AuditFinding
 from engine.published.read import answer_pairs
 from engine.published.read.record_types import ResultFile
 
 
-def both_denominators(file: ResultFile, findings: Sequence[Finding]) -> str:
+def both_denominators(file: ResultFile, findings: Sequence[AuditFinding]) -> str:
     """Why a share without the begin-of-text id is another in the finding than in the tables; ""
     where there is no such finding or the two count the same places."""
     found = answer_pairs.acceptance(file)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import statistics
 
+from engine.analysis.number_text import precise_ms
 from engine.published.claims.claim_times import decode, ratio_of_means
 from engine.published.read import plausible_units
 from engine.published.read.corrected import part_of, stage_sum
-from engine.published.read.record_types import Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
 
 IMPLAUSIBLE = 100.0  # times as fast: seconds and milliseconds are rather mixed
 ADDS_UP = 0.05  # of a total
@@ -25,7 +26,7 @@ def doubts(file: ResultFile, ratio: float) -> tuple[str, ...]:
     """
     if told := impossible(file):
         return told
-    whole = [ratio_of_means(file, reach, corrected=False) for reach in (_total, decode)]
+    whole = [ratio_of_means(file, claim_time, corrected=False) for claim_time in (_total, decode)]
     odd = [one for one in whole if one is not None and _beyond(one)]
     if odd:
         return doubted(odd[0])
@@ -38,12 +39,8 @@ def impossible(file: ResultFile) -> tuple[str, ...]:
     """A sentence if what a model's token or prefill takes is possible in no unit but another."""
     for doubt in plausible_units.doubts(file):
         if doubt.model in (file.draft, file.target) or doubt.model not in file.models:
-            return (f"units in doubt: {doubt.what} of {doubt.model} takes {_ms(doubt.ms)}",)
+            return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
     return ()
-
-
-def _ms(value: float) -> str:
-    return f"{value:,.0f} ms" if value >= 1 else f"{value:.2g} ms"
 
 
 def doubted(ratio: float) -> tuple[str, ...]:
@@ -61,7 +58,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}x" if ratio > 1 else f"{ratio:.2g}x"
 
 
-def _total(file: ResultFile, record: Record) -> float | None:
+def _total(file: ResultFile, record: AnswerRecord) -> float | None:
     """Whatever the file calls a total: here only its unit matters."""
     found = part_of(record, file.group, "total")
     return milliseconds(*found) if found else None
@@ -85,7 +82,7 @@ def _adds_up(file: ResultFile) -> bool:
     return all(_close(file, record) for record in records)
 
 
-def _close(file: ResultFile, record: Record) -> bool:
+def _close(file: ResultFile, record: AnswerRecord) -> bool:
     total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
     if total is None or stages is None:
         return False

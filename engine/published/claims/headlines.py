@@ -18,7 +18,7 @@ from typing import Any
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
 from engine.published.claims.absences import Without, without
-from engine.published.claims.claim_times import REACHES, pairs, ratio_of_means
+from engine.published.claims.claim_times import CLAIM_TIMES, pairs, ratio_of_means
 from engine.published.claims.confounds import confounds, of_means
 from engine.published.claims.doubts import doubted, doubts, impossible
 from engine.published.read.record_types import ResultFile
@@ -116,9 +116,9 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return _of_means(file) if name == "decoding" else None
     if not speaks_of_eventgpt(file):
         return None
-    reach = REACHES[name]
-    recorded = ratio_of_means(file, reach, corrected=False)
-    both = pairs(file, reach, corrected)
+    claim_time = CLAIM_TIMES[name]
+    recorded = ratio_of_means(file, claim_time, corrected=False)
+    both = pairs(file, claim_time, corrected)
     if recorded is None or not both:
         return None
     ratios = [slow / fast for _, slow, fast in both]
@@ -131,7 +131,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         other=shown(other, corrected) + disputed(other, corrected),
         samples=len(both),
         recorded=recorded,
-        corrected=ratio_of_means(file, reach, corrected=True),
+        corrected=ratio_of_means(file, claim_time, corrected=True),
         paired=median_interval(ratios, clips, ratios=True) if enough else None,
         notes=(*doubt, *confounds(file, name, corrected)),
         clips=len(set(clips)),

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from engine.published.audit import Finding
+from engine.published.audit import AuditFinding
 from engine.published.read import answer_pairs
 from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import KEY_FAMILY
 
-Audited = tuple[ResultFile, tuple[Finding, ...]]
+Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
 NAMED = 3  # files by name; more by their number
 
 
@@ -34,20 +34,20 @@ def _which(names: Sequence[str], every: int) -> str:
     return ", ".join(names) if len(names) <= NAMED else f"{len(names):,} of {every:,} files"
 
 
-def _nameless(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _nameless(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
     return any(file.identities[model].family is None for model in file.models)
 
 
-def _images(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _images(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
     mine = [r for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
     return bool(mine) and not any(record.context for record in mine)
 
 
-def _answered(file: ResultFile, found: Sequence[Finding]) -> bool:
+def _answered(file: ResultFile, found: Sequence[AuditFinding]) -> bool:
     return _has_answers(file) and not _one_image(found)
 
 
-def _answered_beside(file: ResultFile, found: Sequence[Finding]) -> bool:
+def _answered_beside(file: ResultFile, found: Sequence[AuditFinding]) -> bool:
     return _has_answers(file) and _one_image(found)
 
 
@@ -55,21 +55,21 @@ def _has_answers(file: ResultFile) -> bool:
     return any(record.ids or record.text for record in file.records)
 
 
-def _one_image(found: Sequence[Finding]) -> bool:
+def _one_image(found: Sequence[AuditFinding]) -> bool:
     """EventGPT's answers of such a file cannot equal generate()'s: that is known."""
     return any(finding.rule == "one_image" for finding in found)
 
 
-def _sampling(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _sampling(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
     keys = {key.rsplit(".", 1)[-1] for key in file.config}
     return not keys & {"do_sample", "temperature", "seed"}
 
 
-def _cut(_file: ResultFile, found: Sequence[Finding]) -> bool:
+def _cut(_file: ResultFile, found: Sequence[AuditFinding]) -> bool:
     return any(finding.rule == "capped" for finding in found)
 
 
-def _unmeasured(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _unmeasured(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
     """A model with times and none of the vision tower: it is in a longer one, or a placeholder."""
     timed = [
         {file.group.stages.get(key) for record in file.of(model, corrected=True)
@@ -79,11 +79,11 @@ def _unmeasured(file: ResultFile, _found: Sequence[Finding]) -> bool:
     return any(parts and "vision" not in parts for parts in timed)
 
 
-def _drafted(file: ResultFile, _found: Sequence[Finding]) -> bool:
+def _drafted(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
     return answer_pairs.acceptance(file) is not None
 
 
-_POINTS: tuple[tuple[str, Callable[[ResultFile, Sequence[Finding]], bool]], ...] = (
+_POINTS: tuple[tuple[str, Callable[[ResultFile, Sequence[AuditFinding]], bool]], ...] = (
     (
         "Which checkpoint answered, for a model that is named by nothing but its label: such names "
         "stand as claimed",

@@ -21,7 +21,7 @@ _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
 @dataclass(frozen=True)
-class Part:
+class WaterfallPart:
     """One bar of a waterfall: milliseconds that EventGPT saves (negative: loses) per sample."""
 
     name: str
@@ -40,7 +40,7 @@ class Waterfall:
     fast: str
     slow_ms: float
     fast_ms: float
-    parts: tuple[Part, ...]
+    parts: tuple[WaterfallPart, ...]
     tokens_ratio: float | None
     per_token_ratio: float | None
     definition: str = ""  # of a time per token, in words
@@ -75,7 +75,7 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     tokens, per_token, parts = _parts(file, slow, fast)
     rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
     if abs(rest) > ROUNDING_MS:
-        parts.append(Part(UNACCOUNTED, rest))
+        parts.append(WaterfallPart(UNACCOUNTED, rest))
     return Waterfall(
         file=file.name,
         slow=_name(file, file.target, corrected),
@@ -94,11 +94,13 @@ def _name(file: ResultFile, model: str, corrected: bool) -> str:
     return shown(identity, corrected) + disputed(identity, corrected)
 
 
-def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
+def _parts(
+    file: ResultFile, slow: Means, fast: Means
+) -> tuple[float, float | None, list[WaterfallPart]]:
     """The ratios of tokens and of times per token, and the parts that both models have."""
     theirs, mine = _alike(slow[1], fast[1])
     parts = [
-        Part(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
+        WaterfallPart(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
         for name in dict.fromkeys([*theirs, *mine])
         if name != "decode" or name not in theirs or name not in mine
     ]
@@ -106,11 +108,11 @@ def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | N
     counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
     if not decode_slow or not decode_fast or min(counts) <= 0:
         if decode_slow is not None and decode_fast is not None:
-            parts.append(Part("decode", decode_slow - decode_fast))
+            parts.append(WaterfallPart("decode", decode_slow - decode_fast))
         return slow[2] / fast[2], None, parts
     each = decode_fast / counts[1]
-    parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
-    parts.append(Part("time per token", decode_slow - counts[0] * each))
+    parts.append(WaterfallPart("fewer tokens", (slow[2] - fast[2]) * each))
+    parts.append(WaterfallPart("time per token", decode_slow - counts[0] * each))
     return slow[2] / fast[2], decode_slow / counts[0] / each, parts
 
 

@@ -12,27 +12,27 @@ from engine.published.read.file_forms import read_bytes, read_value, unreadable
 from engine.published.read.parsing import RecordsError
 from engine.published.read.read_files import read
 from engine.published.read.record_types import (
+    AnswerRecord,
     Claim,
-    Failure,
-    Figure,
+    FailedSample,
     Group,
     Identity,
     Problem,
-    Record,
     ResultFile,
+    SampleFigure,
     milliseconds,
 )
 
 __all__ = [
+    "AnswerRecord",
     "Claim",
-    "Failure",
-    "Figure",
+    "FailedSample",
     "Group",
     "Identity",
     "Problem",
-    "Record",
     "RecordsError",
     "ResultFile",
+    "SampleFigure",
     "milliseconds",
     "read",
     "read_bytes",

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.analysis.acceptance_marks import Painting, Spelling, from_text, learn
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
 
 Decoding = tuple[Part, float]
 
@@ -61,7 +61,7 @@ def pairs_of(
 
 def matched(
     file: ResultFile, draft: str, target: str, corrected: bool = True
-) -> Iterator[tuple[Record, Record]]:
+) -> Iterator[tuple[AnswerRecord, AnswerRecord]]:
     """The answers of two models to the same sample and question, in the draft's order.
 
     A sample that stands there twice is taken once, by the first record of each; of own runs, where
@@ -76,11 +76,13 @@ def matched(
             yield record, others[key]
 
 
-def _key(record: Record) -> tuple[str, str]:
+def _key(record: AnswerRecord) -> tuple[str, str]:
     return record.sample, record.question
 
 
-def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | None, float | None]:
+def _times(
+    draft: AnswerRecord, target: AnswerRecord, file: ResultFile
+) -> tuple[float | None, float | None]:
     """Milliseconds of decoding of both, or of neither where they cover different parts."""
     found, other = decoding(draft, file), decoding(target, file)
     if found is None or other is None or found[0] != other[0]:
@@ -88,7 +90,7 @@ def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | Non
     return found[1], other[1]
 
 
-def decoding(record: Record, file: ResultFile) -> Decoding | None:
+def decoding(record: AnswerRecord, file: ResultFile) -> Decoding | None:
     """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
     if not record.times:  # files of pairs are large and often have none
         return None
@@ -171,7 +173,7 @@ def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 def painting(
-    file: ResultFile, draft: Record, target: str = "", corrected: bool = True
+    file: ResultFile, draft: AnswerRecord, target: str = "", corrected: bool = True
 ) -> Painting | None:
     """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
 

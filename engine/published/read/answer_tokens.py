@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.published.read.record_types import BOS, Identity, Record
+from engine.published.read.record_types import BOS, AnswerRecord, Identity
 from engine.published.read.who_answered import CLIP_ID, IMAGE_ID, KEY_FAMILY, foreign
 
 SLICE = 60  # ids of the scripts' prompt, cut off answers of EventGPT that never held it
@@ -48,7 +48,7 @@ def is_open(ids: Sequence[int] | None) -> bool:
     return bool(cut and ids is not None and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
 
 
-def stripped(record: Record, prompted: bool) -> Record:
+def stripped(record: AnswerRecord, prompted: bool) -> AnswerRecord:
     """prompted: other answers of this model hold the prompt, so that a count alone says nothing."""
     if prompted and not record.ids and record.tokens is not None:
         return mark(replace(record, tokens=None), "prompt")
@@ -59,19 +59,19 @@ def stripped(record: Record, prompted: bool) -> Record:
     return mark(replace(record, ids=ids, tokens=float(len(ids))), "prompt")
 
 
-def is_sliced(record: Record) -> bool:
+def is_sliced(record: AnswerRecord) -> bool:
     """A count below 0.8 of the words: ids were cut off, whoever answered."""
     if not record.tokens or not record.text:
         return False
     return record.tokens < WORDS * words(record)
 
 
-def words(record: Record) -> int:
+def words(record: AnswerRecord) -> int:
     """Of the answer alone: some texts repeat the question in front of it."""
     return len((record.text or "").rpartition("ASSISTANT:")[2].split())
 
 
-def mended(record: Record, identity: Identity | None) -> Record:
+def mended(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
     """A sliced count with what the scripts cut off EventGPT's, or None where that is not known."""
     if not is_sliced(record) or record.tokens is None:
         return record
@@ -80,7 +80,7 @@ def mended(record: Record, identity: Identity | None) -> Record:
     return mark(replace(record, tokens=whole if explained else None), "sliced")
 
 
-def is_of_the_scripts(record: Record, identity: Identity | None) -> bool:
+def is_of_the_scripts(record: AnswerRecord, identity: Identity | None) -> bool:
     """Whether the scripts' cut is what EventGPT's answer lacks; with its prompt in front it lacks
     something else."""
     if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
@@ -88,5 +88,5 @@ def is_of_the_scripts(record: Record, identity: Identity | None) -> bool:
     return identity is None or not foreign(identity.claimed, record.model)
 
 
-def mark(record: Record, *marks: str) -> Record:
+def mark(record: AnswerRecord, *marks: str) -> AnswerRecord:
     return replace(record, marks=record.marks | set(marks))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import EOS, Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile, milliseconds
 from engine.published.read.who_answered import shown
 
 
@@ -23,7 +23,7 @@ def rows(file: ResultFile, corrected: bool = True) -> list[dict[str, Any]]:
 
 
 def row(
-    file: ResultFile, record: Record, original: Record, corrected: bool = True
+    file: ResultFile, record: AnswerRecord, original: AnswerRecord, corrected: bool = True
 ) -> dict[str, Any]:
     """One record as a row; `original` is the same record as the file has it."""
     identity = file.identities.get(record.model)
@@ -68,12 +68,12 @@ def row(
     }
 
 
-def _ms(file: ResultFile, record: Record, part: Part) -> float | None:
+def _ms(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
     found = part_of(record, file.group, part)
     return milliseconds(*found) if found else None
 
 
-def _stage(file: ResultFile, record: Record, part: Part) -> dict[str, Any] | None:
+def _stage(file: ResultFile, record: AnswerRecord, part: Part) -> dict[str, Any] | None:
     """A stage that stands as the mean of others, for its own was a warm-up, is "derived"."""
     found = part_of(record, file.group, part)
     if found is None:
@@ -82,7 +82,7 @@ def _stage(file: ResultFile, record: Record, part: Part) -> dict[str, Any] | Non
     return {"ms": milliseconds(*found), "source": source, "original_ms": None}
 
 
-def _decode(file: ResultFile, record: Record) -> dict[str, Any] | None:
+def _decode(file: ResultFile, record: AnswerRecord) -> dict[str, Any] | None:
     """Decoding with its prefill, made of the two where a file keeps them apart."""
     whole = _stage(file, record, "decode")
     prefill, steps = _ms(file, record, "prefill"), _ms(file, record, "steps")
@@ -91,13 +91,13 @@ def _decode(file: ResultFile, record: Record) -> dict[str, Any] | None:
     return {"ms": (prefill or 0.0) + (steps or 0.0), "source": "derived", "original_ms": None}
 
 
-def _rate(file: ResultFile, record: Record) -> float | None:
+def _rate(file: ResultFile, record: AnswerRecord) -> float | None:
     """Tokens over decoding time, in seconds; these files have no time of the first token."""
     spent = _ms(file, record, "steps") or _ms(file, record, "decode")
     return 1000 * record.tokens / spent if spent and record.tokens else None
 
 
-def _stop(record: Record) -> str | None:
+def _stop(record: AnswerRecord) -> str | None:
     if not record.ids:
         return None
     return "eos" if record.ids[-1] == EOS else "length"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from engine.published.read.record_types import Failure, Problem
+from engine.published.read.record_types import FailedSample, Problem
 
 NOTED = 1_000  # problems kept per file
 MOST, LEAST = 1e15, 1e-12  # beyond these no second, token or byte is meant
@@ -95,7 +95,7 @@ class Cells:
             else:
                 self.note("type", f"{path}[{index}]", f"{quoted(item)} is no object")
 
-    def failures(self, value: object) -> tuple[Failure, ...]:
+    def failures(self, value: object) -> tuple[FailedSample, ...]:
         """The file's `errors`: {sample_idx, error} or {sample_idx, egpt_error, vl_error}."""
         found = []
         for index, path, item in self.objects(value, "errors") if value is not None else ():
@@ -103,7 +103,7 @@ class Cells:
             words = [f"{key}: {brief(item[key])}" if key != "error" else brief(item[key])
                      for key in keys]  # fmt: skip
             name = sample_name({"sample": path} | item, index)  # else a result's place in its list
-            found.append(Failure(name, path, "; ".join(words) or "no reason"))
+            found.append(FailedSample(name, path, "; ".join(words) or "no reason"))
         return tuple(found)
 
 

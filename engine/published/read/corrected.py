@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from engine.published.read.answer_tokens import is_sliced, mark, mended, prompt_ids, stripped
-from engine.published.read.record_types import Group, Identity, Part, Record, milliseconds
+from engine.published.read.record_types import AnswerRecord, Group, Identity, Part, milliseconds
 from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
 
 PLACEHOLDER_MS = 0.01
@@ -37,8 +37,8 @@ Place = tuple[str, str]  # a record by its model and path
 
 
 def corrected(
-    records: Sequence[Record], group: Group, identities: Mapping[str, Identity]
-) -> tuple[Record, ...]:
+    records: Sequence[AnswerRecord], group: Group, identities: Mapping[str, Identity]
+) -> tuple[AnswerRecord, ...]:
     """The records in their order, each mended where the file proves it wrong."""
     empty = placeholders(records, group)
     cold = cold_stages(records, group)
@@ -57,7 +57,7 @@ def corrected(
 
 
 def _usual(
-    records: Sequence[Record], first: Record, cold: Mapping[Place, Mapping[str, float]]
+    records: Sequence[AnswerRecord], first: AnswerRecord, cold: Mapping[Place, Mapping[str, float]]
 ) -> dict[str, float]:
     """Each stage of a warm-up by its mean over the model's records that show none in it."""
     found = {}
@@ -70,7 +70,7 @@ def _usual(
     return found
 
 
-def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
+def _warmed(record: AnswerRecord, group: Group, usual: Mapping[str, float]) -> AnswerRecord:
     """With the usual time in place of each stage that shows a warm-up, in the total too."""
     times = {**record.times, **usual}
     saved = {key: record.times[key] - value for key, value in usual.items()}
@@ -91,13 +91,13 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
     return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
 
 
-def _context(record: Record, identity: Identity | None) -> Record:
+def _context(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
     if not is_doubled(record.context, identity) or record.context is None:
         return record
     return mark(replace(record, context=record.context - EXPANSION), "context")
 
 
-def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str, ...]]:
+def placeholders(records: Sequence[AnswerRecord], group: Group) -> dict[str, tuple[str, ...]]:
     """By model, the stages that never took more than 10 microseconds: they were not measured."""
     longest: dict[tuple[str, str], float] = {}
     for record in records:
@@ -111,14 +111,14 @@ def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str
     return found
 
 
-def _without(record: Record, keys: Sequence[str]) -> Record:
+def _without(record: AnswerRecord, keys: Sequence[str]) -> AnswerRecord:
     if not keys:
         return record
     times = {key: value for key, value in record.times.items() if key not in keys}
     return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
 
 
-def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
+def part_of(record: AnswerRecord, group: Group, part: Part) -> tuple[str, float] | None:
     """(key, value) of the record's time for this part of a run, in the file's unit."""
     if not record.times:
         return None
@@ -128,7 +128,7 @@ def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | Non
     return None
 
 
-def stage_sum(record: Record, group: Group) -> float | None:
+def stage_sum(record: AnswerRecord, group: Group) -> float | None:
     """The sum of a record's stages in the file's unit; None unless it has at least two."""
     if len(record.times) < 2:
         return None
@@ -137,14 +137,14 @@ def stage_sum(record: Record, group: Group) -> float | None:
     return sum(found) if len(found) > 1 else None
 
 
-def is_whole(record: Record, group: Group, stages: Collection[str]) -> bool:
+def is_whole(record: AnswerRecord, group: Group, stages: Collection[str]) -> bool:
     """Whether a record has all of these stages (those that its model has in any record): no sum of
     it lacks one."""
     lost = any(group.stages.get(key, "total") != "total" for key in record.lost)
     return not lost and all(key in record.times for key in stages)
 
 
-def stages_of(records: Sequence[Record], group: Group) -> frozenset[str]:
+def stages_of(records: Sequence[AnswerRecord], group: Group) -> frozenset[str]:
     """The keys of stages that any of the records has, those that stage_sum adds."""
     keys = {key for record in records for key in record.times}
     return frozenset(_added({key: group.stages.get(key, "total") for key in keys}))
@@ -156,7 +156,7 @@ def _added(parts: Mapping[str, Part]) -> list[str]:
     return [key for key, part in parts.items() if part not in skipped]
 
 
-def _total(record: Record, group: Group) -> Record:
+def _total(record: AnswerRecord, group: Group) -> AnswerRecord:
     """A total that its own stages exceed is replaced by their sum."""
     total, stages = part_of(record, group, "total"), stage_sum(record, group)
     if not group.has_stage_times or total is None or stages is None:
@@ -167,7 +167,7 @@ def _total(record: Record, group: Group) -> Record:
     return mark(replace(record, times={**record.times, key: stages}), "total")
 
 
-def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str, float]]:
+def cold_stages(records: Sequence[AnswerRecord], group: Group) -> dict[Place, dict[str, float]]:
     """By (model, path) of a first record, its stages that are a warm-up, with the median of the
     others.  Two models of one row have one path.
 
@@ -175,7 +175,7 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str
     it is a warm-up only where its time for each token is one too; other stages do the same work for
     every sample.
     """
-    rows: dict[str, list[Record]] = {}
+    rows: dict[str, list[AnswerRecord]] = {}
     for record in records:
         rows.setdefault(record.model, []).append(record)
     found: dict[Place, dict[str, float]] = {}
@@ -191,26 +191,26 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str
     return found
 
 
-def _is_thousandfold(first: Record, rest: Sequence[Record], group: Group) -> bool:
+def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord], group: Group) -> bool:
     """Whether a first record takes in all what no warm-up does: seconds are read as others' ms."""
     mine, *others = (_whole(record, group) for record in (first, *rest))
     known = [value for value in others if value]
     return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
 
 
-def _whole(record: Record, group: Group) -> float | None:
+def _whole(record: AnswerRecord, group: Group) -> float | None:
     total = part_of(record, group, "total")
     return total[1] if total else stage_sum(record, group)
 
 
-def _is_slow(key: str, first: Record, rest: Sequence[Record]) -> bool:
+def _is_slow(key: str, first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
     """Whether a first decoding is a warm-up by the token, over records whose tokens are known."""
     paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
     mine = _pace(key, first)
     return mine is not None and is_warm_up(mine, paces)
 
 
-def _pace(key: str, record: Record) -> float | None:
+def _pace(key: str, record: AnswerRecord) -> float | None:
     whole = stripped(record, prompted=False)
     if key not in record.times or not whole.tokens or is_sliced(whole):
         return None

@@ -18,7 +18,7 @@ from engine.published.read import (
     who_answered,
 )
 from engine.published.read.cells import Cells, brief, settings
-from engine.published.read.file_reading import Reading
+from engine.published.read.file_reading import FileReading
 from engine.published.read.parsing import RecordsError, parse, shown
 from engine.published.read.record_types import Group, ResultFile
 
@@ -28,7 +28,7 @@ FAILED = Group("failed", "failed run (results empty, only errors)")
 NO_ROWS = Group("failed", "no rows")
 _FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
 _BESIDE = {"config", "statistics", "summary", "errors"}
-Reader = Callable[[Any, Reading], None]
+Reader = Callable[[Any, FileReading], None]
 LIMIT_ROWS = 200_000  # the longest published list has 2,220
 SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
 
@@ -58,7 +58,7 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     if found is None:
         return unreadable(name, f"{name} is of another kind ({_keys(value)}): {OTHER}.", size)
     group, reader = found
-    reading = Reading(group, Cells())
+    reading = FileReading(group, Cells())
     reader(value, reading)
     reading.settle()
     if group not in (FAILED, NO_ROWS):
@@ -167,7 +167,7 @@ def _paired(keys: set[str], rows: list[Any]) -> tuple[Group, Reader] | None:
     return None
 
 
-def _nothing(_value: Any, _reading: Reading) -> None:
+def _nothing(_value: Any, _reading: FileReading) -> None:
     """A failed run has no rows."""
 
 
@@ -202,7 +202,7 @@ def _row_keys(value: dict[str, Any]) -> str:
     return ""
 
 
-def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
+def _finish(name: str, value: Any, reading: FileReading, size: int) -> ResultFile:
     document = value if isinstance(value, dict) else {}
     config = settings(document.get("config"))
     failures = reading.cells.failures(document.get("errors"))

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.published.read import stated_figures as claims
 from engine.published.read.cells import NOTED, Cells, flat, is_time, quoted, sample_name
-from engine.published.read.record_types import Claim, Figure, Group, Record
+from engine.published.read.record_types import AnswerRecord, Claim, Group, SampleFigure
 
 DEPTH = 6  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
@@ -25,7 +25,7 @@ Values = tuple[list[float], int]
 
 
 @dataclass
-class Reading:
+class FileReading:
     """One file on its way into the common form.
 
     missing: by model, and under "" for what belongs to none, how many rows could not be read.
@@ -38,8 +38,8 @@ class Reading:
     cells: Cells
     unit: str = "s"
     models: list[str] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
+    records: list[AnswerRecord] = field(default_factory=list)
+    figures: list[SampleFigure] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     claimed: dict[str, str] = field(default_factory=dict)
     draft: str = ""
@@ -117,7 +117,7 @@ class Reading:
                 del sizes[key]
         stated = next((sizes[key] for key in COUNTS if key in sizes), None)
         self.records.append(
-            Record(
+            AnswerRecord(
                 model=model,
                 sample=sample,
                 path=path,
@@ -144,7 +144,7 @@ class Reading:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found = self.cells.number(value, f"{path}.{name}")
                 if found is not None:
-                    self.figures.append(Figure(name, sample, f"{path}.{name}", found))
+                    self.figures.append(SampleFigure(name, sample, f"{path}.{name}", found))
             else:
                 self._note_odd("", path, {name: value})
 
@@ -152,7 +152,9 @@ class Reading:
         """A true or false of a row that belongs to no model, as 1 or 0."""
         if isinstance(item.get(key), bool):
             place = f"{path}.{key}"
-            self.figures.append(Figure(key, sample_name(item, index), place, float(item[key])))
+            self.figures.append(
+                SampleFigure(key, sample_name(item, index), place, float(item[key]))
+            )
 
     def _note_odd(self, model: str, path: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
@@ -236,7 +238,7 @@ class Reading:
         return (model, rest) if model in self.models else ("", name)
 
 
-def _of(record: Record, key: str) -> float | None:
+def _of(record: AnswerRecord, key: str) -> float | None:
     if key == "tokens":
         return record.tokens
     return record.times.get(key, record.sizes.get(key))

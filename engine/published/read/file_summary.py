@@ -17,7 +17,7 @@ from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.published.read.answer_pairs import Stated, stated, variants
 from engine.published.read.answer_tokens import prompt_ids
 from engine.published.read.corrected import is_whole, part_of, stage_sum, stages_of
-from engine.published.read.record_types import EOS, Record, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ def _model(file: ResultFile, model: str) -> ModelSummary:
     )
 
 
-def _tokens(records: Sequence[Record]) -> list[float]:
+def _tokens(records: Sequence[AnswerRecord]) -> list[float]:
     return [record.tokens for record in records if record.tokens is not None]
 
 
 def _stages(
-    file: ResultFile, recorded: Sequence[Record], corrected: Sequence[Record]
+    file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> dict[str, Stage]:
     found = {}
     for key in dict.fromkeys(key for record in recorded for key in record.times):
@@ -102,7 +102,7 @@ def _stages(
     return found
 
 
-def _after(corrected: Sequence[Record], key: str) -> Average:
+def _after(corrected: Sequence[AnswerRecord], key: str) -> Average:
     """Of the records that show no warm-up in this stage; where it was the first's, none of them
     is the first."""
     timed = [record for record in corrected if key in record.times]
@@ -113,7 +113,7 @@ def _after(corrected: Sequence[Record], key: str) -> Average:
 
 
 def _figures(
-    file: ResultFile, recorded: Sequence[Record], corrected: Sequence[Record]
+    file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     for key in dict.fromkeys(key for record in recorded for key in record.sizes):
@@ -130,7 +130,9 @@ def _figures(
     )
 
 
-def _answers(recorded: Sequence[Record], corrected: Sequence[Record]) -> dict[str, float]:
+def _answers(
+    recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
+) -> dict[str, float]:
     """What the ids and texts show: distinct texts, EOS, prompt ids, slices."""
     found: dict[str, float] = {}
     ids = [record.ids for record in recorded if record.ids is not None]
@@ -149,7 +151,7 @@ def _answers(recorded: Sequence[Record], corrected: Sequence[Record]) -> dict[st
     return found
 
 
-def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
+def _rates(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, float]:
     """Tokens per second of decoding over all records, and how far totals are from their stages."""
     found: dict[str, float] = {}
     timed = []
@@ -170,7 +172,7 @@ def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
     return found
 
 
-def _speculation(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
+def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, float]:
     """Group G: the speed-up as a ratio of means, acceptance over all drafts, equal texts."""
     if not recorded or "sd_total_ms" not in recorded[0].times:
         return {}

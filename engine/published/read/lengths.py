@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.published.read.answer_pairs import decoding, matched
-from engine.published.read.record_types import EOS, Part, Record, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile
 
 CUT_FROM, CUT_SHARE = 3, 0.2
 _LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)
@@ -19,7 +19,7 @@ _LENGTH = re.compile(r"tok|draft|length|gamma", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Cut:
+class LengthCut:
     """Answers of a model that stop at one length without an end of their own.
 
     answers: how many records have a length.  named: the setting of the file that is this length,
@@ -27,7 +27,7 @@ class Cut:
     """
 
     tokens: int
-    records: tuple[Record, ...]
+    records: tuple[AnswerRecord, ...]
     answers: int
     named: str
     ended: bool
@@ -48,7 +48,7 @@ class Work:
     per_token: float
 
 
-def cut(file: ResultFile, model: str) -> Cut | None:
+def cut(file: ResultFile, model: str) -> LengthCut | None:
     """Where a limit cut a model's answers: a fifth of them and at least three stop at the longest
     length without EOS.
 
@@ -62,27 +62,27 @@ def cut(file: ResultFile, model: str) -> Cut | None:
     return _by_ids(file, with_ids) if with_ids else _by_counts(file, records)
 
 
-def _by_ids(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+def _by_ids(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
     most = max(len(record.ids or ()) for record in records)
     found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
     named = _setting(file, most)
     different = len({record.ids for record in found}) >= CUT_FROM
     if not _enough(found, records) or not (named or different or len(found) == len(records)):
         return None
-    return Cut(most, tuple(found), len(records), named, True)
+    return LengthCut(most, tuple(found), len(records), named, True)
 
 
-def _by_counts(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+def _by_counts(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
     counted = [record for record in records if record.tokens]
     most = max((record.tokens or 0.0 for record in counted), default=0.0)
     found = [record for record in counted if record.tokens == most]
     named = _setting(file, most)
     if not named or not _enough(found, counted):
         return None
-    return Cut(int(most), tuple(found), len(counted), named, False)
+    return LengthCut(int(most), tuple(found), len(counted), named, False)
 
 
-def _enough(found: Sequence[Record], records: Sequence[Record]) -> bool:
+def _enough(found: Sequence[AnswerRecord], records: Sequence[AnswerRecord]) -> bool:
     return len(found) >= max(CUT_FROM, CUT_SHARE * len(records))
 
 

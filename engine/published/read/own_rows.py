@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.published.read.record_types import Failure, Group, Identity, Record, ResultFile
+from engine.published.read.record_types import (
+    AnswerRecord,
+    FailedSample,
+    Group,
+    Identity,
+    ResultFile,
+)
 from engine.published.read.who_answered import family_of
 
 RUNS = Group(
@@ -44,7 +50,7 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
         records=records,
         corrected=records,
         failures=tuple(
-            Failure(str(row.get("sample", "")), f"[{index}]", str(row["error"]))
+            FailedSample(str(row.get("sample", "")), f"[{index}]", str(row["error"]))
             for index, row in enumerate(rows)
             if row.get("error")
         ),
@@ -54,9 +60,9 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
     )
 
 
-def _record(row: Row, path: str) -> Record:
+def _record(row: Row, path: str) -> AnswerRecord:
     ids = row.get("token_ids")
-    return Record(
+    return AnswerRecord(
         model=str(row["model"]),
         sample=str(row["sample"]),
         path=path,

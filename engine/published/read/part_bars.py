@@ -16,7 +16,7 @@ from typing import Literal
 
 from engine.palette import UNACCOUNTED
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
 from engine.types import STAGES
 
 Middle = Literal["mean", "median"]
@@ -85,12 +85,12 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _time(file: ResultFile, record: Record, part: Part) -> float | None:
+def _time(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
     found = part_of(record, file.group, part)
     return milliseconds(*found) if found else None
 
 
-def _spent(file: ResultFile, record: Record, stage: str) -> float | None:
+def _spent(file: ResultFile, record: AnswerRecord, stage: str) -> float | None:
     for part in PARTS[stage]:
         if (found := _time(file, record, part)) is not None:
             return found
@@ -100,7 +100,9 @@ def _spent(file: ResultFile, record: Record, stage: str) -> float | None:
     return math.fsum(made) if made else None
 
 
-def _notes(file: ResultFile, records: tuple[Record, ...], parts: Mapping[str, float]) -> list[str]:
+def _notes(
+    file: ResultFile, records: tuple[AnswerRecord, ...], parts: Mapping[str, float]
+) -> list[str]:
     found = []
     keys = {key for record in records for key in record.times}
     known = {file.group.stages.get(key) for key in keys}

@@ -82,7 +82,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Record:
+class AnswerRecord:
     """One model's answer to one sample.
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
@@ -139,7 +139,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedSample:
     """A sample that the file lists as failed."""
 
     sample: str
@@ -157,7 +157,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Figure:
+class SampleFigure:
     """A number that a file keeps per sample but for no model: "parallel.overlap_window"."""
 
     name: str
@@ -180,10 +180,10 @@ class ResultFile:
     message: str = ""
     unit: str = "s"
     models: tuple[str, ...] = ()
-    records: tuple[Record, ...] = ()
-    corrected: tuple[Record, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    records: tuple[AnswerRecord, ...] = ()
+    corrected: tuple[AnswerRecord, ...] = ()
+    failures: tuple[FailedSample, ...] = ()
+    figures: tuple[SampleFigure, ...] = ()
     claims: tuple[Claim, ...] = ()
     identities: Mapping[str, Identity] = field(default_factory=dict)
     config: Mapping[str, object] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class ResultFile:
     target: str = ""
     bytes: int = 0
 
-    def of(self, model: str, corrected: bool = False) -> tuple[Record, ...]:
+    def of(self, model: str, corrected: bool = False) -> tuple[AnswerRecord, ...]:
         """The records of one model, in the file's order."""
         source = self.corrected if corrected else self.records
         return tuple(record for record in source if record.model == model)

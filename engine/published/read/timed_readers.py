@@ -1,7 +1,7 @@
 """Readers of files whose rows are timed stages: groups A, B, B', C, D and E.
 
 Schemas: see the README's "Published result files".  Each reader takes the parsed file and fills a
-Reading; keys that a file lacks are simply absent.
+FileReading; keys that a file lacks are simply absent.
 
 Boundary: reads the keys; judges nothing.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.published.read.cells import is_number, question_of, quoted, sample_name
-from engine.published.read.file_reading import Reading
+from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Group, Part
 
 FLAT = Group(
@@ -72,7 +72,7 @@ PARALLEL = Group(
 )
 
 
-def flat_rows(data: list[Any], reading: Reading) -> None:
+def flat_rows(data: list[Any], reading: FileReading) -> None:
     """A: both models side by side in one object per sample, told apart by prefixes."""
     rows = list(reading.rows(data, "$", ""))
     models = [model for model in ("egpt", "videollava", "llava") if _any_key(rows, f"{model}_")]
@@ -89,7 +89,7 @@ def _any_key(rows: list[tuple[int, str, dict[str, Any]]], start: str) -> bool:
 
 
 def _flat_answer(
-    reading: Reading, model: str, item: dict[str, Any], path: str, sample: str, question: str
+    reading: FileReading, model: str, item: dict[str, Any], path: str, sample: str, question: str
 ) -> None:
     cells, prefix = reading.cells, f"{model}_"
     mine = {key[len(prefix) :]: value for key, value in item.items() if key.startswith(prefix)}
@@ -113,7 +113,7 @@ def _text_key(item: dict[str, Any]) -> str:
     return next((key for key in item if "llava" in key and "_" not in key), "")
 
 
-def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
+def legacy_rows(data: dict[str, Any], reading: FileReading) -> None:
     """B: a list of rows and a summary per model."""
     reading.pair("eventgpt", "videollava")
     for model in ("eventgpt", "videollava"):
@@ -131,7 +131,7 @@ def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(speculation, "speculative_decoding")
 
 
-def newest_rows(data: dict[str, Any], reading: Reading) -> None:
+def newest_rows(data: dict[str, Any], reading: FileReading) -> None:
     """B': one object per sample with an object per model; the summary has one per model too."""
     reading.pair("eventgpt", "videollava")
     _nested(data.get("samples"), "samples", reading)
@@ -139,7 +139,7 @@ def newest_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(data.get(name), name)
 
 
-def frame_rows(data: dict[str, Any], reading: Reading) -> None:
+def frame_rows(data: dict[str, Any], reading: FileReading) -> None:
     """C: an object per model with its samples and statistics."""
     reading.pair("eventgpt", "videollava")
     for model in ("eventgpt", "videollava"):
@@ -151,14 +151,14 @@ def frame_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(inner.get("stats"), f"{model}.stats", model)
 
 
-def stage_rows(data: dict[str, Any], reading: Reading) -> None:
+def stage_rows(data: dict[str, Any], reading: FileReading) -> None:
     """D and E: one object per sample with an object per model, and shared statistics."""
     reading.pair("eventgpt", "videollava")
     _nested(data.get("results"), "results", reading)
     reading.state(data.get("statistics"), "statistics")
 
 
-def _nested(rows: object, name: str, reading: Reading) -> None:
+def _nested(rows: object, name: str, reading: FileReading) -> None:
     models = ("eventgpt", "videollava")
     for index, path, item in reading.rows(rows, name, *models, ""):
         sample = sample_name(item, index)
@@ -172,7 +172,7 @@ def _nested(rows: object, name: str, reading: Reading) -> None:
             _flat_parallel(reading, item, path, sample)
 
 
-def _nested_answer(reading: Reading, model: str, inner: object, path: str, sample: str) -> None:
+def _nested_answer(reading: FileReading, model: str, inner: object, path: str, sample: str) -> None:
     if not isinstance(inner, dict):
         reading.missing[model] += 1
         if inner is not None:  # null is how some scripts say that a model failed
@@ -184,7 +184,7 @@ def _nested_answer(reading: Reading, model: str, inner: object, path: str, sampl
     reading.answer(model, inner, path, sample)
 
 
-def _flat_parallel(reading: Reading, item: dict[str, Any], path: str, sample: str) -> None:
+def _flat_parallel(reading: FileReading, item: dict[str, Any], path: str, sample: str) -> None:
     for model, prefix in (("eventgpt", "egpt_"), ("videollava", "vl_")):
         if item.get(f"{prefix}error"):
             continue  # its zeros are no measurement

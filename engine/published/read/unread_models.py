@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.published.read.file_reading import IDS, Reading
+from engine.published.read.file_reading import IDS, FileReading
 from engine.published.read.record_types import GroupName
 
 NOT_MODELS = ("acceptance", "parallel", "config", "summary", "statistics", "speculative_decoding")
@@ -27,7 +27,7 @@ NESTED: tuple[GroupName, ...] = ("newest", "five_stages", "parallel")  # an obje
 LOOKED_AT = 1_000  # rows
 
 
-def name(value: Any, reading: Reading) -> None:
+def name(value: Any, reading: FileReading) -> None:
     """Notes each further model once, at its first place."""
     known = {*reading.models, *READ.get(reading.group.name, ())}
     seen: set[str] = set()

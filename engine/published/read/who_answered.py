@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from engine.published.read.record_types import NAMES, Identity, Record, ResultFile
+from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
 KEY_FAMILY = {
     "egpt": "eventgpt",
@@ -40,7 +40,7 @@ Evidence = tuple[str | None, str]
 def identities(
     models: Sequence[str],
     claimed: Mapping[str, str],
-    records: Sequence[Record],
+    records: Sequence[AnswerRecord],
     config: Mapping[str, object],
 ) -> dict[str, Identity]:
     """Every model's, by its name in the file."""
@@ -50,7 +50,7 @@ def identities(
 
 
 def identify(
-    model: str, claimed: str | None, records: Sequence[Record], config: Mapping[str, object]
+    model: str, claimed: str | None, records: Sequence[AnswerRecord], config: Mapping[str, object]
 ) -> Identity:
     """What is claimed and what the file shows; "nothing" is said in words too."""
     claim = claimed or NAMES.get(KEY_FAMILY.get(model, ""), model)
@@ -76,7 +76,7 @@ def _wanted(model: str, claim: str) -> str | None:
 
 
 def _exchanged(
-    found: Mapping[str, Identity], rows: Mapping[str, Sequence[Record]]
+    found: Mapping[str, Identity], rows: Mapping[str, Sequence[AnswerRecord]]
 ) -> dict[str, Identity]:
     """The other model under EventGPT's label leaves EventGPT's contexts to the other label: alone
     they could be those of one image of LLaVA-1.5 and a longer question."""
@@ -134,7 +134,7 @@ def _spoken_of(name: str) -> str | None:
     return None
 
 
-def _from_ids(records: Sequence[Record]) -> list[Evidence]:
+def _from_ids(records: Sequence[AnswerRecord]) -> list[Evidence]:
     for record in records:
         if record.ids and record.ids.count(IMAGE_ID) >= IMAGE_TOKENS:
             images = record.ids.count(IMAGE_ID) // IMAGE_TOKENS
@@ -162,7 +162,7 @@ def _spoken(model: str) -> tuple[str, ...]:
     return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
 
 
-def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
+def _from_weights(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
     """The memory that the weights took; EventGPT's is no different from LLaVA-1.5's."""
     if wanted == "eventgpt":
         return []
@@ -174,7 +174,7 @@ def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidenc
     return []
 
 
-def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
+def _from_context(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
     """What the most frequent context fits, where all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
     found = {tokens: _fits(tokens, wanted) for tokens in counts}

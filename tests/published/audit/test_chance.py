@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def chances(value: Any) -> list[Finding]:
+def chances(value: Any) -> list[AuditFinding]:
     return [one for one in audit(read(value)) if one.rule == "chance"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -36,7 +36,7 @@ def planted(name: str, bad: Any) -> tuple[Any, Any]:
     return value, broken
 
 
-def rules(findings: tuple[Finding, ...]) -> set[str]:
+def rules(findings: tuple[AuditFinding, ...]) -> set[str]:
     return {finding.rule for finding in findings} - {"unusable"}
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> Finding:
+def found(value: Any, rule: str) -> AuditFinding:
     return next(finding for finding in audit(read(value)) if finding.rule == rule)
 
 

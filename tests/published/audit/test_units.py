@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import plausible_units
 from tests.published.audit.test_own_rows import clean
 from tests.published.read import synthetic as made
@@ -26,7 +26,7 @@ FILES: dict[str, Any] = {
 }
 
 
-def found(value: Any, rule: str = "implausible") -> list[Finding]:
+def found(value: Any, rule: str = "implausible") -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 

@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
-from engine.published.audit.finding import many, share, verb
+from engine.analysis.number_text import count
+from engine.published.audit import AuditFinding, audit
+from engine.published.audit.finding import share, verb
 from engine.published.read import answer_pairs, file_summary
 from tests.published.audit.test_published import PLANTED, sliced, twice
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
 def test_one_thing_and_several() -> None:
-    assert (many(1, "sample"), many(2220, "sample")) == ("1 sample", "2,220 samples")
+    assert (count(1, "sample"), count(2220, "sample")) == ("1 sample", "2,220 samples")
     assert share(1, 1, "answer") == "the only answer" and share(5, 5, "answer") == "all 5 answers"
     assert share(1, 5, "answer") == "1 of 5 answers"
     assert (verb(1, "is", "are"), verb(2, "is", "are")) == ("is", "are")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import answer_tokens
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -14,7 +14,7 @@ from tests.published.read.synthetic import read
 TEXT = " ".join(["There is a road with a car on it."] * 6)  # 54 words
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import read_bytes
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def unusable(value: Any) -> list[Finding]:
+def unusable(value: Any) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == "unusable"]
 
 
