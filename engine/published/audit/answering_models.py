@@ -1,6 +1,6 @@
-"""Rules about who answered, from what, and what their answers are worth.
+"""Rules about which model answered, from which input, and whether its answers are usable.
 
-Boundary: each function yields what it found and says nothing otherwise.
+Boundary: each rule yields its findings, or nothing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from engine.published.read.who_answered import ONE_IMAGE
 WINDOWS = {"llava": 4096, "video_llava": 4096}  # positions that the checkpoints were trained on
 DISTINCT_FROM = 5
 LEFT_OUT = (
-    "What cannot be used is left out; sums and means that lack a value are called wrong only where "
-    "no such value could explain them."
+    "Unusable values are left out. Sums and means that lack a value are called wrong only if no "
+    "possible value explains them."
 )
 REPEATED = 0.8
 REPEATED_FROM = 8
 
 
 def label(file: ResultFile) -> Iterator[CheckResult]:
-    """The evidence names another model than the label."""
+    """The evidence contradicts the model label."""
     for model in file.models:
         identity = file.identities.get(model)
         if identity and identity.agrees is False and identity.family:
             yield CheckResult(
-                f"{identity.claimed} ({model}) is labelled wrongly: {identity.evidence}.",
+                f"{identity.claimed} ({model}) has a wrong label: {identity.evidence}.",
                 file.of(model),
                 {},
                 f"It is shown as {NAMES.get(identity.family, identity.family)}."
@@ -41,7 +41,7 @@ def label(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def one_image(file: ResultFile) -> Iterator[CheckResult]:
-    """EventGPT's features are those of one event image instead of the five it was shown."""
+    """EventGPT's features come from one event image instead of five."""
     for model in file.models:
         identity = file.identities.get(model)
         records = file.of(model)
@@ -52,9 +52,9 @@ def one_image(file: ResultFile) -> Iterator[CheckResult]:
             of = "" if len(found) == len(records) else f" of {len(records):,}"
             yield CheckResult(
                 f"{name_of(file, model)}: {len(found):,}{of} answer{'s' * (len(records) > 1)} "
-                f"{verb(len(found), 'was', 'were')} given from one event image "
-                f"(a context of {tokens:,.0f}; five images pool to 582 visual tokens): these are "
-                "not the model's features, and its answers cannot equal generate()'s.",
+                f"{verb(len(found), 'uses', 'use')} one event image "
+                f"(a context of {tokens:,.0f}; five images give 582 visual tokens). These are not "
+                "the model's features, so its answers cannot equal those of generate().",
                 found,
                 {"context": float(tokens)},
                 model=model,
@@ -69,7 +69,7 @@ def _of_one_image(record: AnswerRecord, file: ResultFile) -> bool:
 
 
 def _mixed(records: Sequence[AnswerRecord]) -> bool:
-    """Whether several questions stand behind several contexts: text or images may differ."""
+    """Whether contexts and questions both differ: then text or images may explain a context."""
     contexts = {record.context for record in records}
     return len(contexts) > 1 and len({record.question for record in records}) > 1
 
@@ -83,18 +83,18 @@ def doubled_context(file: ResultFile) -> Iterator[CheckResult]:
         if found:
             tokens = found[0].context or 0.0
             yield CheckResult(
-                f"{name_of(file, model)}: the context of {tokens:,.0f} holds 2,048 visual tokens "
-                f"twice in {share(len(found), len(file.of(model)), 'record')}; "
-                f"{tokens - 2048:,.0f} were read.",
+                f"{name_of(file, model)}: the context of {tokens:,.0f} counts 2,048 visual tokens "
+                f"twice in {share(len(found), len(file.of(model)), 'record')}; the model read "
+                f"{tokens - 2048:,.0f}.",
                 found,
                 {"stated": tokens, "corrected": tokens - 2048},
-                "2,048 are taken off.",
+                "2,048 are subtracted.",
                 model,
             )
 
 
 def beyond_window(file: ResultFile) -> Iterator[CheckResult]:
-    """A context is longer than the model's positions."""
+    """A context is longer than the model was trained on."""
     for model in file.models:
         identity = file.identities.get(model)
         window = WINDOWS.get(identity.family or "") if identity else None
@@ -102,8 +102,8 @@ def beyond_window(file: ResultFile) -> Iterator[CheckResult]:
         found = [r for r in records if window and r.context and r.context > window]
         if found and window:
             yield CheckResult(
-                f"{name_of(file, model)}: a context of {found[0].context:,.0f} tokens is beyond "
-                f"the {window:,} positions that the model knows.",
+                f"{name_of(file, model)}: a context of {found[0].context:,.0f} tokens is longer "
+                f"than the {window:,} positions that the model supports.",
                 found,
                 {"context": float(found[0].context or 0), "window": float(window)},
                 model=model,
@@ -111,7 +111,7 @@ def beyond_window(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def degenerate(file: ResultFile) -> Iterator[CheckResult]:
-    """One text for every sample, one token over and over, or no text at all."""
+    """The same text for every sample, one token repeated, or no text."""
     for model in file.models:
         records = file.of(model)
         yield from _one_text(file, model, records)
@@ -142,7 +142,7 @@ def _repeating(
         yield CheckResult(
             f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
             f"{verb(len(found), 'repeats', 'repeat')} one token "
-            f"({_shown(found[0])}): no real answer does.",
+            f"({_shown(found[0])}) and {verb(len(found), 'is', 'are')} not usable.",
             found,
             {"answers": float(len(found))},
             model=model,
@@ -173,7 +173,8 @@ def _empty(
     if found:
         yield CheckResult(
             f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
-            f"{verb(len(found), 'is', 'are')} empty; such times are not those of an answer.",
+            f"{verb(len(found), 'is', 'are')} empty; {verb(len(found), 'its', 'their')} times are "
+            "not those of a real answer.",
             found,
             {"answers": float(len(found))},
             model=model,
@@ -181,7 +182,7 @@ def _empty(
 
 
 def failures(file: ResultFile) -> Iterator[CheckResult]:
-    """Samples that failed and are in no mean."""
+    """Failed samples, which are in no mean."""
     if not file.failures or file.own:
         return
     answered = {record.sample for record in file.records}
@@ -193,38 +194,38 @@ def failures(file: ResultFile) -> Iterator[CheckResult]:
         names = {failure.sample for failure in kept}
         yield CheckResult(
             f"{count(len(kept), 'error')} {verb(len(kept), 'names', 'name')} "
-            f"{count(len(names), 'sample')} that {verb(len(names), 'has', 'have')} a result all "
-            f"the same; the means count it. The first says: {kept[0].message}.",
+            f"{count(len(names), 'sample')} that still {verb(len(names), 'has', 'have')} a result, "
+            f"which is in the means. First message: {kept[0].message}.",
             figures={"errors": float(len(kept)), "samples": float(len(names))},
             paths=tuple(failure.path for failure in kept),
         )
 
 
 def _failed(file: ResultFile, lost: Sequence[FailedSample]) -> CheckResult:
-    """Of samples without a result; several errors may name one."""
+    """The finding for samples without a result; several errors may name one sample."""
     count = len({failure.sample for failure in lost})
     tried = file.samples + count
     failed = share(count, tried, "sample")
     if file.status == "failed":
-        text = f"{failed[0].upper()}{failed[1:]} failed; the file holds no figure"
+        text = f"{failed[0].upper()}{failed[1:]} failed; the file has no figures"
     else:
-        text = f"{failed} failed and {verb(count, 'is', 'are')} in none of the means"
+        text = f"{failed} failed and {verb(count, 'is', 'are')} not in the means"
     return CheckResult(
-        f"{text}. The first says: {lost[0].message}.",
+        f"{text}. First message: {lost[0].message}.",
         figures={"failed": float(count), "tried": float(tried)},
         paths=tuple(failure.path for failure in lost),
     )
 
 
 def unusable(file: ResultFile) -> Iterator[CheckResult]:
-    """Values that could not be used: text for numbers, NaN, Infinity, negative times, no object."""
+    """Unusable values: text for numbers, NaN, Infinity, negative times, wrong types."""
     kinds = {
         "text": ("is text instead of a number", "are text instead of numbers"),
-        "finite": ("is no finite number", "are no finite numbers"),
+        "finite": ("is not a finite number", "are not finite numbers"),
         "negative": ("is negative", "are negative"),
-        "type": ("is of another type", "are of another type"),
-        "whole": ("is no whole number", "are no whole numbers"),
-        "empty": ("holds no answer", "hold no answer"),
+        "type": ("has the wrong type", "have the wrong type"),
+        "whole": ("is not a whole number", "are not whole numbers"),
+        "empty": ("has no answer", "have no answer"),
         "model": ("is not read", "are not read"),
         "key": ("is not read", "are not read"),
     }
@@ -243,7 +244,7 @@ def unusable(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def duplicates(file: ResultFile) -> Iterator[CheckResult]:
-    """The same sample and question stands in the file more than once."""
+    """A sample and question appears more than once."""
     if file.own:
         return  # repeated runs of a sample are how a spread is measured
     for model in file.models:
@@ -253,9 +254,9 @@ def duplicates(file: ResultFile) -> Iterator[CheckResult]:
         if found:
             times = counts[found[0].sample, found[0].question]
             yield CheckResult(
-                f"{name_of(file, model)}: {len(found):,} records share a sample and question with "
-                f"another ({found[0].sample[:40]!r} is there {times:,} times); pairs of answers "
-                "take the first, means count every one.",
+                f"{name_of(file, model)}: {len(found):,} records share their sample and question "
+                f"with another record ({found[0].sample[:40]!r} appears {times:,} times). Pairs of "
+                "answers use the first record, means use all.",
                 found,
                 {"records": float(len(found))},
                 model=model,
@@ -263,7 +264,7 @@ def duplicates(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def one_sided(file: ResultFile) -> Iterator[CheckResult]:
-    """Samples that one of two compared models did not answer: the means are of other samples."""
+    """Samples that only one of the two compared models answered."""
     if not (file.draft and file.target) or file.own:
         return
     sides = [{(r.sample, r.question): r for r in file.of(m)} for m in (file.draft, file.target)]
@@ -275,8 +276,8 @@ def one_sided(file: ResultFile) -> Iterator[CheckResult]:
         if alone:
             yield CheckResult(
                 f"{count(len(alone), 'sample')} {verb(len(alone), 'has', 'have')} an answer of "
-                f"{name_of(file, names[0])} and none of {name_of(file, names[1])}: means of the "
-                "two are over different samples.",
+                f"{name_of(file, names[0])} and none of {name_of(file, names[1])}: the means of "
+                "the two models are over different samples.",
                 alone,
                 {"samples": float(len(alone))},
                 model=names[0],

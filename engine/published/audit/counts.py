@@ -1,6 +1,6 @@
-"""Rules about tokens: what was counted, what was cut off, what never was an answer's.
+"""Rules about token counts: missing tokens, counted prompts, begin-of-text ids.
 
-Boundary: each function yields what it found and says nothing otherwise.
+Boundary: each rule yields its findings, or nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
 
 
 def sliced(file: ResultFile) -> Iterator[CheckResult]:
-    """Fewer tokens than words: ids were cut off an answer."""
+    """An answer has fewer tokens than words: its first ids are missing."""
     for model in file.models:
         records = _without_prompt(file, model)
         found = [record for record in records if answer_tokens.is_sliced(record)]
@@ -34,7 +34,7 @@ def sliced(file: ResultFile) -> Iterator[CheckResult]:
                 f"{_counted(worst)} for a text of {count(words, 'word')}.",
                 found,
                 {"tokens": float(worst.tokens or 0), "words": float(words)},
-                "" if file.own else _mended(file, model, found),
+                "" if file.own else _correction(file, model, found),
                 model,
             )
 
@@ -53,36 +53,36 @@ def _without_prompt(file: ResultFile, model: str) -> list[AnswerRecord]:
     return [answer_tokens.stripped(record, prompted) for record in records]
 
 
-def _mended(file: ResultFile, model: str, found: list[AnswerRecord]) -> str:
-    """What is done about slices, and what acceptance is with and without the answers cut."""
-    text = f"{SLICE} tokens, the known cut of these scripts, were added to each such count"
+def _correction(file: ResultFile, model: str, found: list[AnswerRecord]) -> str:
+    """What was corrected, and the acceptance with and without these answers."""
+    text = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
     lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
     left = [record for record in found if record.path in lost]
     if left:
-        text = f"{text} but {len(left):,}" if len(left) < len(found) else "Nothing was added"
-        text += f": {_unmended(left[0], file)}; what is not known is left out"
-    text += "; the ids cannot be restored"
+        text = f"{text} except {len(left):,}" if len(left) < len(found) else "Nothing was added"
+        text += f": {_why_uncorrected(left[0], file)}; such counts are left out"
+    text += ". The ids cannot be restored"
     every = answer_pairs.variants(file)
     kept, whole = every.get("main"), every.get("without_sliced")
     if model != file.draft or kept is None or kept.rate is None:
         return f"{text}."
-    text += f" and are compared as they are: {kept.rate.value:.1%} of the ids match by position"
+    text += f" and are compared as recorded: {kept.rate.value:.1%} of the ids match by position"
     if whole is None or whole.rate is None:
-        return f"{text}, and no pair is left without these answers."
+        return f"{text}. Without these answers no pair is left."
     return f"{text}, {whole.rate.value:.1%} in the {count(whole.pairs, 'pair')} without them."
 
 
-def _unmended(record: AnswerRecord, file: ResultFile) -> str:
-    """Why 60 more would be no correction of this count."""
+def _why_uncorrected(record: AnswerRecord, file: ResultFile) -> str:
+    """Why adding 60 would not correct this count."""
     if not answer_tokens.is_of_the_scripts(record, file.identities.get(record.model)):
-        return "how many ids were cut off is not known"
+        return "the number of missing ids is unknown"
     whole = count(int(record.tokens or 0) + SLICE, "token")
     words = count(answer_tokens.words(record), "word")
-    return f"{SLICE} more, the known cut of these scripts, would make {whole} of {words}, too many"
+    return f"{SLICE} more, the number that these scripts cut off, would give {whole} for {words}"
 
 
 def prompt_counted(file: ResultFile) -> Iterator[CheckResult]:
-    """The prompt's ids stand in front of the answer's."""
+    """The ids of an answer begin with the prompt."""
     for model in file.models:
         records = file.of(model)
         found = [record for record in records if answer_tokens.prompt_ids(record.ids)]
@@ -103,22 +103,24 @@ def _prompt_counted(
     text = f"{_mean(before):.1f} tokens on average"
     if not file.own:
         figures["tokens_corrected"] = _mean(after)
-        text += f" are {_mean(after):.1f} new ones"
+        text += f", of which {_mean(after):.1f} are new"
     where = ""
     if any(answer_tokens.is_open(record.ids) for record in found):
-        where = ' up to the last image placeholder (no "ASSISTANT:" shows where the answer begins)'
+        where = (
+            ', up to the last image placeholder (no "ASSISTANT:" marks the start of the answer),'
+        )
     return CheckResult(
         f"{name_of(file, model)}: the prompt is counted as output in "
         f"{share(len(found), every, 'answer')}; {text}.",
         found,
         figures,
-        "" if file.own else f"The first {most} ids{where} were taken off.",
+        "" if file.own else f"The first {most} ids{where} were removed.",
         model,
     )
 
 
 def beyond_limit(file: ResultFile) -> Iterator[CheckResult]:
-    """More new tokens than the run was allowed to make: the prompt, which is said once, is off."""
+    """An answer has more new tokens than the limit (without a prompt, which has its own rule)."""
     for model in file.models:
         found = []
         for record in _without_prompt(file, model):
@@ -132,8 +134,8 @@ def beyond_limit(file: ResultFile) -> Iterator[CheckResult]:
             yield CheckResult(
                 f"{name_of(file, model)}: {count(len(found), 'answer')} "
                 f"{verb(len(found), 'has', 'have')} more{new} tokens than the limit; one has "
-                f"{record.tokens:,.0f} where {limit:,.0f} were allowed.",
-                [one for one, _ in found],
+                f"{record.tokens:,.0f}, and the limit is {limit:,.0f}.",
+                [record for record, _ in found],
                 {"tokens": float(record.tokens or 0), "max_new_tokens": limit},
                 model=model,
             )
@@ -150,7 +152,7 @@ def _limit(record: AnswerRecord, file: ResultFile) -> float | None:
 
 
 def count_and_ids(file: ResultFile) -> Iterator[CheckResult]:
-    """The stated count is not the number of ids."""
+    """The stated token count is not the number of ids."""
     for model in file.models:
         found = [
             record
@@ -162,8 +164,8 @@ def count_and_ids(file: ResultFile) -> Iterator[CheckResult]:
             one = found[0]
             yield CheckResult(
                 f"{name_of(file, model)}: {count(len(found), 'answer')} "
-                f"{verb(len(found), 'states', 'state')} another count than there are ids; the "
-                f"first says {one.tokens:,.0f} and has {len(one.ids or ()):,}.",
+                f"{verb(len(found), 'states', 'state')} a token count that is not the number of "
+                f"ids; the first states {one.tokens:,.0f} and has {len(one.ids or ()):,} ids.",
                 found,
                 {"stated": float(one.tokens or 0), "ids": float(len(one.ids or ()))},
                 model=model,
@@ -171,7 +173,7 @@ def count_and_ids(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def begins_with_bos(file: ResultFile) -> Iterator[CheckResult]:
-    """The begin-of-text id stands in an answer, where every pair matches it."""
+    """An answer begins with the begin-of-text id, which every pair matches."""
     for model in file.models:
         records = [record for record in file.of(model) if record.ids]
         found = [
@@ -180,8 +182,8 @@ def begins_with_bos(file: ResultFile) -> Iterator[CheckResult]:
         if found:
             yield CheckResult(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} "
-                f"{verb(len(found), 'begins', 'begin')} with the begin-of-text id, which no model "
-                "produced.",
+                f"{verb(len(found), 'begins', 'begin')} with the begin-of-text id, which the "
+                "model did not generate.",
                 found,
                 {"first_id": float(BOS)},
                 model=model,
@@ -189,7 +191,7 @@ def begins_with_bos(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def bos_matched(file: ResultFile) -> Iterator[CheckResult]:
-    """A file's matched tokens are one more per sample than its ids allow."""
+    """The matched tokens are one more per sample than the ids give."""
     rows = _stated_matches(file)
     counted = [row for row in rows if row[0] == row[2].matched + 1]
     stated, compared = sum(row[0] for row in rows), sum(row[1] for row in rows)
@@ -201,7 +203,8 @@ def bos_matched(file: ResultFile) -> Iterator[CheckResult]:
     where = "every sample" if exact else share(len(counted), len(rows), "sample")
     yield CheckResult(
         f"The token-level matches of the rows, {stated:,.0f} of {compared:,.0f} or "
-        f"{stated / compared:.1%} in all, hold the begin-of-text id of {where}: {real:,} are left.",
+        f"{stated / compared:.1%} in all, include the begin-of-text id of {where}. "
+        f"Without it {real:,} match.",
         figures={
             "stated_matched": stated,
             "matched": float(real),
@@ -211,7 +214,7 @@ def bos_matched(file: ResultFile) -> Iterator[CheckResult]:
             "rate_without_bos": real / left,
             "position_rate": found.rate.value if found and found.rate else 0.0,
         },
-        correction=f"Without it {real / left:.1%} are left.",
+        correction=f"The rate without it is {real / left:.1%}.",
         paths=tuple(f.path for f in file.figures if f.name == MATCHED),
     )
 
@@ -219,7 +222,7 @@ def bos_matched(file: ResultFile) -> Iterator[CheckResult]:
 def _stated_matches(file: ResultFile) -> list[tuple[float, float, Pair]]:
     """(stated matches, stated comparisons, its ids) of each row that has all three.
 
-    By the row, not by its sample's name: a sample may stand there twice.
+    Matched by row, not by sample name: a sample may appear twice.
     """
     stated, totals = (
         {row_of(figure.path): figure.value for figure in file.figures if figure.name == name}

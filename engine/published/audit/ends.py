@@ -1,6 +1,6 @@
-"""Rules about where answers begin and end: limits that cut them, first tokens that are missing.
+"""Rules about where answers begin and end: token limits and missing first tokens.
 
-Boundary: each function yields what it found and says nothing otherwise.
+Boundary: each rule yields its findings, or nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHIFT_GAIN = 2.0
 
 
 def capped(file: ResultFile) -> Iterator[CheckResult]:
-    """Many answers stop at the same longest length without an end of their own."""
+    """Many answers stop at the same maximum length without an end-of-text id."""
     cuts: dict[tuple[int, int, int, str], list[tuple[str, lengths.LengthCut]]] = {}
     for model in file.models:
         found = lengths.cut(file, model)
@@ -38,14 +38,14 @@ def _capped(
     every: list[tuple[str, lengths.LengthCut]],
 ) -> CheckResult:
     at = f"{cut.tokens:,} tokens" + (f", the limit of {cut.named}," if cut.named else "")
-    end = "without an end" if cut.ended else "and the file has no ids that show an end"
+    end = "without an end-of-text id" if cut.ended else "and the file has no ids to show an end"
     who = name_of(file, names[0])
     if len(names) > 1:
         who = f"{len(names)} models ({', '.join(names[:2])}, ...), each"
     return CheckResult(
-        f"{who}: {share(len(cut.records), cut.answers, 'answer')} stop at {at} {end}: their "
-        "lengths and times are the limit's, not the model's.",
-        [record for _, one in every for record in one.records],
+        f"{who}: {share(len(cut.records), cut.answers, 'answer')} stop at {at} {end}. Their "
+        "lengths and times depend on the limit, not on the model.",
+        [record for _, found in every for record in found.records],
         {
             "tokens": float(cut.tokens),
             "answers": float(cut.answers),
@@ -56,7 +56,7 @@ def _capped(
 
 
 def first_token_missing(file: ResultFile) -> Iterator[CheckResult]:
-    """Texts begin inside a sentence, or a draft fits the target only one id later."""
+    """Texts begin inside a sentence, or a draft matches the target better from its second id."""
     for model in file.models:
         records = [record for record in file.of(model) if record.text and record.text.strip()]
         found = [record for record in records if _begins_inside(str(record.text).strip())]
@@ -73,7 +73,7 @@ def first_token_missing(file: ResultFile) -> Iterator[CheckResult]:
 
 
 def _begins_inside(text: str) -> bool:
-    """Lower case first although the text begins its later sentences with capitals."""
+    """The text begins in lower case and later sentences begin with capitals."""
     later = [part.lstrip()[:1] for part in text.split(". ")[1:]]
     return text[0].islower() and any(letter.isupper() for letter in later)
 

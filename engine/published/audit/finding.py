@@ -1,6 +1,6 @@
-"""What a rule finds, and what a rule is.
+"""The types of rules and findings, and helpers for their sentences.
 
-Boundary: types and the sentence's small parts; no rule.
+Boundary: no rule.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """One thing that is wrong, in one sentence, with its evidence.
+    """One problem in one sentence, with its evidence.
 
-    error: a figure is false.  warning: a figure misleads.  note: something to know.
-    paths: where in the file its records are; correction: what was done or can be ("" for nothing).
+    error: a figure is false.  warning: a figure is misleading.  note: additional information.
+    paths: the records concerned; correction: how they were corrected, "" for not at all.
     """
 
     rule: str
@@ -48,7 +48,7 @@ class AuditFinding:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check yields; the rule adds its name and severity."""
+    """A finding without its rule's name and severity."""
 
     message: str
     records: Sequence[AnswerRecord] = ()
@@ -63,7 +63,7 @@ Check = Callable[[ResultFile], Iterator[CheckResult]]
 
 @dataclass(frozen=True)
 class Rule:
-    """A name, what it looks for in plain words, how bad it is, and the check itself."""
+    """A check with its name, description and severity."""
 
     name: str
     sentence: str
@@ -84,7 +84,7 @@ class Rule:
 
 
 def name_of(file: ResultFile, model: str) -> str:
-    """What sentences call a model: the name it claims, with the file's key where they differ."""
+    """A model in a sentence: its claimed name, followed by the file's key if they differ."""
     identity = file.identities.get(model)
     claimed = identity.claimed if identity else model
     return claimed if claimed.lower() == model.lower() else f"{claimed} ({model})"
@@ -98,5 +98,5 @@ def share(part: int, whole: int, noun: str) -> str:
 
 
 def verb(count: int, one: str, several: str) -> str:
-    """The form of a verb that so many things take."""
+    """The form of a verb for this number of subjects."""
     return one if count == 1 else several

@@ -1,10 +1,10 @@
-"""Rules about stated rates, times per token and speed-ups whose time leaves a stage out.
+"""Rules about rates, times per token and speed-ups that do not include all stages.
 
-A rate of r tokens per second says that N tokens took N / r; a time per token p says N p.  Either
-has to be a time that holds the decoding.  A speed-up of s says that an answer took the target's
-time divided by s.
+A rate of r tokens per second means that N tokens took N / r; a time per token p means N p.  Either
+must be a time that includes decoding.  A speed-up of s means that an answer took the target's time
+divided by s.
 
-Boundary: each function yields what it found and says nothing otherwise; times in milliseconds.
+Boundary: each rule yields its findings, or nothing; times in milliseconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from engine.published.read.record_types import AnswerRecord, ResultFile, SampleF
 from engine.published.read.stated_figures import statistic_of
 
 CLOSE = 0.02
-FAR = 0.1  # of a time: a rate that is of no stage at all has to be this far from the decoding
+FAR = 0.1  # relative: a rate that fits no set of stages has to be this far from the decoding time
 FEW = 3  # rows
 _RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|throughput")
 _EACH = re.compile(r"per_?tok(en)?(_(time|ms|s))?$|token_time$|(^|_)tpot(_ms)?$")
@@ -35,7 +35,7 @@ _IDEAL = re.compile(r"ideal|theor|max|upper|bound|estim|predict|expect|prefill|v
 
 
 def per_token(file: ResultFile) -> Iterator[CheckResult]:
-    """A rate or a time per token is of no time that holds the decoding."""
+    """A rate or a time per token does not fit any time that includes decoding."""
     for model in () if file.own else file.models:
         if plausible_units.doubts_times(file, model):
             continue
@@ -63,20 +63,20 @@ def _wrong_rate(
     record, spans = wrong[0]
     stated = record.times.get(key, record.sizes.get(key, 0.0))
     partial = _partial(file, record, spans)
-    told = f"the time of {', '.join(partial)} alone" if partial else "none of its times"
+    fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
     yield CheckResult(
         f"{name_of(file, model)}: {share(len(wrong), len(timed), 'record')} "
-        f"{verb(len(wrong), 'has', 'have')} a {key} that is not of the decoding; the first states "
-        f"{stated:.4g}, which makes {precise_ms(spans[0])} of its {record.tokens:,.0f} "
-        f"tokens: {told}.",
-        [one for one, _ in wrong],
+        f"{verb(len(wrong), 'has', 'have')} a {key} that does not fit the decoding; the first is "
+        f"{stated:.4g}, which means {precise_ms(spans[0])} for {record.tokens:,.0f} tokens: this "
+        f"is {fits}.",
+        [record for record, _ in wrong],
         {"stated": stated, "implied_ms": spans[0]},
         model=model,
     )
 
 
 def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...]:
-    """The ms that a rate or a time per token says its tokens took: all N, or N - 1 of them."""
+    """The ms that a rate or a time per token implies for all N tokens, and for N - 1."""
     value = record.times.get(key, record.sizes.get(key, 0.0))
     tokens = record.tokens or 0.0
     if value <= 0 or tokens < 2:
@@ -90,7 +90,7 @@ def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...
 
 
 def _decodings(file: ResultFile, record: AnswerRecord) -> list[float]:
-    """Every sum of the record's stages in ms that decoding is part of, and its total."""
+    """Every sum of the record's stages in ms that includes decoding, and its total."""
     stages = stages_ms(file, record)
     decoding = [key for key in stages if file.group.stages[key] in ("steps", "decode")]
     others = [key for key in stages if key not in decoding]
@@ -108,7 +108,7 @@ def _any_close(spans: Sequence[float], times: Sequence[float], slack: float = CL
 
 
 def _partial(file: ResultFile, record: AnswerRecord, spans: Sequence[float]) -> tuple[str, ...]:
-    """The stages without decoding that make such a span."""
+    """Stages without decoding whose sum is such a span."""
     stages = stages_ms(file, record)
     others = [key for key in stages if file.group.stages[key] not in ("steps", "decode")]
     for size in range(1, len(others) + 1):
@@ -119,7 +119,7 @@ def _partial(file: ResultFile, record: AnswerRecord, spans: Sequence[float]) -> 
 
 
 def impossible(file: ResultFile) -> Iterator[CheckResult]:
-    """A speed-up puts an answer at less than the target's prefill and less than the draft took."""
+    """A speed-up implies less time than the target's prefill and less than the draft's time."""
     if file.own or not file.draft or plausible_units.is_doubtful(file):
         return
     names = {figure.name for figure in file.figures if _is_speedup(figure.name)}
@@ -146,19 +146,21 @@ def _impossible(file: ResultFile, name: str) -> Iterator[CheckResult]:
     spent, prefill_ms, draft_ms, alone_ms = (
         statistics.fmean(row[1][column] for row in found) for column in range(4)
     )
-    told, figures = _told(file, name, [row[0].value for row in found])
+    speedup, figures = _stated_or_mean(file, name, [row[0].value for row in found])
     yield CheckResult(
-        f"The {told} puts an answer at {precise_ms(spent)} on average, where "
-        f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}: its prefill takes "
-        f"{precise_ms(prefill_ms)} and {name_of(file, file.draft)} {precise_ms(draft_ms)}, so the "
-        "speed-up leaves measured stages out.",
+        f"The {speedup} implies {precise_ms(spent)} per answer on average. But "
+        f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}, of which prefill "
+        f"takes {precise_ms(prefill_ms)}, and {name_of(file, file.draft)} takes "
+        f"{precise_ms(draft_ms)}. So the speed-up does not include all measured stages.",
         figures=figures | {"implied_ms": spent, "prefill_ms": prefill_ms, "draft_ms": draft_ms},
         paths=tuple(row[0].path for row in found),
     )
 
 
-def _told(file: ResultFile, name: str, values: Sequence[float]) -> tuple[str, dict[str, float]]:
-    """The speed-up that the summary states, else the mean of the rows'."""
+def _stated_or_mean(
+    file: ResultFile, name: str, values: Sequence[float]
+) -> tuple[str, dict[str, float]]:
+    """The speed-up that the summary states, otherwise the mean of the rows."""
     for claim in file.claims:
         if statistic_of(claim.path.rsplit(".", 1)[-1]) == (name.rsplit(".", 1)[-1], "mean"):
             return f"stated {name} of {claim.stated:.2f}", {"stated": claim.stated}
@@ -167,7 +169,7 @@ def _told(file: ResultFile, name: str, values: Sequence[float]) -> tuple[str, di
 
 
 def _whole(file: ResultFile, record: AnswerRecord) -> float | None:
-    """All that a model was measured at, in ms: its stages, or its total where that is more."""
+    """The longest measured time in ms: the sum of the stages, or the total."""
     stages, total = corrected.stage_sum(record, file.group), part_of(record, file.group, "total")
     spent = [math.fsum(stages_ms(file, record).values())] if stages is not None else []
     return max([*spent, *([milliseconds(*total)] if total else [])], default=None)
