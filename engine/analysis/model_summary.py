@@ -1,8 +1,8 @@
 """Summaries per model: counts, and for each stage and metric median, spread and percentiles.
 
-Boundary: a table of results (frame.py) in, frozen figures out.  Values of different sources
-(measured, cached, hook, derived) and of different groups (measured, cold, warm-up, after a pause)
-never meet in one figure.  A percentile needs runs enough: p90 from 10 values, p99 from 100.
+Boundary: a table of results in, frozen figures out.  Values of different sources (measured, cached,
+hook, derived) or groups (measured, cold, warm-up, after a pause) are never in one figure.  p90
+needs 10 values, p99 needs 100.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ P90_FROM, P99_FROM = 10, 100
 
 @dataclass(frozen=True)
 class Figure:
-    """n values of one metric of one model.  sd is the sample's (n - 1); mad is not scaled."""
+    """n values of one metric of one model.  sd divides by n - 1; mad is not scaled."""
 
     label: str
     metric: str
@@ -47,8 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Count:
-    """Results of one model.  `texts` are different answers among the measured ones: one text for
-    many samples is a model that does not look."""
+    """Results of one model.  texts: the number of different answers among the measured results."""
 
     label: str
     results: int
@@ -58,10 +57,10 @@ class Count:
     warm_up: int
     after_pause: int
     cached: int
-    capped: int  # stopped at the greatest length, not by themselves
+    capped: int  # stopped at the length limit
     texts: int | None
     samples: int
-    batched: int = 0  # answered in a batch: in no figure of single samples
+    batched: int = 0  # answered in a batch, so in no figure of single samples
     off_script: int = 0  # answers to questions that the model was not trained on
 
 
@@ -96,7 +95,7 @@ def figures(table: pd.DataFrame) -> tuple[Figure, ...]:
     for (label, group), lines in _parts(table):
         for metric in METRICS:
             if metric.name == "uncached_total" and not lines["cached"].any():
-                continue  # the total itself
+                continue  # it equals the total
             for source, some in lines.groupby(metrics.sources(lines, metric), sort=True):
                 values = metrics.values(some, metric)
                 if len(values):

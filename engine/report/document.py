@@ -1,6 +1,6 @@
-"""The report in words: findings to blocks.  Each sentence and each cell comes from the findings.
+"""The report as blocks: its sentences and tables.
 
-Boundary: wording and order; what the figures are is findings', how they look the renderers'.
+Boundary: wording and order; report_figures computes, markdown and html write.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SOURCES = {
-    "cached": "read from the cache: read times, not the stage's",
+    "cached": "read from the cache: time of the read, not of the stage",
     "hook": "measured by a hook inside generate()",
-    "derived": "derived: the total less the hook's time",
+    "derived": "derived: total minus the hook's time",
     "not measured": "not measured",
 }
-_FIGURE_COLUMNS = ("n", "median", "MAD", "mean", "sd", "p90", "p99", "least", "greatest")
+_FIGURE_COLUMNS = ("n", "median", "MAD", "mean", "sd", "p90", "p99", "min", "max")
 
 
 def title(found: Findings) -> str:
@@ -54,7 +54,7 @@ _IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "cpu", "ttft", "t
 
 
 def as_text(table: pd.DataFrame) -> str:
-    """A few lines for a terminal: counts and medians per model, and what devices they are of."""
+    """A few lines for a terminal: counts and medians per model, notes on devices and load."""
     figures, left = (
         model_summary.figures(table),
         {one.label: one for one in throughput.alone(table)},
@@ -63,11 +63,11 @@ def as_text(table: pd.DataFrame) -> str:
     for count in model_summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
         lines += [f"  {off_script(count)}"] if count.off_script else []
-        some = [one for one in throughput.throughputs(table) if one.label == count.label]
-        grouped = [_throughput_line(one) for one in some]
+        batches = [one for one in throughput.throughputs(table) if one.label == count.label]
+        grouped = [_throughput_line(one) for one in batches]
         found = (model_summary.find(figures, count.label, name) for name in _IN_TEXT)
         single = [line for figure in found for line in _text_line(figure)]
-        if count.label in left:  # the batches are what the run is about: they come first
+        if count.label in left:  # a run of batches: they come first
             lines += [*grouped, f"  {left[count.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
@@ -97,7 +97,7 @@ def _text_line(figure: Figure | None) -> list[str]:
 
 def results(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Results")
-    grouped = bool(found.throughputs)  # a column that says nothing elsewhere
+    grouped = bool(found.throughputs)  # otherwise the column would be empty
     rows = tuple(
         (c.label, *(f"{n:,}" for n in (c.results, c.answered, c.failed, c.cold, c.warm_up)),
          *(f"{n:,}" for n in (c.after_pause, c.cached, c.capped)), _count(c.texts),
@@ -107,20 +107,20 @@ def results(found: Findings) -> Iterator[Block]:
     columns = ("model", "results", "answered", "failed", "cold", "warm-up", "after a pause",
                "cached", "stopped at the limit", "different answers",
                *(["in a batch"] if grouped else []))  # fmt: skip
-    yield ReportTable("Counts per model; warm-up runs are apart from results.", columns, rows)
+    yield ReportTable("Counts per model; results do not include warm-up runs.", columns, rows)
     if remarks := tuple(_remarks(found)):
         yield Bullets(remarks)
     if found.failures:
         lines = ((label, why, f"{n:,}") for (label, why), n in found.failures.items())
-        yield ReportTable("Failures, each reason once.", ("model", "reason", "n"), tuple(lines), 2)
+        yield ReportTable("Failures by reason.", ("model", "reason", "n"), tuple(lines), 2)
 
 
 def off_script(count: Count) -> str:
-    """What to know of answers to questions that a demo model was not trained on."""
+    """A note on answers to questions that a demo model was not trained on."""
     return (
         f"{count.off_script:,} of {count.answered:,} answers of {count.label} are to questions "
-        "that this demo model was not trained on: they mean nothing, and no accuracy and no "
-        "overlap counts them."
+        "that this demo model was not trained on. They are meaningless and are excluded from "
+        "accuracy and overlap."
     )
 
 
@@ -129,7 +129,7 @@ def _count(value: int | None) -> str:
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    """What a reader should know before the figures; only what the results show."""
+    """Notes to read before the figures."""
     yield from device_notes.remarks(found.table)
     yield from machine_loads.remarks(found.table)
     yield from _backends(found)
@@ -139,21 +139,21 @@ def _remarks(found: Findings) -> Iterator[str]:
         if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
             yield (
                 f"{count.label} gave only {count.texts:,} different answers to {count.samples:,} "
-                "samples: it may not look at them."
+                "samples: it may ignore the pictures."
             )
         if count.capped and count.answered:
             yield (
-                f"{count.capped:,} of {count.answered:,} answers of {count.label} were cut at the "
-                "greatest length: their lengths and times are not natural."
+                f"{count.capped:,} of {count.answered:,} answers of {count.label} were stopped at "
+                "the length limit: their lengths and times depend on the limit."
             )
         if count.off_script:
             yield off_script(count)
         if not count.answered:
-            yield f"{count.label} answered nothing: there is no figure for it, and none is 0."
+            yield f"{count.label} gave no answer, so it has no figures."
 
 
 def _backends(found: Findings) -> Iterator[str]:
-    """Where a run's answers were not all decoded by what it asked for."""
+    """A note if a run's answers were not all decoded by the requested backend."""
     answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
     for (_, model, run), lines in answered.groupby(["number", "model", "run"], sort=False):
         ran = lines["backend"].value_counts()
@@ -161,8 +161,8 @@ def _backends(found: Findings) -> Iterator[str]:
         if len(ran) > 1 or (asked in ("eager", "compiled") and asked not in ran):
             words = ", ".join(f"{name} decoded {n:,}" for name, n in ran.items())
             yield (
-                f"Run {run} asked for the backend {asked or 'of its time'}; of {len(lines):,} "
-                f"answers of {model} {words}. They are kept apart by the backend that ran."
+                f"Run {run} requested the backend {asked or 'that was then the default'}; of "
+                f"{len(lines):,} answers of {model} {words}. Figures are separate by backend."
             )
 
 
@@ -170,13 +170,13 @@ def _figures(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Figures")
     shown = [figure for figure in found.figures if figure.group == "measured"]
     if not shown:
-        alone = " by itself" if found.throughputs else ""
-        yield Paragraph(f"No result was measured{alone}: there are no figures.")
+        single = " outside a batch" if found.throughputs else ""
+        yield Paragraph(f"No result was measured{single}, so there are no figures.")
         return
     medians = model_summary.stage_medians(found.figures, _measured(found))
     yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
     yield ChartBlock(
-        "The spread of total times: least, first quarter, median, third quarter, greatest.",
+        "The distribution of total times: minimum, quartiles and maximum.",
         lambda: _distribution(found),
     )
     for label in _measured(found):
@@ -184,7 +184,7 @@ def _figures(found: Findings) -> Iterator[Block]:
 
 
 def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
-    """Every figure of one label; those of other labels are left out."""
+    """All figures of one label."""
     rows = [_figure_row(figure) for figure in figures if figure.label == label]
     columns = ("metric", "source", *_FIGURE_COLUMNS)
     return ReportTable(f"{label}: measured results.", columns, tuple(rows), 2)
@@ -202,12 +202,12 @@ def _distribution(found: Findings) -> alt.LayerChart:
 
 
 def _bar_words(medians: StageTimes) -> str:
-    told = [
+    sentences = [
         f"{label}: "
         + ", ".join(f"{name} {number(parts[name])} ms" for name in PARTS if name in parts)
         for label, parts in medians.items()
     ]
-    return "Medians of the stages. " + " ".join(f"{one}." for one in told)
+    return "Medians of the stages. " + " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:
@@ -219,7 +219,7 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
 
 
 def together(found: Findings) -> Iterator[Block]:
-    """Batches, beside single runs by the same formula."""
+    """Batches; single runs count as batches of one."""
     if not found.throughputs:
         return
     yield Heading(2, "Throughput of batches")
@@ -231,7 +231,7 @@ def together(found: Findings) -> Iterator[Block]:
         for one in found.throughputs
     )  # fmt: skip
     columns = ("model", "samples at once", "of them cached", "batches", "samples",
-               "new tokens/s", "least to greatest", "samples/s", "least to greatest",
+               "new tokens/s", "range", "samples/s", "range",
                "time of a batch (ms)")  # fmt: skip
     caption = "Medians over batches; single runs count as batches of one."
     yield ReportTable(caption, columns, rows)
@@ -242,7 +242,7 @@ def _range(spread: Spread) -> str:
 
 
 def apart(found: Findings) -> Iterator[Block]:
-    """Cold runs, warm-up and results after a pause: shown, and in no mean."""
+    """Cold runs, warm-up and results after a pause, which are in no mean."""
     rows = [
         (figure.label, figure.group, *_figure_row(figure))
         for group in GROUPS[1:]
@@ -251,31 +251,41 @@ def apart(found: Findings) -> Iterator[Block]:
     ]
     if rows:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
-        yield Heading(2, "Kept apart")
-        yield ReportTable("Results that are in no figure above.", columns, tuple(rows), 4)
+        yield Heading(2, "Results that are in no mean")
+        yield ReportTable(
+            "Cold runs, warm-up runs and results after a pause.", columns, tuple(rows), 4
+        )
 
 
 def agreement(found: Findings) -> Iterator[Block]:
     if found.attributes:
         yield Heading(2, "Attribute accuracy")
         yield Paragraph(
-            "Demo scenes have known content. Accuracy is the share of samples whose answer states "
-            "the attribute rightly; stated is the share that states it at all."
+            "The content of demo scenes is known. Accuracy is the share of samples whose answer "
+            "states the attribute correctly; stated is the share that states it at all."
         )
         scores = tuple(map(_score_row, found.attributes))
-        columns = ("model", "attribute", "n", "accuracy", "stated", "always the commonest value")
+        columns = (
+            "model",
+            "attribute",
+            "n",
+            "accuracy",
+            "stated",
+            "always the most frequent value",
+        )
         yield ReportTable("Attributes read from the answers.", columns, scores, 2)
     if found.overlaps:
         yield Heading(2, "Overlap with references")
         yield Paragraph(
             "Word F1 between answer and reference (the harmonic mean of the shares of words in "
-            "common, from 0 to 1). It says how alike the words are, not whether an answer is right."
+            "common, from 0 to 1). It measures how similar the words are, not whether an answer is "
+            "correct."
         )
         lines = tuple(
             (o.label, f"{o.n:,}", *(f"{v:.3f}" for v in (o.median, o.low_quarter, o.high_quarter)))
             for o in found.overlaps
         )
-        names = ("model", "n", "median", "first quarter", "third quarter")
+        names = ("model", "n", "median", "first quartile", "third quartile")
         yield ReportTable("Word F1.", names, lines)
 
 
@@ -289,10 +299,10 @@ def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
     yield ReportTable("Definitions.", ("metric", "unit", "definition"), rows, 3)
-    batches = ", nor in a batch" if found.throughputs else ""
+    batches = " or in a batch" if found.throughputs else ""
     yield Paragraph(
-        f"Of {len(found.table):,} results {len(measured(found.table)):,} are in the figures: those "
-        "that were answered, neither cold nor warm-up nor the first after a pause"
-        f"{batches}. MAD is the median distance from the median; p90 needs 10 values and p99 needs "
-        "100. Times read from the cache are never mixed with measured ones."
+        f"{len(measured(found.table)):,} of {len(found.table):,} results are in the figures: those "
+        f"with an answer that are not cold, warm-up, the first after a pause{batches}. MAD is the "
+        "median absolute deviation from the median. p90 needs 10 values, p99 needs 100. Times read "
+        "from the cache are never mixed with measured times."
     )

@@ -1,7 +1,7 @@
-"""A document as one HTML file: charts inside as SVG, no script, nothing fetched from anywhere.
+"""A document as one self-contained HTML file: charts as SVG, no script, no requests.
 
-Boundary: blocks in, text out.  Every text is escaped, and the file's own policy forbids scripts
-and requests, so that what a model said cannot do anything in a reader's browser.
+Boundary: blocks in, text out.  Every text is escaped, and the file's policy forbids scripts and
+requests, so that a model's answer cannot act in the browser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A document as Markdown.  Charts are left to the HTML form; their words stand in their place.
+"""A document as Markdown, with charts in words.
 
 Boundary: blocks in, text out.  Every text is escaped: an answer cannot become markup or a link.
 """
@@ -54,5 +54,5 @@ def printable(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """The same for text that begins a line, which could begin a list or underline a heading."""
+    """The same for the start of a line, where text could become a list or a heading."""
     return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", escape(text.strip()))

@@ -1,7 +1,7 @@
-"""What the audit found: rule by rule, each finding in a sentence, with the records concerned.
+"""The findings of the audit, rule by rule, with the records concerned.
 
-Boundary: the engine's findings in their order; nothing is judged here.  Which finding is open
-stands in the URL, of files that no link can bring back in the session.
+Boundary: shows the engine's findings in their order.  The open finding is in the URL, or in the
+session for files without a link.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import count
 
-OPEN = "results_finding"  # in the URL: the file's place and the finding's, as 3.0
-_HERE = "results_finding_here"  # the same in the session, with the files it is of
+OPEN = "results_finding"  # in the URL: the index of the file and of the finding, as 3.0
+_HERE = "results_finding_here"  # the same in the session, with the key of the files
 ALL = "All files"
 SYMBOLS: dict[Severity, str] = {"error": "✖", "warning": "▲", "note": "●"}
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "orange", "note": "gray"}
 MEANINGS = (
-    "✖ Error: a figure or a label is false. ▲ Warning: a figure misleads. ● Note: something to "
-    "know. Rules that find nothing say nothing."
+    "✖ Error: a figure or a label is false. ▲ Warning: a figure is misleading. ● Note: additional "
+    "information. Rules without findings are not listed."
 )
 Entry = tuple[str, Audited, AuditFinding]  # its key in the URL
 
 
 def show(found: OpenedSets) -> None:
-    """The files, then what was found in them."""
+    """The files, then their findings."""
     report_parts.draw([file_list.table(found)], "imported_files")
     for index, sentence in enumerate(file_list.unread(found)):
         notices.notice(sentence, f"imported_unread_{index}")
@@ -41,11 +41,11 @@ def show(found: OpenedSets) -> None:
 
 
 def listed(found: OpenedSets) -> None:
-    """The findings alone, rule by rule, errors first."""
+    """The findings rule by rule, errors first."""
     notices.small(MEANINGS, "imported_meanings")
     chosen = _chosen(found)
     if not chosen:
-        st.caption("No finding fits this choice.")
+        st.caption("No finding matches this choice.")
     for rule in _in_order():
         entries = [entry for entry in chosen if entry[2].rule == rule.name]
         if entries:
@@ -87,7 +87,7 @@ def _chosen(found: OpenedSets) -> list[Entry]:
 
 
 def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
-    """One rule, closed until it is looked at; open where the link names one of its findings."""
+    """One rule; it is open if the link names one of its findings."""
     severity = entries[0][2].severity
     held = len({id(item) for _, item, _ in entries})
     label = (
@@ -140,10 +140,10 @@ def _toggle(key: str, found: OpenedSets) -> None:
 
 
 def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
-    """The figures of a finding, then its records or the places of the file that it speaks of."""
+    """The figures of a finding, then its records or their paths in the file."""
     if finding.figures:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
-        table = ReportTable("Figures", ("in the file's own units", "value"), rows)
+        table = ReportTable("Figures", ("in the file's units", "value"), rows)
         report_parts.draw([table], f"imported_figures_{key}")
     both = record_table.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
@@ -153,7 +153,9 @@ def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
         )
     elif failures:
         lines = tuple((one.path, one.sample, one.message) for one in failures[:50])
-        table = ReportTable("Samples that failed", ("where", "sample", "reason"), lines, 3)
+        table = ReportTable(
+            "Samples that failed", ("place in the file", "sample", "reason"), lines, 3
+        )
         report_parts.draw([table], f"imported_failures_{key}")
     else:
         _places(key, finding)
@@ -162,4 +164,4 @@ def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
 def _places(key: str, finding: AuditFinding) -> None:
     shown = finding.paths[:20]
     more = f"\n… and {len(finding.paths) - 20:,} more" if len(finding.paths) > 20 else ""
-    notices.small("In the file at: " + ", ".join(shown) + more, f"imported_places_{key}")
+    notices.small("Places in the file: " + ", ".join(shown) + more, f"imported_places_{key}")

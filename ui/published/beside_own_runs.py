@@ -1,6 +1,6 @@
-"""Own runs and recorded files side by side: one chart and one table, never one figure.
+"""Own runs and recorded files side by side in one chart and one table.
 
-Boundary: medians of both kinds as the engine gives them; each line says where it was measured.
+Boundary: medians from the engine; each line says where it was measured, no figure mixes both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ui.widgets import notices
 from ui.widgets.theme import UNACCOUNTED
 
 HERE, ELSEWHERE = "measured here", "recorded elsewhere"
-FIRST = 2  # files at first
+FIRST = 2  # files selected at first
 MOST = 8
 COLUMNS = ("model", "where", "n", *(f"{part} (ms)" for part in (*STAGES, UNACCOUNTED)),
            "total (ms)", "new tokens")  # fmt: skip
@@ -31,7 +31,7 @@ Line = tuple[str, str, Bar]  # label, where, what is drawn
 
 
 def show(runs: OpenedRuns, found: OpenedSets) -> None:
-    """Both kinds; the visitor says which files."""
+    """The chart and the table; the visitor chooses the files."""
     names = _names(found)
     chosen = st.multiselect(
         "Recorded files",
@@ -44,14 +44,14 @@ def show(runs: OpenedRuns, found: OpenedSets) -> None:
     )
     lines = [*_own(runs), *_recorded(found, chosen)]
     if not lines:
-        st.caption("Neither the runs nor the files hold a time.")
+        st.caption("Neither the runs nor the files have times.")
         return
     parts = {label: bar.parts for label, _, bar in lines}
     st.altair_chart(stage_bars.chart(parts), alt=stage_bars.words(parts), width="stretch")
     report_parts.draw([table(lines, found.corrected)], "imported_beside")
     notices.small(
-        "Machines, checkpoints, prompts and answers' lengths differ between what was measured here "
-        "and what was recorded elsewhere: read the parts of a bar, not the ratio of two.",
+        "Own runs and recorded files differ in machines, checkpoints, prompts and answer lengths. "
+        "Compare the parts within a bar, not the lengths of two bars.",
         "imported_beside",
     )
 
@@ -61,7 +61,7 @@ def _names(found: OpenedSets) -> list[str]:
 
 
 def _first(found: OpenedSets, names: list[str]) -> list[str]:
-    """The files that timed most stages, for a first look."""
+    """The files with the most timed stages."""
     timed = {
         item.name: max(len(bar.parts) for bar in part_bars.bars(item.file, found.corrected))
         for item in found.usable
@@ -90,7 +90,7 @@ def table(lines: list[Line], corrected: bool) -> ReportTable:
 
 
 def _own(runs: OpenedRuns) -> list[Line]:
-    """The runs' medians through the first lens that shows any."""
+    """The runs' medians at the first choice of lengths that has results."""
     for name in LENSES:
         if not opened_runs.look(runs, name).table.empty:
             break
@@ -122,7 +122,7 @@ def _recorded(found: OpenedSets, chosen: list[str]) -> list[Line]:
 
 
 def _short(found: OpenedSets, file: ResultFile) -> list[tuple[str, Bar]]:
-    """Each bar under the model's name alone where no other one has it."""
+    """Each bar with its model's name, which is unique within the file."""
     drawn = part_bars.bars(file, found.corrected, "median")
     names = [
         file_list.name(file, bar.model, found.corrected)

@@ -1,4 +1,4 @@
-"""The three claims of the benchmark's design documents, each beside what the files say.
+"""The three claims of the benchmark's design documents, each beside the files' evidence.
 
 Boundary: engine.published.claims.headlines in, charts and tables out.
 """
@@ -17,15 +17,15 @@ from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import escape
 
-COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median over clips (95 %)")
+COLUMNS = ("file", "against", "notes", "n", "ratio of means", "median over clips (95 %)")
 
 
 def show(found: OpenedSets) -> None:
     values = "corrected values" if found.corrected else "values as recorded"
     notices.small(
-        "What the benchmark's design documents say about EventGPT, and what these files give from "
-        f"{values}: the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
-        f"bears it out. {PER_TOKEN}",
+        "Claims about EventGPT in the benchmark's design documents, and the ratios in these files "
+        f"({values}): the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
+        f"supports it. {PER_TOKEN}",
         "imported_claims",
     )
     for headline in opened_sets.claims(found):
@@ -48,9 +48,9 @@ def _evidence(headline: Headline, corrected: bool) -> None:
 
 
 def absent(headline: Headline) -> ReportTable:
-    """The files that say nothing about a claim, by reason."""
+    """The files without evidence for a claim, by reason."""
     rows = tuple((one.reason, ", ".join(one.files)) for one in headline.without)
-    return ReportTable("Files that say nothing about it", ("why", "files"), rows, 2)
+    return ReportTable("Files without evidence", ("reason", "files"), rows, 2)
 
 
 def table(headline: Headline, corrected: bool) -> ReportTable:

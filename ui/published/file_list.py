@@ -1,6 +1,6 @@
-"""File by file: what kind it is, how much it holds, and why one could not be read.
+"""The files: kind, amount, and why one could not be read.
 
-Boundary: a table and sentences; the findings themselves are findings.py's.
+Boundary: a table and sentences; audit_view shows the findings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORDS = 4
 
 
 def table(found: OpenedSets) -> ReportTable:
-    """A row per file, usable or not."""
+    """One row per file."""
     rows = tuple(_row(item, found.corrected) for item in found.items)
     caption = (
         "records: samples with an answer; errors: samples that the file lists as failed; "
@@ -45,7 +45,7 @@ def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
 
 
 def _models(file: ResultFile, corrected: bool) -> str:
-    """The names as elsewhere on the page, the first few."""
+    """The first few names."""
     every = (name(file, model, corrected) + mark(file, model, corrected) for model in file.models)
     names = list(dict.fromkeys(every))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
@@ -53,20 +53,20 @@ def _models(file: ResultFile, corrected: bool) -> str:
 
 
 def label(file: ResultFile, model: str, corrected: bool) -> str:
-    """Whom a model is shown as, with the file's own word for it where that differs."""
+    """The shown name of a model, with the file's key if they differ."""
     shown = name(file, model, corrected)
     own = "" if shown.lower().endswith(model.lower()) else f" ({model})"
     return f"{shown}{own}{mark(file, model, corrected)}"
 
 
 def mark(file: ResultFile, model: str, corrected: bool) -> str:
-    """What stands behind a label as recorded that the evidence contradicts."""
+    """The suffix of a recorded label that the evidence contradicts."""
     identity = file.identities.get(model)
     return disputed(identity, corrected) if identity else ""
 
 
 def name(file: ResultFile, model: str, corrected: bool) -> str:
-    """The name by the evidence where there is any; as recorded the label."""
+    """Corrected: the name by the evidence, if there is any.  Recorded: the label."""
     identity = file.identities.get(model)
     return identity_name(identity, corrected) if identity else model
 
@@ -80,12 +80,12 @@ def unread(found: OpenedSets) -> list[str]:
     return [item.file.message for item in found.items if item.file.message]
 
 
-def told(found: OpenedSets) -> str:
+def summary(found: OpenedSets) -> str:
     """The set in one sentence."""
     status = [item.file.status for item in found.items]
     parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
     if failed := status.count("failed"):
-        parts.append(f"{failed:,} of a run that failed altogether")
+        parts.append(f"{failed:,} of a failed run")
     if unknown := status.count("unknown"):
         parts.append(f"{unknown:,} that cannot be used")
     answers = sum(len(item.file.records) for item in found.items)

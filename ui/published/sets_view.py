@@ -1,6 +1,6 @@
-"""Chosen sets of published files on the page: the head, the two switches, one view at a time.
+"""Chosen sets of published files: the head, the two switches, one view at a time.
 
-Boundary: puts the parts of ui/imported on the page.  What is chosen is in the URL.
+Boundary: places the parts of ui/published on the page.  The choices are in the URL.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
 }
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (
-    "As recorded: every figure as the files have it. Corrected: cut tokens added, the prompt taken "
-    "out of answers, contexts counted once, warm-ups out of stages and totals, placeholders not "
-    "measured, models named by the evidence. "
-    "Changes every table and chart."
+    "As recorded: all figures as in the files. Corrected: missing tokens are added, prompts are "
+    "removed from answers, contexts are counted once, warm-ups are removed from stages and totals, "
+    "placeholders are shown as not measured, and models are named by the evidence. "
+    "Changes all tables and charts."
 )
 
 
 def open_(picked: Sequence[Source]) -> OpenedSets | None:
-    """The chosen sets, with the values that the switch says; None, and why, if one is gone."""
+    """The chosen sets; None with a message if one is gone."""
     try:
         return opened_sets.open_(picked)
     except StageScopeError as error:
@@ -51,12 +51,12 @@ def open_(picked: Sequence[Source]) -> OpenedSets | None:
 
 
 def head(found: OpenedSets) -> None:
-    """What was just added, which sets these are, and what can be done with each."""
+    """What was just added, the open sets, and their actions."""
     adding.say_added(found)
     for one in found.sources:
         with st.container(horizontal=True, vertical_alignment="center"):
-            told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
-            notices.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
+            parts = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
+            notices.small(" · ".join(filter(None, parts)), f"imported_head_{one.key}")
             adding.remove(one)
         adding.keep(one)
 
@@ -77,8 +77,8 @@ def values(found: OpenedSets) -> OpenedSets:
 
 
 def show(found: OpenedSets) -> None:
-    """One view at a time: the others cost nothing."""
-    notices.small(file_list.told(found), "imported_told")
+    """The chosen view."""
+    notices.small(file_list.summary(found), "imported_told")
     name = st.segmented_control(
         "View of recorded files",
         list(VIEWS),

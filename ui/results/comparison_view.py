@@ -16,7 +16,7 @@ from engine.analysis.metrics import BY_NAME, PAIRED
 from engine.analysis.pairs import Comparison
 from engine.report import device_notes, document
 from engine.report import svg_charts as report_charts
-from engine.report.comparison_part import TOLD, paired_table, sentence, split_table, split_words
+from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table, split_words
 from ui.results import opened_runs, overview, report_parts, result_charts
 from ui.results.opened_runs import Opened
 from ui.widgets import notices
@@ -79,7 +79,7 @@ def pair(found: Opened) -> tuple[str, str]:
 def _told(found: Opened, name: LensName, a: str, b: str) -> Comparison:
     """The main metrics in sentences; the comparison of total time, which is one of them."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
-    told = _compared(found, name, a, b, TOLD)
+    told = _compared(found, name, a, b, IN_WORDS)
     with st.container(border=True, key="results_told"):
         for one in told:
             st.text(sentence(one))
@@ -114,7 +114,7 @@ def _made_of(found: Opened, name: LensName, total: Comparison) -> None:
     if split is None:
         st.caption("No sample of both was measured whole, with no stage from the cache.")
         return
-    st.text(speedup.sentence(split, speedup.borne_out(split, total)))
+    st.text(speedup.sentence(split, speedup.supported(split, total)))
     # The engine types its charts more narrowly than Streamlit's parameter.
     chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
     chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)

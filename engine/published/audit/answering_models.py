@@ -83,9 +83,9 @@ def doubled_context(file: ResultFile) -> Iterator[CheckResult]:
         if found:
             tokens = found[0].context or 0.0
             yield CheckResult(
-                f"{name_of(file, model)}: the context of {tokens:,.0f} counts 2,048 visual tokens "
-                f"twice in {share(len(found), len(file.of(model)), 'record')}; the model read "
-                f"{tokens - 2048:,.0f}.",
+                f"{name_of(file, model)}: the context of {tokens:,.0f} includes 2,048 visual "
+                f"tokens twice in {share(len(found), len(file.of(model)), 'record')}; the model "
+                f"read {tokens - 2048:,.0f}.",
                 found,
                 {"stated": tokens, "corrected": tokens - 2048},
                 "2,048 are subtracted.",
@@ -223,7 +223,7 @@ def unusable(file: ResultFile) -> Iterator[CheckResult]:
         "text": ("is text instead of a number", "are text instead of numbers"),
         "finite": ("is not a finite number", "are not finite numbers"),
         "negative": ("is negative", "are negative"),
-        "type": ("has the wrong type", "have the wrong type"),
+        "type": ("is of the wrong type", "are of the wrong type"),
         "whole": ("is not a whole number", "are not whole numbers"),
         "empty": ("has no answer", "have no answer"),
         "model": ("is not read", "are not read"),

@@ -144,8 +144,8 @@ def flags(file: ResultFile) -> Iterator[CheckResult]:
     if found:
         same = found[0][1]
         yield CheckResult(
-            f"{share(len(found), len(stated), 'row')} {verb(len(found), 'has', 'have')} a "
-            f"{FLAG} that the answers contradict; the first is {'false' if same else 'true'}, "
+            f"{share(len(found), len(stated), 'row')} {verb(len(found), 'has', 'have')} an "
+            f"{FLAG} flag that the answers contradict; the first is {'false' if same else 'true'}, "
             f"but its answers are {'identical' if same else 'different'}.",
             figures={"wrong": float(len(found)), "rows": float(len(stated))},
             paths=tuple(flag.path for flag, _ in found),

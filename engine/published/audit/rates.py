@@ -66,9 +66,9 @@ def _wrong_rate(
     fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
     yield CheckResult(
         f"{name_of(file, model)}: {share(len(wrong), len(timed), 'record')} "
-        f"{verb(len(wrong), 'has', 'have')} a {key} that does not fit the decoding; the first is "
-        f"{stated:.4g}, which means {precise_ms(spans[0])} for {record.tokens:,.0f} tokens: this "
-        f"is {fits}.",
+        f"{verb(len(wrong), 'has', 'have')} a {key} that does not fit the decoding; the first "
+        f"states {stated:.4g}, which means {precise_ms(spans[0])} for {record.tokens:,.0f} tokens: "
+        f"this is {fits}.",
         [record for record, _ in wrong],
         {"stated": stated, "implied_ms": spans[0]},
         model=model,

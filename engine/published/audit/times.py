@@ -146,7 +146,7 @@ def summaries(file: ResultFile) -> Iterator[CheckResult]:
              and accepted.judged(file, claim.path)]  # fmt: skip
     for claim in wrong[:20]:
         yield CheckResult(
-            f"{claim.path} is {claim.stated:.6g}, but {claim.of} is {claim.rows:.6g}.",
+            f"{claim.path} is stated as {claim.stated:.6g}, but {claim.of} is {claim.rows:.6g}.",
             figures={"stated": claim.stated, "rows": float(claim.rows or 0.0)},
             correction="The figure from the rows is shown.",
             paths=(claim.path,),

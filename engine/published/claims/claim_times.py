@@ -1,6 +1,6 @@
-"""Which time of a record each published claim speaks of, and the ratios of two models' times.
+"""The time that each published claim is about, and the ratios of two models' times.
 
-Boundary: records in, milliseconds and ratios out; None where something was not timed.
+Boundary: records in, milliseconds and ratios out; None if a time is missing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ClaimTime = Callable[[ResultFile, AnswerRecord], float | None]
 
 
 def total(file: ResultFile, record: AnswerRecord) -> float | None:
-    """Without loading (E) or as a model's generation alone (F, H) it is no pipeline's total."""
+    """Total ms of the whole run; None if the group's totals do not include loading."""
     found = part_of(record, file.group, "total")
     return milliseconds(*found) if found and file.group.total_is_whole_run else None
 
 
 def decode(file: ResultFile, record: AnswerRecord) -> float | None:
-    """Decoding, with the prefill where a file keeps them together."""
+    """Decoding ms, including the prefill if the file does not separate them."""
     found = decoding(record, file)
     return found[1] if found and found[0] != "total" else None
 
@@ -36,7 +36,7 @@ CLAIM_TIMES: Mapping[str, ClaimTime] = {"overall": total, "decoding": decode, "l
 
 
 def ratio_of_means(file: ResultFile, claim_time: ClaimTime, corrected: bool) -> float | None:
-    """The target's mean time over the draft's, each over all records that have one."""
+    """The target's mean time divided by the draft's, each over all records with a time."""
     every = (
         [claim_time(file, r) for r in file.of(m, corrected)] for m in (file.target, file.draft)
     )
@@ -49,7 +49,7 @@ def ratio_of_means(file: ResultFile, claim_time: ClaimTime, corrected: bool) -> 
 def pairs(
     file: ResultFile, claim_time: ClaimTime, corrected: bool
 ) -> list[tuple[str, float, float]]:
-    """(clip, the target's ms, the draft's ms) of each sample that both answered in some time."""
+    """(clip, target ms, draft ms) of each sample with both times."""
     found = []
     for record, other in matched(file, file.draft, file.target, corrected):
         fast, slow = claim_time(file, record), claim_time(file, other)

@@ -1,7 +1,7 @@
 """What a set of result files leaves open, each point with the files that it concerns.
 
-Boundary: ResultFiles and their findings in, sentences out; a point that concerns no file is not
-made.
+Boundary: ResultFiles and their findings in, sentences out; points that concern no file are left
+out.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import KEY_FAMILY
 
 Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
-NAMED = 3  # files by name; more by their number
+NAMED = 3  # at most so many files are named
 
 
 def unknowns(audited: Sequence[Audited]) -> tuple[str, ...]:
     """The open points of the files with results, in a fixed order."""
     usable = [(file, found) for file, found in audited if file.status == "ok"]
-    told = []
+    points = []
     for sentence, concerns in _POINTS:
         names = [file.name for file, found in usable if concerns(file, found)]
         if names:
-            told.append(f"{sentence} ({_which(names, len(usable))}).")
-    return tuple(told)
+            points.append(f"{sentence} ({_which(names, len(usable))}).")
+    return tuple(points)
 
 
 def _which(names: Sequence[str], every: int) -> str:
@@ -56,7 +56,7 @@ def _has_answers(file: ResultFile) -> bool:
 
 
 def _one_image(found: Sequence[AuditFinding]) -> bool:
-    """EventGPT's answers of such a file cannot equal generate()'s: that is known."""
+    """EventGPT's answers in such a file are known to differ from those of generate()."""
     return any(finding.rule == "one_image" for finding in found)
 
 
@@ -70,7 +70,7 @@ def _cut(_file: ResultFile, found: Sequence[AuditFinding]) -> bool:
 
 
 def _unmeasured(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
-    """A model with times and none of the vision tower: it is in a longer one, or a placeholder."""
+    """Whether a model has times but none of the vision tower."""
     timed = [
         {file.group.stages.get(key) for record in file.of(model, corrected=True)
          for key in record.times}
@@ -85,29 +85,29 @@ def _drafted(file: ResultFile, _found: Sequence[AuditFinding]) -> bool:
 
 _POINTS: tuple[tuple[str, Callable[[ResultFile, Sequence[AuditFinding]], bool]], ...] = (
     (
-        "Which checkpoint answered, for a model that is named by nothing but its label: such names "
-        "stand as claimed",
+        "Which checkpoint answered, if only the label names the model: such names are shown as "
+        "claimed",
         _nameless,
     ),
-    ("How many event images EventGPT saw, for no context is recorded", _images),
-    ("Whether the answers equal those of generate(), for no file holds both for one input",
+    ("How many event images EventGPT got, because no context is recorded", _images),
+    ("Whether the answers equal those of generate(), because no file has both for one input",
      _answered),
     (
-        "Whether the other model's answers equal those of generate(); EventGPT's cannot, for it "
-        "saw one event image",
+        "Whether the other model's answers equal those of generate(); EventGPT's cannot, because "
+        "it got one event image",
         _answered_beside,
     ),
-    ("Whether outputs were sampled, and from which seed, for the settings do not say it",
+    ("Whether outputs were sampled, and with which seed, because the settings do not say",
      _sampling),
-    ("How long answers would have been that a limit cut, and so their natural times", _cut),
+    ("The natural length and time of answers that a limit stopped", _cut),
     (
-        "The time of the vision tower, which is measured for one model alone or inside of a longer "
+        "The time of the vision tower, which is measured for one model only or as part of a longer "
         "time",
         _unmeasured,
     ),
     (
-        "What drafting over several cycles would bring, for finished answers show the first cycle "
-        "alone",
+        "The speed-up of drafting over several cycles, because finished answers show only the "
+        "first cycle",
         _drafted,
     ),
 )  # fmt: skip

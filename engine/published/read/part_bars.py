@@ -1,9 +1,7 @@
-"""The stages of a file's models as bars: a mean or median per part of a run.
+"""Mean or median stage times of a file's models, for bars.
 
-Boundary: arithmetic over a ResultFile, in milliseconds; nothing is drawn.  A part that a file did
-not time, or that was a placeholder, is absent, never 0.  In corrected ones a stage that shows a
-warm-up stands as the mean of the others (see correct.py), so stages and what they leave make up the
-total.
+Boundary: arithmetic over a ResultFile, in milliseconds.  A part that was not timed, or was a
+placeholder, is absent, never 0.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ PARTS: Mapping[str, tuple[Part, ...]] = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One model.  parts: ms by stage and "unaccounted"; total in ms, None where the file has none.
-    notes: how the parts are to be read."""
+    """One model.  parts: ms by stage and "unaccounted"; total in ms, None if the file has none.
+    notes: how to read the parts."""
 
     model: str
     n: int
@@ -107,14 +105,14 @@ def _notes(
     keys = {key for record in records for key in record.times}
     known = {file.group.stages.get(key) for key in keys}
     if "load+preprocess" in known:
-        found.append("load holds preprocessing: both were timed together")
+        found.append("load includes preprocessing: both were timed together")
     if "steps" in known and "prefill" not in known:
-        found.append("decode is the token steps alone")
+        found.append("decode is the token steps only")
     if "prefill" in known and not known & {"steps", "decode"}:
-        found.append("decode is the prefill alone")
+        found.append("decode is the prefill only")
     absent = [stage for stage in STAGES if stage not in parts]
     if "load+preprocess" in known and "preprocess" in absent:
         absent.remove("preprocess")
     if absent:
-        found.append(f"not measured apart: {', '.join(absent)}")
+        found.append(f"not measured separately: {', '.join(absent)}")
     return found

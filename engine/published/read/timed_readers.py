@@ -176,7 +176,7 @@ def _nested_answer(reading: FileReading, model: str, inner: object, path: str, s
     if not isinstance(inner, dict):
         reading.missing[model] += 1
         if inner is not None:  # null is how some scripts say that a model failed
-            reading.cells.note("type", path, f"{quoted(inner)} is no object")
+            reading.cells.note("type", path, f"{quoted(inner)} is not an object")
         return
     label = inner.get("model")
     if isinstance(label, str):

@@ -42,7 +42,7 @@ def test_a_part_of_one_model_alone_has_the_colour_of_its_stage() -> None:
     found = waterfall(read(value))
     assert found is not None
     frame = published_charts.falls(found).set_index("name")
-    assert frame.loc["load, timed for one model alone", "stage"] == "load"
+    assert frame.loc["load, timed for one model only", "stage"] == "load"
 
 
 def test_a_waterfall_has_units_stage_colours_and_words() -> None:
