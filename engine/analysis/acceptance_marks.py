@@ -55,22 +55,8 @@ class Painting:
     doubt: str = ""
 
     @property
-    def certain(self) -> bool:
-        return not self.doubt
-
-    @property
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
-
-
-def with_pieces(pair: Pair, spelled: Sequence[str]) -> Painting:
-    """From a tokenizer's text for each draft id."""
-    painted = paint(pair)
-    pieces = [
-        MarkedPiece(text, one.position, one.position + 1, one.state)
-        for text, one in zip(spelled, painted, strict=True)
-    ]
-    return Painting(tuple(pieces))
 
 
 def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painting:

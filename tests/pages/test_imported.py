@@ -180,10 +180,10 @@ def test_the_switch_reaches_the_files_own_figures(app: Open) -> None:
     for index, row in enumerate(value["videollava_results"]):
         row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
     at = view(drop(app(PAGE), ("b.json", made.to_bytes(value))), "drafts")
-    table = html(at).split("The file's own figure", 1)[1]
+    table = html(at).split("Stated acceptance beside", 1)[1]
     assert "100.0%" in table.split("</table>", 1)[0]
     values(at, "recorded")
-    table = html(at).split("The file's own figure", 1)[1]
+    table = html(at).split("Stated acceptance beside", 1)[1]
     assert "100.0%" not in table.split("</table>", 1)[0]
 
 
@@ -310,7 +310,7 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
 
 def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:
     at = view(opened, "claims")
-    assert html(at).count("Files that say nothing about it") == 3
+    assert html(at).count("Files without evidence") == 3
     assert "the run failed: there is no result" in html(at) and "no rows of EventGPT" in html(at)
 
 

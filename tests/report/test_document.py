@@ -263,7 +263,7 @@ def test_what_decoded_is_said_where_it_was_not_what_was_asked_for(tmp_path: Path
     told = text(tmp_path / "b", rows[:2])
     assert "of 2 answers of ev eager decoded 2" in told and "warm-up included | eager |" in told
     told = text(tmp_path / "c", rows[2:])  # the control: what was asked for ran
-    assert "asked for the backend" not in told and "warm-up included | compiled |" in told
+    assert "requested the backend" not in told and "warm-up included | compiled |" in told
 
 
 def test_failures_are_counted_and_are_no_figures(tmp_path: Path) -> None:

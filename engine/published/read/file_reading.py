@@ -99,7 +99,7 @@ class FileReading:
         question: str = "",
         clip: str = "",
     ) -> None:
-        """Adds a record.  Its numbers are times, counts or others by their keys; None if unusable."""
+        """Adds a record; unusable numbers are None."""
         usable = {key: value for key, value in numbers.items() if value is not None}
         times = {key: value for key, value in usable.items() if is_time(key)}
         sizes = {key: value for key, value in usable.items() if not is_time(key)}
