@@ -120,7 +120,7 @@ def test_models_on_different_devices_are_never_compared_without_a_word(tmp_path:
     assert "ifferent devices" not in told
     assert "ev · EPYC, shared device has 0.5" in told and "Such times may be longer than" in told
     summary = report.as_text(gather([run_store.read(tmp_path / "a" / "r")]).table)
-    assert "Some results are of a device that other workers" in summary
+    assert "For some results other workers of the run shared" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
     assert "ev had shared cores; vl" in "".join(report.write(runs, "html"))
