@@ -1,16 +1,15 @@
-"""Figures of runs: from rows to tables, and from tables to what can be said.
+"""Figures of runs: from result rows to tables, and from tables to conclusions.
 
-    frame.py        the results of runs as one table; labels of what may stand in one mean
-    places.py       which device and backend a result comes from
-    metrics.py      names, units and formulas
-    summary.py      counts, medians, spreads, percentiles
-    throughput.py   what batches give
-    stats.py        spreads and intervals
-    pairs.py        two models sample by sample
-    speedup.py      what a ratio of total times is made of
-    lens.py         the same results at equal lengths
-    agreement.py    answers against what is known;  overlap.py  word by word
-    ranking.py      samples worth a look first
+    results_table.py, result_device.py   all results as one table; the device and backend of each
+    metrics.py, model_summary.py         names, units and formulas; counts, medians, percentiles
+    throughput.py, machine_loads.py      what batches give; how busy the machine was
+    statistics.py, jackknife.py          spreads and intervals
+    pairs.py, speedup.py                 two models sample by sample; the factors of a speed-up
+    equal_length.py                      the same results at equal lengths
+    agreement.py, word_overlap.py        answers against known content, and word by word
+    acceptance.py, chance_baseline.py, token_pairs.py, acceptance_marks.py   answers as drafts
+    ranking.py                           which samples to look at first
+    stage_bars.py, number_text.py        what bars are made of; how numbers are written
 
-Boundary: reads rows and tables, runs nothing and writes nothing.
+Boundary: reads rows and tables; runs nothing and writes nothing.
 """

@@ -1,4 +1,4 @@
-"""Would one model's answers do as drafts for another's?  What their token ids say.
+"""One model's answers as drafts for another model, judged by their token ids.
 
 a = draft ids, b = target ids of one sample, new tokens only.  Position match = sum [a_i = b_i] /
 sum min(|a|, |b|).  Prefix k = leading matches.  First-window rate W_g = mean(min(k, g) / g).
@@ -7,10 +7,10 @@ a cycle costs c g + 1 target tokens: predicted speed-up (1 + g W_g) / (c g + 1),
 (g + 1) / (c g + 1).  (Leviathan, Kalman and Matias 2023, with the measured W in place of their
 independent rate.)
 
-The shuffled baseline beside it (shuffling.py) is the same rate, sum of matches / sum compared, over
-every pair of a draft and a target of different clips.
+The shuffled baseline (chance_baseline.py) is the same rate over all pairs of a draft and a target
+of different clips.
 
-Answers to several questions about one clip are not independent: intervals are over whole clips
+Answers to several questions about one clip are not independent, so intervals are over whole clips
 (jackknife.py).  Fewer than MIN_CLUSTERS clips give no interval.
 
 Boundary: ids and times in, figures out; numpy alone.
@@ -40,11 +40,10 @@ _LONGEST = 700.0  # the greatest exponent of a float
 
 @dataclass(frozen=True)
 class Acceptance:
-    """What n pairs give; `None` is what cannot be known from them.
+    """The figures of n pairs; None for what the pairs do not show.
 
-    rate, prefix and first_window are of the pairs as they are, intervals over their clips;
-    shuffled is the same rate over pairs of different clips, with the range over shuffles.
-    per_token: draft and target milliseconds per token.
+    rate: of the true pairs, with an interval over clips; shuffled: the same rate over pairs of
+    different clips, with the range over shuffles.  per_token: draft and target ms per token.
     """
 
     draft: str
@@ -64,12 +63,12 @@ class Acceptance:
 
     @property
     def amount(self) -> str:
-        """How much it rests on, in words."""
+        """The number of records and clips, in words."""
         return amount(self.pairs, self.clips)
 
     @property
     def first_window(self) -> float:
-        """W for the chosen draft length."""
+        """W for this draft length."""
         return self.first_windows[self.gamma]
 
     @property
@@ -88,10 +87,7 @@ class Acceptance:
 
     @property
     def says_something(self) -> bool | None:
-        """Whether true pairs match more often than the range of shuffled ones.
-
-        None where that would be no evidence: so few clips have too few shuffles.
-        """
+        """Whether true pairs match more often than shuffled ones; None if too few clips."""
         if self.rate is None or self.shuffled is None or self.shuffled.high is None:
             return None
         above = self.rate.value > self.shuffled.high
@@ -99,7 +95,7 @@ class Acceptance:
 
 
 def amount(records: int, clips: int) -> str:
-    """ "100 records of 10 clips"; the number alone where each is of a clip of its own."""
+    """ "100 records of 10 clips"; only the number if each record has its own clip."""
     if clips in (0, records):
         return f"{records:,}"
     return f"{records:,} records of {clips:,} {'clip' if clips == 1 else 'clips'}"
@@ -137,7 +133,7 @@ def analyse(
 
 
 def position_rate(matched: Array, compared: Array, clips: Sequence[Hashable]) -> Range | None:
-    """Sum of matches / sum compared; the interval on the scale of log odds, half an id added to
+    """Sum of matches / sum compared.  The interval is computed on log odds; half an id is added to
     both sides so that it exists for 0 and 1."""
     if not compared.sum():
         return None
@@ -181,7 +177,7 @@ def _per_token(pairs: Sequence[Pair]) -> tuple[float, float] | None:
 def _speedup(
     pairs: Sequence[Pair], prefixes: Array, gamma: int, clips: Sequence[str]
 ) -> Range | None:
-    """Predicted speed-up; accepted lengths and times of a clip go together."""
+    """Predicted speed-up; accepted lengths and times of one clip are resampled together."""
     rows = _timed(pairs)
     if rows is None:
         return None

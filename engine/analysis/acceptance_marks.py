@@ -1,10 +1,9 @@
-"""A draft's answer as a reader sees it, with each piece accepted or rejected by the target.
+"""A draft's text with each piece accepted or rejected by the target.
 
-Files from elsewhere keep ids and texts but no tokenizer.  Which letters an id stands for is then
-inferred from the file: a text falls into words and signs, an answer with as many ids as pieces
-gives one piece per id, and longer words take the ids that are left over.  `doubt` says why a
-division cannot be trusted, or why there is none; a piece of several ids is accepted only if all of
-them are.
+Published files have ids and texts but no tokenizer.  So the text of each id is inferred: a text is
+split into words and signs, an answer with as many ids as pieces gives one piece per id, and longer
+words take the remaining ids.  `doubt` says why a division is uncertain or missing.  A piece of
+several ids is accepted only if all of them are.
 
 Boundary: texts, ids and pieces of text; no tokenizer is loaded and nothing is drawn.
 """
@@ -19,7 +18,7 @@ from dataclasses import dataclass, field
 
 from engine.analysis.token_pairs import Painted, Pair, paint
 
-ORDER = ("rejected", "beyond", "matched", "accepted")  # the worst of a piece's ids counts
+ORDER = ("rejected", "beyond", "matched", "accepted")  # a piece has the worst state of its ids
 MOST_IDS = 6  # of one word
 LEARNT_FROM = 80  # answers
 LONGEST = 1024  # ids of an answer that is divided
@@ -31,15 +30,15 @@ CONFLICT = 4.0
 
 @dataclass(frozen=True)
 class Spelling:
-    """What answers taught: the piece that an id spells, and the id that spells a piece."""
+    """What other answers show: the text of each id, and the id of each text."""
 
     pieces: Mapping[int, str] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of the draft's text with its ids' places (first, one after the last) and state."""
+class MarkedPiece:
+    """A part of the draft's text with its ids' positions (first, one after last) and state."""
 
     text: str
     first: int
@@ -49,33 +48,19 @@ class Piece:
 
 @dataclass(frozen=True)
 class Painting:
-    """The draft's text in pieces.  doubt: why the division is not sure, "" where nothing speaks
-    against it; it ends a sentence that begins "here"."""
+    """The draft's text in pieces.  doubt: why the division is uncertain, "" if it is certain; it
+    ends a sentence that begins with "here"."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[MarkedPiece, ...]
     doubt: str = ""
-
-    @property
-    def certain(self) -> bool:
-        return not self.doubt
 
     @property
     def text(self) -> str:
         return "".join(piece.text for piece in self.pieces)
 
 
-def with_pieces(pair: Pair, spelled: Sequence[str]) -> Painting:
-    """With a tokenizer's own piece of text for each draft id."""
-    painted = paint(pair)
-    pieces = [
-        Piece(text, one.position, one.position + 1, one.state)
-        for text, one in zip(spelled, painted, strict=True)
-    ]
-    return Painting(tuple(pieces))
-
-
 def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painting:
-    """With the answer's text alone, and what other answers of the file taught (see `learn`)."""
+    """From the answer's text only, and what other answers of the file show (see `learn`)."""
     painted = [one for one in paint(pair) if one.id not in _SPECIAL]
     ids, words, known = [one.id for one in painted], split(text), spelling or Spelling()
     spans = align(ids, words, known)
@@ -84,7 +69,7 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
     pieces, doubts = [], []
     for word, (first, end) in zip(words, spans, strict=True):
         part = painted[first:end]
-        pieces.append(Piece(word, part[0].position, part[-1].position + 1, _worst(part)))
+        pieces.append(MarkedPiece(word, part[0].position, part[-1].position + 1, _worst(part)))
         doubts.append(_doubt(ids[first:end], word, known))
     return Painting(tuple(pieces), next(filter(None, doubts), ""))
 
@@ -92,7 +77,7 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
 def _undivided(ids: int, words: int) -> str:
     """Why `align` gives nothing."""
     if not words:
-        return "the text has no word, so that it is shown as one piece"
+        return "the text has no word and is shown as one piece"
     whole = f"the text is shown as one piece: it has {words:,} words and signs"
     if ids < words:
         return f"{whole} and only {ids:,} {'id is' if ids == 1 else 'ids are'} there"
@@ -102,7 +87,7 @@ def _undivided(ids: int, words: int) -> str:
 
 
 def _doubt(ids: Sequence[int], piece: str, spelling: Spelling) -> str:
-    """What speaks against giving these ids to this piece; the branches are those of `_cost`."""
+    """Why these ids may not belong to this piece; the branches are those of `_cost`."""
     word = piece.strip()
     if _cost(ids, piece, spelling) < CONFLICT:
         return ""
@@ -125,11 +110,11 @@ def _worst(painted: Sequence[Painted]) -> str:
     return min((one.state for one in painted), key=ORDER.index)
 
 
-def _by_id(painted: Sequence[Painted], text: str) -> tuple[Piece, ...]:
-    """Where letters cannot be told apart: the whole text, accepted only as a whole."""
+def _by_id(painted: Sequence[Painted], text: str) -> tuple[MarkedPiece, ...]:
+    """The whole text as one piece, if it cannot be divided."""
     if not painted:
         return ()
-    return (Piece(text, painted[0].position, painted[-1].position + 1, _worst(painted)),)
+    return (MarkedPiece(text, painted[0].position, painted[-1].position + 1, _worst(painted)),)
 
 
 def split(text: str) -> list[str]:
@@ -138,9 +123,9 @@ def split(text: str) -> list[str]:
 
 
 def learn(answers: Sequence[tuple[Sequence[int], str]]) -> Spelling:
-    """Which letters an id stands for, from (ids, text) of a file's answers.
+    """The text of each id, learnt from (ids, text) of a file's answers.
 
-    Answers with as many ids as pieces come first; what they teach divides the others.
+    Answers with as many ids as pieces come first; they help to divide the others.
     """
     distinct: dict[str, tuple[int, ...]] = {}
     for ids, text in answers:

@@ -1,8 +1,7 @@
-"""Answers against what is known: a demo scene's attributes, or the words of a reference.
+"""Answers against known content: a demo scene's attributes, or the words of a reference.
 
-Boundary: a table of results in, frozen scores out.  Attribute accuracy is said of demo scenes
-alone, whose content is known; for any other reference there is an overlap of words, which is no
-accuracy and is never called so.
+Boundary: a table of results in, frozen scores out.  Only demo scenes, whose content is known, have
+an attribute accuracy.  Other references have a word overlap, which is not an accuracy.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class OverlapScore:
 
 
 def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
-    """Per label and attribute, over demo scenes; a sample's first measured answer counts."""
+    """Per label and attribute over demo scenes; each sample counts by its first measured answer."""
     found = []
     lines = _answers(table)
     lines = lines[lines["truth"].map(is_scene).astype(bool)]
@@ -64,7 +63,7 @@ def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
 
 
 def overlaps(table: pd.DataFrame) -> tuple[OverlapScore, ...]:
-    """Per label, over records that carry an answer and are no demo scenes."""
+    """Per label, over samples with a reference that are not demo scenes."""
     found = []
     lines = _answers(table)
     lines = lines[(lines["reference"] != "") & ~lines["truth"].map(is_scene).astype(bool)]
@@ -79,14 +78,14 @@ def overlaps(table: pd.DataFrame) -> tuple[OverlapScore, ...]:
 
 
 def is_scene(truth: object) -> bool:
-    """Whether this is the ground truth of a demo scene, and not of somebody else's records."""
+    """Whether this is the ground truth of a demo scene."""
     return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)
 
 
 def _answers(table: pd.DataFrame) -> pd.DataFrame:
-    """One answer per label and sample; a cold run says the same as a warm one.
+    """One answer per label and sample; a cold run gives the same answer as a warm one.
 
-    An answer to a question that a model was not trained on says nothing about what it can do.
+    Answers to questions that a demo model was not trained on are left out.
     """
     lines = table[(table["phase"] == "measured") & (table["error"] == "")]
     lines = lines[~lines["off_script"].astype(bool)]

@@ -1,8 +1,7 @@
-"""Reads an answer about a demo scene back into what it claims, and holds that against the scene.
+"""Reads the attributes that an answer about a demo scene claims, and scores them.
 
-The boundary: text in, attribute -> value out; claims in, scores out. It knows the
-wordings of answers.py by their telling words only, so that an answer put a little differently is
-still read.
+Boundary: text in, attribute -> value out; claims in, scores out.  It looks for key words only, so
+that slightly different wordings are read too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SIDE = re.compile(r"\bon the (left|right)\b|\bthe (left|right) side\b")
 
 
 def read_attributes(text: str) -> dict[str, str]:
-    """What an answer claims: attribute -> value. What it contradicts itself on is left out."""
+    """The claims of an answer, attribute -> value, without those that contradict each other."""
     claims: dict[str, set[str]] = {}
     for sentence in re.split(r"(?<=[.!?])\s+", text.strip().lower()):
         for attribute, value in _claims(sentence):
@@ -45,7 +44,7 @@ def read_attributes(text: str) -> dict[str, str]:
 def score(
     truths: Sequence[Mapping[str, str]], claims: Sequence[Claims], names: Iterable[str]
 ) -> dict[str, Score]:
-    """What was claimed about each scene against what is there, per attribute.
+    """Claims about each scene against its content, per attribute.
 
     accuracy is right answers / n and claimed the share that state the attribute at all; n counts
     the scenes to which it applies; majority is what always naming the commonest value would get.

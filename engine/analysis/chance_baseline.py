@@ -1,8 +1,7 @@
-"""How often token ids agree where draft and target are of different clips: the baseline of chance.
+"""How often token ids agree if draft and target are of different clips: the chance baseline.
 
-Each draft meets every target of another clip of the same question: what stays of the match there
-comes from the phrasing and says nothing about the image.  The value is exact; its range is over
-random shuffles.
+Each draft is compared with every target of another clip and the same question.  Matches there come
+from the phrasing, not from the image.  The value is exact; its range is over random shuffles.
 
 Boundary: pairs in, a range out; numpy alone.
 """
@@ -28,7 +27,7 @@ Array = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Range:
-    """A figure and its 95 % interval; both ends are None where too few clips give none."""
+    """A figure and its 95 % interval; both ends are None for too few clips."""
 
     value: float
     low: float | None
@@ -43,8 +42,8 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
     """The position match of drafts with other clips' targets, within a question.
 
     The value is sum of matches / sum compared over every such pair of a draft and a target.  The
-    interval holds 95 % of random shuffles that give each draft one other clip's target (the same
-    for all questions), and the value.  None where no question has two clips.
+    interval holds 95 % of random shuffles that give each draft the target of one other clip (the
+    same for all questions), and the value.  None if no question has two clips.
     """
     groups: dict[str, list[int]] = {}
     for index, pair in enumerate(pairs):
@@ -59,9 +58,9 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
 
 
 def _mismatched(groups: Sequence[Sequence[Pair]]) -> float | None:
-    """The rate over all drafts and targets of a group that are not of one clip; None without any.
+    """The rate over all pairs of different clips within a group; None without any.
 
-    Counted place by place over whole groups, less what pairs of one clip give.
+    Counted by position over whole groups, minus the pairs of one clip.
     """
     matched = compared = 0
     for group in groups:
@@ -75,7 +74,7 @@ def _mismatched(groups: Sequence[Sequence[Pair]]) -> float | None:
 
 
 def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
-    """(matched, compared) ids of every draft with every target, from counts for each place."""
+    """(matched, compared) ids of every draft with every target, from counts by position."""
     if len(pairs) == 1:
         return pairs[0].matched, pairs[0].compared
     matched = compared = 0
@@ -88,7 +87,7 @@ def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
 
 
 def _columns(answers: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The ids in each place of the answers that reach so far."""
+    """The ids at each position, of the answers that are long enough."""
     for place in range(max(map(len, answers), default=0)):
         yield [ids[place] for ids in answers if place < len(ids)]
 
@@ -111,8 +110,8 @@ def _shuffles(
 def _mixed(
     groups: Sequence[Sequence[int]], clips: Array, generator: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Drafts and the targets they get: one random cycle of clips for all groups, so that none
-    keeps its own and questions about a clip stay together."""
+    """Drafts and their new targets: one random cycle of clips for all groups, so that drafts never
+    keep their clip and questions about a clip stay together."""
     left, right = [], []
     rank = generator.permutation(int(clips.max()) + 1)
     for group in groups:
@@ -126,7 +125,7 @@ def _mixed(
 
 
 def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
-    """[pairs, longest] ids, the rest filled with what matches nothing.
+    """[pairs, longest] ids, padded with a value that never matches.
 
     Columns beyond the shorter side's longest answer can never be compared and are left out.
     """

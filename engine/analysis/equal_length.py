@@ -1,7 +1,7 @@
-"""The equal-length lens: the same results at natural, first-min(N) or forced lengths.
+"""The same results at natural, first-min(N) or forced lengths.
 
-Boundary: a table of results in, a table of the same columns out.  "Faster" often means "said
-less": the lens "first" cuts every answer to a sample at the shortest one's number of tokens.
+Boundary: a table of results in, a table of the same columns out.  Shorter answers take less time,
+so the lens "first" cuts all answers to a sample to the length of the shortest.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 LensName = Literal["natural", "first", "forced"]
 LENSES: tuple[LensName, ...] = ("natural", "first", "forced")
-_LEFT_OUT = "{} results are left out, because their sample was not answered by every model."
+_LEFT_OUT = "{} results are left out, because not every model answered their sample."
 
 
 @dataclass(frozen=True)
 class Lens:
-    """The results seen through a lens, and what it did, as a sentence."""
+    """The results that a lens selects, and a sentence about them."""
 
     name: LensName
     table: pd.DataFrame
@@ -31,28 +31,29 @@ class Lens:
 
 
 def look(table: pd.DataFrame, name: LensName) -> Lens:
-    """The measured results through one lens; the table is empty where the lens finds nothing."""
+    """The measured results that the lens selects; the table may be empty."""
     lines = measured(table)
     forced = lines["forced"].astype(bool)
     if name == "natural":
-        note = "Natural lengths: each answer ends where its model ends it, or at the limit."
+        note = "Natural lengths: each answer ends when its model ends it, or at the limit."
         return Lens(name, lines[~forced], note)
     if name == "forced":
-        some = lines[forced]
-        sizes = sorted({int(n) for n in some["new_tokens"].dropna()})
-        told = ", ".join(map(str, sizes)) or "no"
-        return Lens(name, some, f"Forced lengths: results of {told} tokens, ends of answers off.")
+        forced_results = lines[forced]
+        sizes = sorted({int(n) for n in forced_results["new_tokens"].dropna()})
+        lengths = ", ".join(map(str, sizes)) or "no"
+        note = f"Forced lengths: results of {lengths} tokens; the end-of-text id is ignored."
+        return Lens(name, forced_results, note)
     return _first(lines[~forced])
 
 
 def _first(lines: pd.DataFrame) -> Lens:
-    """Each answer up to the N-th token, N the least of all models' answers to the sample."""
+    """Each answer up to token N, the length of the shortest answer to the sample."""
     # A model of a run whose results have several labels answers each sample under one of them.
     whole = lines[["model", "number"]].drop_duplicates()
     timed = lines["token_ms"].map(len) >= lines["new_tokens"]  # a time of each token is known
-    said = lines[(lines["new_tokens"] > 0) & timed]
-    models = said[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
-    shared = said[said["sample"].map(models) == len(whole)]
+    answered = lines[(lines["new_tokens"] > 0) & timed]
+    models = answered[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
+    shared = answered[answered["sample"].map(models) == len(whole)]
     least = shared.groupby("sample")["new_tokens"].min()
     cut = shared.assign(new_tokens=shared["sample"].map(least))
     note = f"The first min(N) tokens of each sample, over {len(least):,} samples."
@@ -62,7 +63,7 @@ def _first(lines: pd.DataFrame) -> Lens:
 
 
 def _cut(lines: pd.DataFrame) -> pd.DataFrame:
-    """Times of the first `new_tokens` tokens alone; the run then ends with the last of them."""
+    """Times of the first `new_tokens` tokens; the run ends with the last of them."""
     times = lines["token_ms"].tolist()
     counts = lines["new_tokens"].astype(int).tolist()
     short = [ms[:n] for ms, n in zip(times, counts, strict=True)]

@@ -1,7 +1,7 @@
-"""How busy the machine was while results were measured, and what that does to comparisons.
+"""How busy the machine was while results were measured, and whether times can be compared.
 
-Boundary: a table of results (frame.py) in, loads and sentences out; when a machine is busy, and
-when two loads differ, is busy.py's rule.
+Boundary: a table of results in, loads and sentences out.  engine.machine.load decides when a
+machine is busy and when two loads differ.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from engine.machine.load import MachineLoad, busy, different, shares, words
 if TYPE_CHECKING:
     import pandas as pd
 
-ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # known wherever a load is
-NEAR = 5.0  # times the longer of two runs: results of a sample this close are of one time
-NEAR_S = 10.0  # and never less than that
+ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # present in every load
+NEAR = 5.0  # times the longer of two runs: results of a sample closer than this are of one time
+NEAR_S = 10.0  # and at least this
 
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:
-    """The load over all these results; None where there are none, or one that does not say it."""
+    """The load over all these results; None if a result lacks it, or without results."""
     wall = lines["load_wall_ms"]
     total = float(wall.sum())
     if lines[[f"load_{name}" for name in ALWAYS]].isna().any(axis=None) or total <= 0:
@@ -46,16 +46,16 @@ def of(lines: pd.DataFrame) -> MachineLoad | None:
 
 
 def by_label(table: pd.DataFrame) -> dict[str, MachineLoad | None]:
-    """The load of each label's answers, those of batches included and warm-up left out."""
+    """The load of each label's answers, with batches and without warm-up."""
     lines = table[(table["phase"] == "measured") & (table["error"] == "")]
     return {label: of(lines[lines["label"] == label]) for label in labels(table)}
 
 
-def no_verdict(table: pd.DataFrame, a: str, b: str) -> str:
-    """Why the times of two labels cannot be compared, or "" (also where no load is known).
+def incomparable(table: pd.DataFrame, a: str, b: str) -> str:
+    """Why the times of two labels cannot be compared, or "" (also if no load is known).
 
-    Over the samples that both have: times measured at different loads differ by the load, and on
-    a busy machine a ratio is that of these models under this load, not of the models.
+    Over the samples that both have.  Times measured at different loads differ because of the load;
+    on a busy machine a ratio holds for this load only.
     """
     one, other = (of(side) for side in _sides(table, a, b))
     if one is None or other is None:
@@ -64,24 +64,22 @@ def no_verdict(table: pd.DataFrame, a: str, b: str) -> str:
     if not any(disturbed) and not different(one, other):
         return ""
     why = "the machine was busy" if all(disturbed) else "the load differed"
-    return f"no verdict, since {why}: {a} ran while {_while(one)}, and {b} while {_while(other)}"
+    return f"{why}: {a} ran while {_while(one)}, and {b} while {_while(other)}"
 
 
 def couple(table: pd.DataFrame, a: str, b: str) -> str:
-    """What is to be known beside a comparison of two labels: load not known, or apart in time."""
+    """A note for a comparison of two labels: load unknown, or measured at different times."""
     sides = _sides(table, a, b)
     if not all(len(side) for side in sides):
         return ""
     unknown = [label for label, side in zip((a, b), sides, strict=True) if of(side) is None]
     if unknown:
-        return (
-            f"Load not known: {' and '.join(unknown)} ran without a record of the machine's load."
-        )
+        return f"Load unknown: {' and '.join(unknown)} ran without a record of the machine's load."
     if _near(*sides):
         return ""
     return (
-        f"{a} and {b} ran one after the other, not by turns: what changed in between is part of "
-        "the difference."
+        f"{a} and {b} did not run in turns but one after the other. If the machine changed in "
+        "between, this is part of the difference."
     )
 
 
@@ -90,13 +88,13 @@ def remarks(table: pd.DataFrame) -> Iterator[str]:
     for label, load in by_label(table).items():
         if load is not None and busy(load):
             yield (
-                f"{label} ran on a busy machine ({words(load)}): its times are not those of a "
-                "quiet one."
+                f"{label} ran on a busy machine ({words(load)}): its times may be longer than "
+                "on an idle one."
             )
 
 
 def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The measured results of two labels, of the samples that both have."""
+    """The measured results of two labels for the samples that both have."""
     lines = measured(table)
     one, other = lines[lines["label"] == a], lines[lines["label"] == b]
     shared = set(one["sample"]) & set(other["sample"])
@@ -104,7 +102,7 @@ def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFr
 
 
 def _near(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether the results of most samples were measured near each other in time."""
+    """Whether most samples were measured by both at nearly the same time."""
     first, second = (side.groupby("sample")["load_began_s"].median() for side in (one, other))
     apart = float((first - second).abs().median())
     longest = max(float(side["load_wall_ms"].median()) for side in (one, other)) / 1000

@@ -1,7 +1,6 @@
-"""The names, units and formulas of what a result is measured by, and which values may be averaged.
+"""The names, units and formulas of metrics, and which values may be averaged.
 
-Boundary: a table of results (frame.py) in, values out; no statistics.  The formulas stand beside
-the figures wherever they are shown.
+Boundary: a table of results in, values out; no statistics.  Formulas are shown beside figures.
 """
 
 from __future__ import annotations
@@ -18,10 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """`cacheable`: a stage read from the cache, or a reused prefix, changes it.
-
-    Times: `less` is faster.
-    """
+    """`cacheable`: a stage read from the cache, or a reused prefix, changes it."""
 
     name: str
     label: str
@@ -32,7 +28,7 @@ class Metric:
 
     @property
     def timed(self) -> bool:
-        """Whether it is a time, or made of times: then a busy machine changes it."""
+        """Whether it is computed from times, so that a busy machine changes it."""
         return self.unit in ("ms", "tokens/s")
 
     @property
@@ -47,20 +43,20 @@ METRICS: tuple[Metric, ...] = (
     Metric("decode", "decode", "ms", "stage 4: embed, prefill, token steps", True),
     Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token", True),
     Metric("steps", "decode: token steps", "ms", "first to last token"),
-    Metric("unaccounted", "unaccounted", "ms", "the total less the four stages"),
+    Metric("unaccounted", "unaccounted", "ms", "the total minus the four stages"),
     Metric("total", "total", "ms", "start to end of the run", True),
     Metric("uncached_total", "total without cache", "ms",
-           "the total, each cached stage at the time it took when it was computed"),
+           "the total with each cached stage at the time of its computation"),
     Metric("ttft", "TTFT", "ms", "start of the run to the first new token", True),
     Metric("tpot", "TPOT", "ms", "(total - TTFT) / (new tokens - 1)"),
     Metric("itl", "ITL", "ms", "gaps between new tokens, pooled"),
     Metric("tokens_per_s", "tok/s", "tokens/s", "(new tokens - 1) / (total - TTFT)",
            less_is_faster=False),
     Metric("cpu", "CPU time", "ms",
-           "CPU time of this process during the run, all threads; where the CPU computes", True),
-    Metric("new_tokens", "new tokens", "tokens", "ids produced, end of answer counted",
+           "CPU time of this process during the run, all threads; for runs on the CPU", True),
+    Metric("new_tokens", "new tokens", "tokens", "generated ids, including the end-of-text id",
            less_is_faster=False),
-    Metric("context_tokens", "context", "tokens", "prompt ids with the visual tokens in place",
+    Metric("context_tokens", "context", "tokens", "prompt ids including the visual tokens",
            less_is_faster=False),
 )  # fmt: skip
 BY_NAME = {metric.name: metric for metric in METRICS}
@@ -68,7 +64,7 @@ PAIRED = tuple(m for m in METRICS if m.name not in ("itl", "context_tokens", "un
 
 
 def values(lines: pd.DataFrame, metric: Metric) -> npt.NDArray[np.float64]:
-    """One value per result that has it; ITL: every gap of every result."""
+    """One value per result that has one; for ITL every gap of every result."""
     if metric.name == "itl":
         return gaps(lines)
     found: npt.NDArray[np.float64] = lines[metric.column].to_numpy(dtype=np.float64)

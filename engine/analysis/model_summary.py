@@ -1,12 +1,13 @@
 """Summaries per model: counts, and for each stage and metric median, spread and percentiles.
 
-Boundary: a table of results (frame.py) in, frozen figures out.  Values of different sources
-(measured, cached, hook, derived) and of different groups (measured, cold, warm-up, after a pause)
-never meet in one figure.  A percentile needs runs enough: p90 from 10 values, p99 from 100.
+Boundary: a table of results in, frozen figures out.  Values of different sources (measured, cached,
+hook, derived) or groups (measured, cold, warm-up, after a pause) are never in one figure.  p90
+needs 10 values, p99 needs 100.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from engine.analysis import metrics
 from engine.analysis.metrics import METRICS, Metric
 from engine.analysis.results_table import GROUPS, Group, labels
+from engine.analysis.stage_bars import PARTS, StageTimes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +27,7 @@ P90_FROM, P99_FROM = 10, 100
 
 @dataclass(frozen=True)
 class Figure:
-    """n values of one metric of one model.  sd is the sample's (n - 1); mad is not scaled."""
+    """n values of one metric of one model.  sd divides by n - 1; mad is not scaled."""
 
     label: str
     metric: str
@@ -45,8 +47,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Count:
-    """Results of one model.  `texts` are different answers among the measured ones: one text for
-    many samples is a model that does not look."""
+    """Results of one model.  texts: the number of different answers among the measured results."""
 
     label: str
     results: int
@@ -56,10 +57,10 @@ class Count:
     warm_up: int
     after_pause: int
     cached: int
-    capped: int  # stopped at the greatest length, not by themselves
+    capped: int  # stopped at the length limit
     texts: int | None
     samples: int
-    batched: int = 0  # answered in a batch: in no figure of single samples
+    batched: int = 0  # answered in a batch, so in no figure of single samples
     off_script: int = 0  # answers to questions that the model was not trained on
 
 
@@ -94,7 +95,7 @@ def figures(table: pd.DataFrame) -> tuple[Figure, ...]:
     for (label, group), lines in _parts(table):
         for metric in METRICS:
             if metric.name == "uncached_total" and not lines["cached"].any():
-                continue  # the total itself
+                continue  # it equals the total
             for source, some in lines.groupby(metrics.sources(lines, metric), sort=True):
                 values = metrics.values(some, metric)
                 if len(values):
@@ -129,6 +130,17 @@ def _figure(
         low=float(values.min()),
         high=float(values.max()),
     )
+
+
+def stage_medians(found: tuple[Figure, ...], names: Sequence[str]) -> StageTimes:
+    """By label, the medians in ms of the parts of a bar that were not read from the cache."""
+    fresh = [one for one in found if one.source != "cached" and one.group == "measured"]
+    return {
+        label: {
+            one.metric: one.median for one in fresh if one.label == label and one.metric in PARTS
+        }
+        for label in names
+    }
 
 
 def find(

@@ -1,10 +1,9 @@
 """Two models (or two runs of one) compared sample by sample.
 
-Boundary: a table of results in, frozen comparisons out; which of them is right is not asked here.
-A sample's value is the median of its repeats.  Clips of one sequence overlap in time, so a
-sequence counts once, by the median of its samples; the figure is the median over sequences with
-the exact interval of the sign test (stats.median_interval).  Fewer than MIN_SEQUENCES cannot carry
-an interval of 95 %.
+Boundary: a table of results in, frozen comparisons out.  A sample's value is the median of its
+repeats.  Clips of one sequence overlap in time, so each sequence counts once, by the median of its
+samples.  The figure is the median over sequences with the exact interval of the sign test
+(statistics.median_interval).  Fewer than MIN_SEQUENCES sequences give no 95 % interval.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
+from engine.analysis.number_text import count
 from engine.analysis.results_table import measured
 from engine.analysis.statistics import Interval
 from engine.analysis.throughput import batched
@@ -31,10 +31,10 @@ Verdict = Literal["less", "more", "equal", "undecided", "unknown"]
 class Comparison:
     """a against b: `ratio` is the median of a/b, `difference` that of a - b, over sequences.
 
-    `verdict` says what a has, "less" or "more" than b or "equal", if the interval as it is printed
-    leaves no doubt.  `more_samples`: how many more, each of a new sequence, an undecided comparison
-    needs, if the share of sequences on the larger side stays as it is; None if it is decided, or
-    if no number that is of use would do.
+    `verdict`: a has "less" or "more" than b or is "equal", if the printed interval shows it.
+    `more_samples`: how many more samples, each of a new sequence, would decide an undecided
+    comparison if the share of sequences on the larger side stays the same; None if it is decided,
+    or if too many would be needed.
     """
 
     metric: str
@@ -58,14 +58,14 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
     both = paired(table, a, b, kind)
     if both.empty:
         return _unknown(kind, a, b, both, _no_pair(table, (a, b)))
-    if kind.timed and (why := machine_loads.no_verdict(table, a, b)):
+    if kind.timed and (why := machine_loads.incomparable(table, a, b)):
         return _unknown(kind, a, b, both, why)
     sequences = both["sequence"].tolist()
     groups = len(set(sequences))
     if groups < MIN_SEQUENCES:
         reason = (
-            f"{len(both):,} samples come from {groups:,} sequences, and an interval needs at "
-            f"least {MIN_SEQUENCES} that are independent"
+            f"an interval needs at least {MIN_SEQUENCES} independent sequences, and the "
+            f"{count(len(both), 'sample')} are of {count(groups, 'sequence')}"
         )
         return _unknown(kind, a, b, both, reason)
     first, second = both["a"].to_numpy(), both["b"].to_numpy()
@@ -93,8 +93,8 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
 def _no_pair(table: pd.DataFrame, sides: tuple[str, str]) -> str:
     grouped = [label for label in batched(table) if label in sides]
     if not grouped:
-        return "no sample has a measured value of both"
-    return f"{' and '.join(grouped)} answered in batches, where no sample has a time of its own"
+        return "no sample has a measured value of both models"
+    return f"{' and '.join(grouped)} answered in batches, where samples are not timed separately"
 
 
 def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
@@ -103,7 +103,7 @@ def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
 
 
 def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
-    """A line per sample that both have a measured value of: sample, sequence, a, b."""
+    """A line (sample, sequence, a, b) per sample with a measured value of both."""
     lines = metrics.fair(measured(table), metric)
     sides = []
     for name, label in (("a", a), ("b", b)):
@@ -137,7 +137,7 @@ def _unknown(kind: Metric, a: str, b: str, both: pd.DataFrame, reason: str) -> C
 
 
 def _verdict(interval: Interval, equal: float) -> Verdict:
-    """By the interval as it is printed: an end of 1 does not exclude that both are equal."""
+    """By the printed interval: an end printed as 1 does not exclude equality."""
     if interval.low == interval.high == equal:
         return "equal"
     if float(statistics.printed(interval.high)) < equal:

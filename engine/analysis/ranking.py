@@ -1,6 +1,6 @@
-"""Samples in the order in which they are worth a look.
+"""Which samples to look at first: by disagreement of the answers, or by ratio.
 
-Boundary: a table of results in, a table of samples out; it judges nothing.
+Boundary: a table of results in, a table of samples out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:
     """Columns sample, sequence, overlap (mean word F1 over all pairs of labels), answers.
 
-    The least overlap first; samples that fewer than two labels answered are left out.
+    Lowest overlap first, without samples that fewer than two labels answered.
     """
     import pandas as pd
 

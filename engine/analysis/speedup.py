@@ -1,9 +1,9 @@
-"""What a speed-up is made of: a ratio of total times, split exactly into its factors.
+"""The factors of a speed-up: a ratio of total times, split exactly.
 
-Boundary: numbers of two models in, parts out.  The split is Shapley's (L. S. Shapley, "A value for
-n-person games", 1953): a factor's part is its mean effect over all orders in which the factors of
-one model can be put in the place of the other's.  It is the one split that is free of order, and
-its parts add up to the whole.
+Boundary: numbers of two models in, factors out.  The split is Shapley's (L. S. Shapley, "A value
+for n-person games", 1953): a factor's share is its mean effect over all orders in which the factors
+of one model can replace those of the other.  It does not depend on an order, and the shares add up
+to the whole.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from engine.analysis.number_text import count
 from engine.analysis.results_table import measured
 from engine.palette import UNACCOUNTED
 
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
 LOAD, PREPROCESS, VISION, PREFILL = "loading", "preprocessing", "vision", "prefill"
 TOKENS, PER_TOKEN = "number of tokens", "time per token"
-AROUND = "decode outside its steps"  # the decode stage less its prefill and its token steps
+AROUND = "decode outside its steps"  # the decode stage minus its prefill and its token steps
 FACTORS = (LOAD, PREPROCESS, VISION, PREFILL, TOKENS, PER_TOKEN, AROUND, UNACCOUNTED)
 _COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "decode_ms", "prefill_ms", "steps_ms",
             "total_ms")  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Part:
-    """One factor: its value in a and in b, and its part in the whole.
+class SpeedupFactor:
+    """One factor: its value in a and in b, and its share of the speed-up.
 
-    `ratio` is b / a of the factor alone; `factor` multiplies up to the whole ratio over all parts,
-    `ms` adds up to the whole difference (b - a).
+    `ratio` is b / a of the factor itself.  Over all factors, the product of `factor` is the whole
+    ratio and the sum of `ms` the whole difference (b - a).
     """
 
     name: str
@@ -51,7 +52,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """b's mean total over a's, over n samples that both answered: `ratio` > 1 means a is faster.
+    """b's mean total / a's mean total over n shared samples: `ratio` > 1 means a is faster.
 
     `parts` are in the fixed order of FACTORS.
     """
@@ -62,13 +63,13 @@ class Split:
     a_ms: float
     b_ms: float
     ratio: float
-    parts: tuple[Part, ...]
+    parts: tuple[SpeedupFactor, ...]
 
 
 def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
-    """The split of two labels, or None where no sample of both was measured whole.
+    """The split of two labels, or None if no sample of both was measured completely.
 
-    Results with a cached stage stay out.  A sample's values are the means of its repeats.
+    Results with a cached stage are left out.  A sample's values are the means of its repeats.
     """
     lines = measured(table)
     lines = lines[~lines["cached"].astype(bool) & (lines["new_tokens"] > 0)]
@@ -96,8 +97,8 @@ def _factors(lines: pd.DataFrame) -> tuple[float, ...]:
 
 
 def total_of(factors: Sequence[float]) -> float:
-    """Milliseconds: load + preprocess + vision + prefill + steps x time per step + what decoding
-    takes outside its steps + unaccounted."""
+    """Milliseconds: load + preprocess + vision + prefill + steps x time per step + decoding outside
+    the steps + unaccounted."""
     load, preprocess, vision, prefill, gaps, per_token, around, unaccounted = factors
     return load + preprocess + vision + prefill + gaps * per_token + around + unaccounted
 
@@ -119,17 +120,17 @@ def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[fl
     return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, parts)
 
 
-def _part(name: str, a: float, b: float, log: float, ms: float) -> Part:
+def _part(name: str, a: float, b: float, log: float, ms: float) -> SpeedupFactor:
     unit = "tokens" if name == TOKENS else "ms"
     ratio = b / a if a > 0 and b > 0 else None
     shown = (a + 1, b + 1) if name == TOKENS else (a, b)  # the first token is the prefill's
-    return Part(name, unit, *shown, ratio, math.exp(log), ms)
+    return SpeedupFactor(name, unit, *shown, ratio, math.exp(log), ms)
 
 
 def shapley(
     first: Sequence[float], second: Sequence[float], value: Callable[[Sequence[float]], float]
 ) -> list[float]:
-    """Each player's part of value(second) - value(first); exact, over all 2^n coalitions."""
+    """Each factor's share of value(second) - value(first), over all 2^n coalitions."""
     n = len(first)
     worth = {
         chosen: value([second[i] if i in chosen else first[i] for i in range(n)])
@@ -151,9 +152,9 @@ def shapley(
     ]
 
 
-def borne_out(found: Split, total: Comparison) -> bool:
-    """Whether the paired comparison of the same two labels' total times concluded what the means
-    show; where it came to no conclusion, or to another, they are figures of these samples alone."""
+def supported(found: Split, total: Comparison) -> bool:
+    """Whether the paired comparison of total times supports the ratio of means; if not, the means
+    hold for these samples only."""
     agrees = {
         "less": found.ratio > 1,
         "more": found.ratio < 1,
@@ -163,46 +164,47 @@ def borne_out(found: Split, total: Comparison) -> bool:
 
 
 def sentence(found: Split, decided: bool) -> str:
-    """The split in words, every figure computed: "3.2x = loading 30x faster, ...".
+    """The split in words: "a is 3.20x as fast as b ...: loading 30x faster ...".
 
-    `decided`: borne_out() of the paired comparison; else the sentence begins with that.
+    `decided`: supported() of the paired comparison; if not, the sentence says so first.
     """
     fast, slow, ratio = found.a, found.b, found.ratio
     parts, means = list(found.parts), (found.a_ms, found.b_ms)
     if ratio < 1:
         fast, slow, ratio, means = slow, fast, 1 / ratio, means[::-1]
         parts = [_turned(part) for part in parts]
-    some = "one sample" if found.n == 1 else f"{found.n:,} samples"
     if decided:
-        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {some}{_made_of(parts)}"
-    these = f"{'this' if found.n == 1 else 'these'} {some}"
+        samples = count(found.n, "sample")
+        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {samples}{_made_of(parts)}"
+    samples = "this sample" if found.n == 1 else f"these {found.n:,} samples"
     return (
-        f"No conclusion about mean total time: in {these} alone, {fast} took {means[0]:,.1f} ms "
-        f"and {slow} {means[1]:,.1f} ms, {ratio:.2f}x as long{_made_of(parts)}"
+        "No conclusion about mean total time, because the paired test does not support one. In "
+        f"{samples}, {fast} took {means[0]:,.1f} ms on average and {slow} {means[1]:,.1f} ms, "
+        f"{ratio:.2f}x as long{_made_of(parts)}"
     )
 
 
-def _made_of(parts: Sequence[Part]) -> str:
-    """The end of the sentence: the factors that matter, the largest first."""
+def _made_of(parts: Sequence[SpeedupFactor]) -> str:
+    """The end of the sentence: the factors that are not 1, the largest first."""
     told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
     if not any(told):
         return "."
     listed = "; ".join(word for word in told if word)
-    return f": {listed}. The factors in brackets multiply up to the whole."
+    return f": {listed}. The product of the factors in brackets is the whole ratio."
 
 
-def _turned(part: Part) -> Part:
+def _turned(part: SpeedupFactor) -> SpeedupFactor:
     ratio = 1 / part.ratio if part.ratio else None
-    return Part(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
+    return SpeedupFactor(part.name, part.unit, part.b, part.a, ratio, 1 / part.factor, -part.ms)
 
 
-def _words(part: Part) -> str:
+def _words(part: SpeedupFactor) -> str:
     if abs(math.log(part.factor)) < 0.005:  # it would read x1.00
         return ""
     if part.name == TOKENS:
         more = part.a > part.b
         times = max(part.a, part.b) / max(min(part.a, part.b), 1e-12)
-        text = f"says {times:.2f}x {'more' if more else 'less'}"
+        text = f"{times:.2f}x {'more' if more else 'fewer'} tokens"
     elif part.ratio is None:
         text = f"{part.name} {part.a:.1f} ms against {part.b:.1f} ms"
     else:

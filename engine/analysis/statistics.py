@@ -1,7 +1,7 @@
 """A median with its spread, and the exact interval of a median.
 
-Boundary: numbers in, numbers out; numpy alone.  Pairs are made by the caller: a ratio or difference
-per sample goes in here, never two means.
+Boundary: numbers in, numbers out; numpy only.  The caller makes the pairs: one ratio or difference
+per sample, never two means.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEVEL = 0.95
-MIN_CLUSTERS = 6  # five equal signs come by chance in 1 of 16 cases, six in 1 of 32
+MIN_CLUSTERS = 6  # by chance five signs are equal in 1 of 16 cases, six in 1 of 32
 MAX_MORE = 1_000_000
 Floats = npt.NDArray[np.float64]
 _STEPS = 500  # numbers of clusters tried one by one
@@ -37,8 +37,8 @@ class Spread:
 class Interval:
     """A median over clusters and its 95 % interval.
 
-    n values in so many independent clusters.  With fewer than MIN_CLUSTERS the ends are the
-    smallest and the greatest value, which hold less than 95 %: no conclusion rests on them.
+    n values in `clusters` independent clusters.  With fewer than MIN_CLUSTERS the ends are the
+    smallest and the greatest value and cover less than 95 %; no conclusion may use them.
     """
 
     median: float
@@ -124,8 +124,8 @@ def interval_rank(count: int) -> int:
 def more_clusters(medians: Floats, equal: float) -> int | None:
     """How many more clusters would leave `equal` out of the interval, as printed.
 
-    It supposes that the share of clusters on the larger side stays as it is.  None where neither
-    side has more than half of them, or where more than MAX_MORE would be needed.
+    Assumes that the share of clusters on the larger side stays the same.  None if neither side has
+    more than half of them, or if more than MAX_MORE would be needed.
     """
     shown = np.array([float(printed(value)) for value in medians])
     side, count = max(int((shown > equal).sum()), int((shown < equal).sum())), len(shown)
@@ -141,5 +141,5 @@ def more_clusters(medians: Floats, equal: float) -> int | None:
 
 
 def printed(value: float) -> str:
-    """An end of an interval as reports print it; verdicts are made of this."""
+    """An end of an interval as reports print it; verdicts use this value."""
     return f"{value:.3g}"

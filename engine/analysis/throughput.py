@@ -1,8 +1,8 @@
-"""What batches give: new tokens and samples a second, by model and by the number run together.
+"""The throughput of batches: new tokens and samples per second, by model and batch size.
 
-Boundary: a table of results (frame.py) in, frozen figures out.  A batch is one value, however many
-samples it holds; sizes never meet in one figure, nor do more and fewer cached features.  The same
-formula over single runs (batches of one) stands beside them.
+Boundary: a table of results in, frozen figures out.  A batch is one value, whatever its size.
+Batches of different sizes, or with different numbers of cached samples, are never in one figure.
+Single runs count as batches of one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APART = (
-    "Samples that were answered in a batch have no times of their own: they are in no figure, "
-    "comparison or chart of single samples, and only their batches are measured."
+    "Samples that were answered in a batch are not timed separately: only the batch is measured. "
+    "They are in no figure, comparison or chart of single samples."
 )
 MEANING = (
-    "Throughput: new tokens, or samples, of a whole batch over the seconds from its start to its "
-    "end, all four stages included. It is not tok/s, which leaves out the time to the first token."
+    "Throughput: new tokens, or samples, of a whole batch divided by its seconds from start to "
+    "end, all four stages included. It is not tok/s, which excludes the time to the first token."
 )
 
 

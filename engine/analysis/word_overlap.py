@@ -22,7 +22,7 @@ _PIECE = re.compile(r"\s*\S+")
 
 
 @dataclass(frozen=True)
-class Piece:
+class DiffPiece:
     """A stretch of the two texts: in both, or in the first or second alone."""
 
     kind: Literal["both", "first", "second"]
@@ -42,15 +42,15 @@ def word_f1(first: str, second: str) -> float | None:
     return 2 * shared / (len(a) + len(b))
 
 
-def difference(first: str, second: str) -> tuple[Piece, ...]:
+def difference(first: str, second: str) -> tuple[DiffPiece, ...]:
     """The texts as pieces in reading order; what only one of them has is marked as its own."""
     a, b = _PIECE.findall(first), _PIECE.findall(second)
     matcher = SequenceMatcher(None, [p.strip() for p in a], [p.strip() for p in b], autojunk=False)
     pieces = []
     for kind, i, j, k, m in matcher.get_opcodes():
         if kind == "equal":
-            pieces.append(Piece("both", "".join(a[i:j])))
+            pieces.append(DiffPiece("both", "".join(a[i:j])))
             continue
-        pieces += [Piece("first", "".join(a[i:j]))] if i < j else []
-        pieces += [Piece("second", "".join(b[k:m]))] if k < m else []
+        pieces += [DiffPiece("first", "".join(a[i:j]))] if i < j else []
+        pieces += [DiffPiece("second", "".join(b[k:m]))] if k < m else []
     return tuple(pieces)

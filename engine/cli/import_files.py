@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.acceptance import GAMMA, amount
+from engine.analysis.number_text import count, precise_ms
 from engine.cli.common import add_json, out, say
 from engine.errors import BadInput
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import headlines
 from engine.published.read import file_summary, parsing, read_files
 from engine.published.read.cells import quoted
@@ -84,11 +85,10 @@ def _save(name: str, found: list[tuple[str, Path]], files: list[ResultFile]) -> 
     if not usable:
         raise BadInput("No file could be read: nothing is kept.")
     imported_sets.save(name, [(shown, parsing.read(path, shown)) for shown, path in usable])
-    many = "1 file" if len(usable) == 1 else f"{len(usable):,} files"
-    say(f"Kept {many} as {name}.")
+    say(f"Kept {count(len(usable), 'file')} as {name}.")
 
 
-def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
+def _text(file: ResultFile, findings: tuple[AuditFinding, ...]) -> str:
     many = amount(file.samples, file.clips)
     held = many if "records" in many else f"{many} records"
     lines = [f"{file.name}  {file.group}  {held}, {len(file.failures)} errors"]
@@ -97,27 +97,31 @@ def _text(file: ResultFile, findings: tuple[Finding, ...]) -> str:
     for model in file_summary.models(file):
         lines.append(f"  {model.model} (n {model.n}): claimed {model.claimed}; {model.evidence}")
         lines += [_stage(key, stage) for key, stage in model.stages.items()]
-        told, mended = model.tokens_recorded, model.tokens_corrected
-        if told.n:
+        recorded, corrected = model.tokens_recorded, model.tokens_corrected
+        if recorded.n:
             lines.append(
-                f"    tokens  mean {_count(told.mean)}, median {_count(told.median)}; "
-                f"corrected mean {_count(mended.mean)}, median {_count(mended.median)}"
+                f"    tokens  mean {_tokens(recorded.mean)}, median {_tokens(recorded.median)}; "
+                f"corrected mean {_tokens(corrected.mean)}, median {_tokens(corrected.median)}"
             )
     lines += [f"  {one.severity}: {one.message}" for one in findings]
     return "\n".join(lines)
 
 
-def _count(value: float | None) -> str:
-    """Tokens; where no count could be corrected there is no mean of them."""
+def _tokens(value: float | None) -> str:
+    """There is no mean if no count could be corrected."""
     return "not known" if value is None else f"{value:.1f}"
 
 
 def _stage(key: str, stage: file_summary.Stage) -> str:
-    told = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
-    shown = [f"{milliseconds(key, v):,.4g} ms" if v is not None else "-" for v in told]
+    recorded = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
+    shown = [_ms(key, value) for value in recorded]
     after = stage.corrected.mean if stage.corrected else None
-    mended = f"{milliseconds(key, after):,.4g} ms" if after is not None else "not measured"
+    corrected = "not measured" if after is None else _ms(key, after)
     return (
         f"    {key}  mean {shown[0]}, median {shown[1]}, without the first {shown[2]}; "
-        f"corrected mean {mended}"
+        f"corrected mean {corrected}"
     )
+
+
+def _ms(key: str, value: float | None) -> str:
+    return precise_ms(None if value is None else milliseconds(key, value))

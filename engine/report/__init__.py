@@ -1,7 +1,7 @@
 """Reports of runs: Markdown, one self-contained HTML file, CSV, JSON, a trace for Perfetto.
 
-Boundary: runs on disk in, text out; nothing is measured here, and no sentence stands in a report
-that was not computed from its runs.  `findings` computes, `document` words, the rest writes.
+Boundary: runs on disk in, text out; nothing is measured here.  report_figures computes, document
+makes blocks of sentences and tables, markdown, html and export write them.
 """
 
 from engine.report.document import as_text

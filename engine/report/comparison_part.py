@@ -1,6 +1,6 @@
-"""The part of a report that compares models: pairs, what a speed-up is made of, equal lengths.
+"""The part of a report that compares models: pairs, the factors of a speed-up, equal lengths.
 
-Boundary: wording; a conclusion is said only where an interval was computed and excludes equality.
+Boundary: wording.  A conclusion needs an interval that excludes equality.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from collections.abc import Iterable, Iterator
 
 from engine.analysis import machine_loads, pairs, speedup, statistics
 from engine.analysis.metrics import BY_NAME
+from engine.analysis.number_text import NONE, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
 from engine.report import device_notes, svg_charts
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
-TOLD = ("total", "ttft", "tpot", "new_tokens")
+IN_WORDS = ("total", "ttft", "tpot", "new_tokens")
 
 
 def comparing(found: Findings) -> Iterator[Block]:
-    """Nothing where there is one model only."""
+    """Nothing for a single model."""
     couples = list(dict.fromkeys((one.a, one.b) for one in found.comparisons))
     if couples:
         yield Heading(2, "Comparison")
@@ -31,59 +32,59 @@ def comparing(found: Findings) -> Iterator[Block]:
 
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
-    some = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    if told := device_notes.couple(found.table, a, b):
-        yield Text(told)
-    if told := machine_loads.couple(found.table, a, b):
-        yield Text(told)
-    yield Bullets(tuple(sentence(one) for one in some if one.metric in TOLD))
-    yield paired_table(a, b, some)
+    compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
+    if note := device_notes.couple(found.table, a, b):
+        yield Paragraph(note)
+    if note := machine_loads.couple(found.table, a, b):
+        yield Paragraph(note)
+    yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))
+    yield paired_table(a, b, compared)
     both = pairs.paired(found.table, a, b, BY_NAME["total"])
     if len(both):
         thin = " (thinned evenly)" if len(both) > svg_charts.MOST_POINTS else ""
-        yield Picture(
+        yield ChartBlock(
             f"Total time of each of {len(both):,} samples{thin}; above the line {a} took longer.",
             lambda: svg_charts.scatter(both, a, b, "total"),
         )
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
-        totals = [one for one in some if one.metric == "total"]
-        yield from _made_of(split, any(speedup.borne_out(split, one) for one in totals))
+        totals = [one for one in compared if one.metric == "total"]
+        yield from _made_of(split, any(speedup.supported(split, one) for one in totals))
 
 
-def paired_table(a: str, b: str, some: Iterable[Comparison]) -> Table:
-    """A row per metric of two labels."""
+def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
+    """One row per metric of two labels."""
     columns = ("metric", "n", "sequences", f"{a}, median", f"{b}, median", "difference",
                "95 % interval", "ratio", "95 % interval")  # fmt: skip
     caption = (
         f"{a} minus {b} and {a} divided by {b}: the median of each sequence's samples, then the "
         "median over sequences with its exact interval (sign test)."
     )
-    return Table(caption, columns, tuple(map(_row, some)))
+    return ReportTable(caption, columns, tuple(map(_row, compared)))
 
 
 def sentence(one: Comparison) -> str:
-    """A comparison in words, no firmer than its interval."""
+    """A comparison in words."""
     kind = BY_NAME[one.metric]
     if one.verdict == "unknown":
         medians = (
-            f" (medians {number(one.median_a)} and {number(one.median_b)} {one.unit})"
+            f" The medians are {number(one.median_a)} and {number(one.median_b)} {one.unit}."
             if one.median_a is not None
             else ""
         )
-        return f"{kind.label}: no conclusion{medians}: {one.reason}."
+        return f"{kind.label}: no conclusion, because {one.reason}.{medians}"
     figure, interval = _best(one)
-    told = (
+    statement = (
         f"{kind.label}: {figure}, with a 95 % interval of {interval} over {one.n:,} samples of "
         f"{one.sequences:,} sequences"
     )
     if one.verdict != "undecided":
-        return f"{told}: {one.verdict}."
+        return f"{statement}: {one.verdict}."
     if one.more_samples is None:
-        return f"{told}: undecided, and no useful number of further samples would decide it."
+        return f"{statement}: undecided, and no practical number of samples would decide it."
     return (
-        f"{told}: undecided; about {one.more_samples:,} more samples, each of a new sequence, "
-        "would decide it, if the share of sequences on that side stays as it is."
+        f"{statement}: undecided; about {one.more_samples:,} more samples, each of a new sequence, "
+        "would decide it if the share of sequences on that side stays the same."
     )
 
 
@@ -97,7 +98,7 @@ def _best(one: Comparison) -> tuple[str, str]:
 
 def _interval(interval: Interval | None) -> str:
     if interval is None:
-        return "-"
+        return NONE
     return f"{statistics.printed(interval.low)} to {statistics.printed(interval.high)}"
 
 
@@ -109,16 +110,16 @@ def _row(one: Comparison) -> tuple[str, ...]:
         f"{one.sequences:,}",
         number(one.median_a),
         number(one.median_b),
-        "-" if one.difference is None else number(one.difference.median),
+        NONE if one.difference is None else number(one.difference.median),
         _interval(one.difference),
-        "-" if one.ratio is None else f"{one.ratio.median:.3g}",
+        NONE if one.ratio is None else f"{one.ratio.median:.3g}",
         _interval(one.ratio),
     )
 
 
 def _made_of(split: Split, decided: bool) -> Iterator[Block]:
-    yield Text(speedup.sentence(split, decided))
-    yield Picture(split_words(split), lambda: svg_charts.waterfall(split))
+    yield Paragraph(speedup.sentence(split, decided))
+    yield ChartBlock(split_words(split), lambda: svg_charts.waterfall(split))
     yield split_table(split)
 
 
@@ -128,14 +129,14 @@ def split_words(split: Split) -> str:
     return f"From {number(split.a_ms)} ms to {number(split.b_ms)} ms: {parts}."
 
 
-def split_table(split: Split) -> Table:
-    """A row per factor, and the whole."""
+def split_table(split: Split) -> ReportTable:
+    """One row per factor, and the total."""
     rows = tuple(
         (
             part.name,
             f"{number(part.a)} {part.unit}",
             f"{number(part.b)} {part.unit}",
-            "-" if part.ratio is None else f"{part.ratio:.3g}",
+            NONE if part.ratio is None else f"{part.ratio:.3g}",
             f"{part.factor:.3f}",
             f"{part.ms:+,.1f} ms",
         )
@@ -144,14 +145,14 @@ def split_table(split: Split) -> Table:
     whole = ("total", f"{number(split.a_ms)} ms", f"{number(split.b_ms)} ms")
     last = (*whole, f"{split.ratio:.3g}", f"{split.ratio:.3f}",
             f"{split.b_ms - split.a_ms:+,.1f} ms")  # fmt: skip
-    columns = ("factor", f"{split.a}, mean", f"{split.b}, mean", "own ratio", "part, as a factor",
-               "part, in ms")  # fmt: skip
+    columns = ("factor", f"{split.a}, mean", f"{split.b}, mean", "own ratio", "share, as a factor",
+               "share, in ms")  # fmt: skip
     caption = (
-        "What the ratio of mean totals is made of (Shapley's split, free of order): the factors "
-        "multiply up to the whole, the milliseconds add up to it. Time per token is the steps' "
-        "time over new tokens - 1."
+        "The factors of the ratio of mean totals (Shapley's split, which does not depend on an "
+        "order). The product of the factors is the whole ratio, the sum of the milliseconds is the "
+        "whole difference. Time per token is the time of the steps divided by new tokens - 1."
     )
-    return Table(caption, columns, (*rows, last))
+    return ReportTable(caption, columns, (*rows, last))
 
 
 def _lenses(found: Findings) -> Iterator[Block]:
@@ -164,7 +165,7 @@ def _lenses(found: Findings) -> Iterator[Block]:
          number(row.tpot_ms))
         for row in found.lenses
     )  # fmt: skip
-    columns = ("lens", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
-    yield Table(
-        "Medians through each lens; results with a cached stage left out.", columns, rows, 2
+    columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
+    yield ReportTable(
+        "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2
     )

@@ -1,6 +1,6 @@
-"""The report in words: findings to blocks.  Each sentence and each cell comes from the findings.
+"""The report as blocks: its sentences and tables.
 
-Boundary: wording and order; what the figures are is findings', how they look the renderers'.
+Boundary: wording and order; report_figures computes, markdown and html write.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from engine.analysis import machine_loads, model_summary, throughput
 from engine.analysis.agreement import AttributeScore
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure
+from engine.analysis.number_text import NONE, number
 from engine.analysis.results_table import GROUPS, labels, measured
+from engine.analysis.stage_bars import PARTS, StageTimes
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text, number
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
 
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SOURCES = {
-    "cached": "read from the cache: read times, not the stage's",
+    "cached": "read from the cache: time of the read, not of the stage",
     "hook": "measured by a hook inside generate()",
-    "derived": "derived: the total less the hook's time",
+    "derived": "derived: total minus the hook's time",
     "not measured": "not measured",
 }
-_FIGURE_COLUMNS = ("n", "median", "MAD", "mean", "sd", "p90", "p99", "least", "greatest")
+_FIGURE_COLUMNS = ("n", "median", "MAD", "mean", "sd", "p90", "p99", "min", "max")
 
 
 def title(found: Findings) -> str:
@@ -52,7 +54,7 @@ _IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "cpu", "ttft", "t
 
 
 def as_text(table: pd.DataFrame) -> str:
-    """A few lines for a terminal: counts and medians per model, and what devices they are of."""
+    """A few lines for a terminal: counts and medians per model, notes on devices and load."""
     figures, left = (
         model_summary.figures(table),
         {one.label: one for one in throughput.alone(table)},
@@ -61,11 +63,11 @@ def as_text(table: pd.DataFrame) -> str:
     for count in model_summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
         lines += [f"  {off_script(count)}"] if count.off_script else []
-        some = [one for one in throughput.throughputs(table) if one.label == count.label]
-        grouped = [_throughput_line(one) for one in some]
+        batches = [one for one in throughput.throughputs(table) if one.label == count.label]
+        grouped = [_throughput_line(one) for one in batches]
         found = (model_summary.find(figures, count.label, name) for name in _IN_TEXT)
         single = [line for figure in found for line in _text_line(figure)]
-        if count.label in left:  # the batches are what the run is about: they come first
+        if count.label in left:  # a run of batches: they come first
             lines += [*grouped, f"  {left[count.label].sentence}", *single]
         else:
             lines += [*single, *grouped]
@@ -95,7 +97,7 @@ def _text_line(figure: Figure | None) -> list[str]:
 
 def results(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Results")
-    grouped = bool(found.throughputs)  # a column that says nothing elsewhere
+    grouped = bool(found.throughputs)  # otherwise the column would be empty
     rows = tuple(
         (c.label, *(f"{n:,}" for n in (c.results, c.answered, c.failed, c.cold, c.warm_up)),
          *(f"{n:,}" for n in (c.after_pause, c.cached, c.capped)), _count(c.texts),
@@ -105,29 +107,29 @@ def results(found: Findings) -> Iterator[Block]:
     columns = ("model", "results", "answered", "failed", "cold", "warm-up", "after a pause",
                "cached", "stopped at the limit", "different answers",
                *(["in a batch"] if grouped else []))  # fmt: skip
-    yield Table("Counts per model; warm-up runs are apart from results.", columns, rows)
+    yield ReportTable("Counts per model; results do not include warm-up runs.", columns, rows)
     if remarks := tuple(_remarks(found)):
         yield Bullets(remarks)
     if found.failures:
         lines = ((label, why, f"{n:,}") for (label, why), n in found.failures.items())
-        yield Table("Failures, each reason once.", ("model", "reason", "n"), tuple(lines), 2)
+        yield ReportTable("Failures by reason.", ("model", "reason", "n"), tuple(lines), 2)
 
 
 def off_script(count: Count) -> str:
-    """What to know of answers to questions that a demo model was not trained on."""
+    """A note on answers to questions that a demo model was not trained on."""
     return (
         f"{count.off_script:,} of {count.answered:,} answers of {count.label} are to questions "
-        "that this demo model was not trained on: they mean nothing, and no accuracy and no "
-        "overlap counts them."
+        "that this demo model was not trained on. They are meaningless and are excluded from "
+        "accuracy and overlap."
     )
 
 
 def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+    return NONE if value is None else f"{value:,}"
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    """What a reader should know before the figures; only what the results show."""
+    """Notes to read before the figures."""
     yield from device_notes.remarks(found.table)
     yield from machine_loads.remarks(found.table)
     yield from _backends(found)
@@ -137,21 +139,21 @@ def _remarks(found: Findings) -> Iterator[str]:
         if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
             yield (
                 f"{count.label} gave only {count.texts:,} different answers to {count.samples:,} "
-                "samples: it may not look at them."
+                "samples: it may ignore the pictures."
             )
         if count.capped and count.answered:
             yield (
-                f"{count.capped:,} of {count.answered:,} answers of {count.label} were cut at the "
-                "greatest length: their lengths and times are not natural."
+                f"{count.capped:,} of {count.answered:,} answers of {count.label} were stopped at "
+                "the length limit: their lengths and times depend on the limit."
             )
         if count.off_script:
             yield off_script(count)
         if not count.answered:
-            yield f"{count.label} answered nothing: there is no figure for it, and none is 0."
+            yield f"{count.label} gave no answer, so it has no figures."
 
 
 def _backends(found: Findings) -> Iterator[str]:
-    """Where a run's answers were not all decoded by what it asked for."""
+    """A note if a run's answers were not all decoded by the requested backend."""
     answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
     for (_, model, run), lines in answered.groupby(["number", "model", "run"], sort=False):
         ran = lines["backend"].value_counts()
@@ -159,8 +161,8 @@ def _backends(found: Findings) -> Iterator[str]:
         if len(ran) > 1 or (asked in ("eager", "compiled") and asked not in ran):
             words = ", ".join(f"{name} decoded {n:,}" for name, n in ran.items())
             yield (
-                f"Run {run} asked for the backend {asked or 'of its time'}; of {len(lines):,} "
-                f"answers of {model} {words}. They are kept apart by the backend that ran."
+                f"Run {run} requested the backend {asked or 'that was then the default'}; of "
+                f"{len(lines):,} answers of {model} {words}. Figures are separate by backend."
             )
 
 
@@ -168,23 +170,24 @@ def _figures(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Figures")
     shown = [figure for figure in found.figures if figure.group == "measured"]
     if not shown:
-        alone = " by itself" if found.throughputs else ""
-        yield Text(f"No result was measured{alone}: there are no figures.")
+        single = " outside a batch" if found.throughputs else ""
+        yield Paragraph(f"No result was measured{single}, so there are no figures.")
         return
-    yield Picture(_bar_words(found), lambda: svg_charts.stage_bars(found.figures, _measured(found)))
-    yield Picture(
-        "The spread of total times: least, first quarter, median, third quarter, greatest.",
+    medians = model_summary.stage_medians(found.figures, _measured(found))
+    yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
+    yield ChartBlock(
+        "The distribution of total times: minimum, quartiles and maximum.",
         lambda: _distribution(found),
     )
     for label in _measured(found):
         yield figure_table(label, shown)
 
 
-def figure_table(label: str, figures: Iterable[Figure]) -> Table:
-    """Every figure of one label; those of other labels are left out."""
+def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
+    """All figures of one label."""
     rows = [_figure_row(figure) for figure in figures if figure.label == label]
     columns = ("metric", "source", *_FIGURE_COLUMNS)
-    return Table(f"{label}: measured results.", columns, tuple(rows), 2)
+    return ReportTable(f"{label}: measured results.", columns, tuple(rows), 2)
 
 
 def _measured(found: Findings) -> list[str]:
@@ -198,15 +201,13 @@ def _distribution(found: Findings) -> alt.LayerChart:
     return svg_charts.distributions(lines, labels(lines), "total", families)
 
 
-def _bar_words(found: Findings) -> str:
-    told = []
-    for label in _measured(found):
-        parts = [
-            (name, model_summary.find(found.figures, label, name)) for name in svg_charts.PARTS
-        ]
-        words = ", ".join(f"{name} {number(f.median)} ms" for name, f in parts if f is not None)
-        told.append(f"{label}: {words}.")
-    return "Medians of the stages. " + " ".join(told)
+def _bar_words(medians: StageTimes) -> str:
+    sentences = [
+        f"{label}: "
+        + ", ".join(f"{name} {number(parts[name])} ms" for name in PARTS if name in parts)
+        for label, parts in medians.items()
+    ]
+    return "Medians of the stages. " + " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:
@@ -218,7 +219,7 @@ def _figure_row(figure: Figure) -> tuple[str, ...]:
 
 
 def together(found: Findings) -> Iterator[Block]:
-    """Batches, beside single runs by the same formula."""
+    """Batches; single runs count as batches of one."""
     if not found.throughputs:
         return
     yield Heading(2, "Throughput of batches")
@@ -230,18 +231,18 @@ def together(found: Findings) -> Iterator[Block]:
         for one in found.throughputs
     )  # fmt: skip
     columns = ("model", "samples at once", "of them cached", "batches", "samples",
-               "new tokens/s", "least to greatest", "samples/s", "least to greatest",
+               "new tokens/s", "range", "samples/s", "range",
                "time of a batch (ms)")  # fmt: skip
     caption = "Medians over batches; single runs count as batches of one."
-    yield Table(caption, columns, rows)
+    yield ReportTable(caption, columns, rows)
 
 
 def _range(spread: Spread) -> str:
-    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else "-"
+    return f"{number(spread.low)} to {number(spread.high)}" if spread.n > 1 else NONE
 
 
 def apart(found: Findings) -> Iterator[Block]:
-    """Cold runs, warm-up and results after a pause: shown, and in no mean."""
+    """Cold runs, warm-up and results after a pause, which are in no mean."""
     rows = [
         (figure.label, figure.group, *_figure_row(figure))
         for group in GROUPS[1:]
@@ -250,32 +251,42 @@ def apart(found: Findings) -> Iterator[Block]:
     ]
     if rows:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
-        yield Heading(2, "Kept apart")
-        yield Table("Results that are in no figure above.", columns, tuple(rows), 4)
+        yield Heading(2, "Results that are in no mean")
+        yield ReportTable(
+            "Cold runs, warm-up runs and results after a pause.", columns, tuple(rows), 4
+        )
 
 
 def agreement(found: Findings) -> Iterator[Block]:
     if found.attributes:
         yield Heading(2, "Attribute accuracy")
-        yield Text(
-            "Demo scenes have known content. Accuracy is the share of samples whose answer states "
-            "the attribute rightly; stated is the share that states it at all."
+        yield Paragraph(
+            "The content of demo scenes is known. Accuracy is the share of samples whose answer "
+            "states the attribute correctly; stated is the share that states it at all."
         )
         scores = tuple(map(_score_row, found.attributes))
-        columns = ("model", "attribute", "n", "accuracy", "stated", "always the commonest value")
-        yield Table("Attributes read from the answers.", columns, scores, 2)
+        columns = (
+            "model",
+            "attribute",
+            "n",
+            "accuracy",
+            "stated",
+            "always the most frequent value",
+        )
+        yield ReportTable("Attributes read from the answers.", columns, scores, 2)
     if found.overlaps:
         yield Heading(2, "Overlap with references")
-        yield Text(
+        yield Paragraph(
             "Word F1 between answer and reference (the harmonic mean of the shares of words in "
-            "common, from 0 to 1). It says how alike the words are, not whether an answer is right."
+            "common, from 0 to 1). It measures how similar the words are, not whether an answer is "
+            "correct."
         )
         lines = tuple(
             (o.label, f"{o.n:,}", *(f"{v:.3f}" for v in (o.median, o.low_quarter, o.high_quarter)))
             for o in found.overlaps
         )
-        names = ("model", "n", "median", "first quarter", "third quarter")
-        yield Table("Word F1.", names, lines)
+        names = ("model", "n", "median", "first quartile", "third quartile")
+        yield ReportTable("Word F1.", names, lines)
 
 
 def _score_row(score: AttributeScore) -> tuple[str, ...]:
@@ -287,11 +298,11 @@ def _score_row(score: AttributeScore) -> tuple[str, ...]:
 def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
-    yield Table("Definitions.", ("metric", "unit", "definition"), rows, 3)
-    batches = ", nor in a batch" if found.throughputs else ""
-    yield Text(
-        f"Of {len(found.table):,} results {len(measured(found.table)):,} are in the figures: those "
-        "that were answered, neither cold nor warm-up nor the first after a pause"
-        f"{batches}. MAD is the median distance from the median; p90 needs 10 values and p99 needs "
-        "100. Times read from the cache are never mixed with measured ones."
+    yield ReportTable("Definitions.", ("metric", "unit", "definition"), rows, 3)
+    batches = " or in a batch" if found.throughputs else ""
+    yield Paragraph(
+        f"{len(measured(found.table)):,} of {len(found.table):,} results are in the figures: those "
+        f"with an answer that are not cold, warm-up, the first after a pause{batches}. MAD is the "
+        "median absolute deviation from the median. p90 needs 10 values, p99 needs 100. Times read "
+        "from the cache are never mixed with measured times."
     )

@@ -1,6 +1,6 @@
-"""What a document is made of, before it is Markdown or HTML, and how figures are written.
+"""The parts of a document, before they are Markdown or HTML.
 
-Boundary: frozen blocks and formatting; no content.
+Boundary: frozen blocks; no content.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     text: str
 
 
@@ -30,8 +30,9 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Cells are text; all columns but the first `words` are figures, set to the right."""
+class ReportTable:
+    """Cells are text.  The first `words` columns are aligned left, the others right.  caption:
+    "" for none."""
 
     caption: str
     columns: tuple[str, ...]
@@ -40,30 +41,11 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A chart, drawn only where the document shows it, and its content in words."""
+class ChartBlock:
+    """A chart, drawn only where the document shows it, and the same in words."""
 
     words: str
     draw: Callable[[], alt.Chart | alt.LayerChart]
 
 
-_PLACES = ((100, 0), (10, 1), (1, 2))  # from this size on, so many decimals
-Block = Heading | Text | Bullets | Table | Picture
-
-
-def number(value: float | None) -> str:
-    """Three significant figures, thousands apart; "-" for none."""
-    if value is None or value != value:
-        return "-"
-    if value == 0:
-        return "0"
-    places = next((places for least, places in _PLACES if abs(value) >= least), 3)
-    return f"{value:,.{places}f}"
-
-
-def size(count: int) -> str:
-    """Bytes in the unit a person would choose."""
-    for unit, step in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= step:
-            return f"{count / step:.1f} {unit}"
-    return f"{count} B"
+Block = Heading | Paragraph | Bullets | ReportTable | ChartBlock

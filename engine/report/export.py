@@ -1,7 +1,7 @@
-"""The formats of a report: which there are, and each as pieces of text.
+"""The formats of a report, each as pieces of text.
 
-Boundary: runs in, text out.  CSV has one line per result; a text that a spreadsheet would take for
-a formula gets an apostrophe in front.  Token ids and times are in the run's results.jsonl.
+Boundary: runs in, text out.  CSV has one line per result; texts that a spreadsheet would read as a
+formula get an apostrophe in front.  Token ids and times are in the run's results.jsonl.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _line(values: Sequence[Any]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """Nothing for what there is none of; no text that begins a formula."""
+    """ "" for a missing value; no text that begins a formula."""
     if value is None or value != value:
         return ""
     if isinstance(value, str) and value.startswith(_FORMULA):

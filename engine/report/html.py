@@ -1,15 +1,16 @@
-"""A document as one HTML file: charts inside as SVG, no script, nothing fetched from anywhere.
+"""A document as one self-contained HTML file: charts as SVG, no script, no requests.
 
-Boundary: blocks in, text out.  Every text is escaped, and the file's own policy forbids scripts
-and requests, so that what a model said cannot do anything in a reader's browser.
+Boundary: blocks in, text out.  Every text is escaped, and the file's policy forbids scripts and
+requests, so that a model's answer cannot act in the browser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from html import escape
+from html import escape as escape_markup
 
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.markdown import printable
 from engine.report.svg_charts import svg
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -50,15 +51,20 @@ def render(title: str, blocks: Iterable[Block]) -> str:
     )
 
 
+def escape(text: str) -> str:
+    """Text without markup and without control characters."""
+    return escape_markup(printable(text))
+
+
 def _block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
-    if isinstance(block, Text):
+    if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, Bullets):
         items = "".join(f"<li>{escape(item)}</li>" for item in block.items)
         return f"<ul>{items}</ul>"
-    if isinstance(block, Picture):
+    if isinstance(block, ChartBlock):
         words = escape(block.words)
         return f'<figure role="img" aria-label="{words}">{svg(block.draw())}' + (
             f"<figcaption>{words}</figcaption></figure>"
@@ -66,11 +72,12 @@ def _block(block: Block) -> str:
     return _table(block)
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     head = _row("th", table.columns, table.words)
     rows = "\n".join(_row("td", row, table.words) for row in table.rows)
     return (
-        f'<div class="wide"><table><caption>{escape(table.caption)}</caption>\n'
+        f'<div class="wide"><table>{caption}\n'
         f"<thead>{head}</thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 

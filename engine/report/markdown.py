@@ -1,4 +1,4 @@
-"""A document as Markdown.  Charts are left to the HTML form; their words stand in their place.
+"""A document as Markdown, with charts in words.
 
 Boundary: blocks in, text out.  Every text is escaped: an answer cannot become markup or a link.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~&!$])")
+_MARKUP = str.maketrans(
+    {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]#|~!$"}
+)
 
 
 def render(blocks: Iterable[Block]) -> str:
@@ -20,20 +22,21 @@ def render(blocks: Iterable[Block]) -> str:
 def _block(block: Block) -> str:
     if isinstance(block, Heading):
         return f"{'#' * block.level} {escape(block.text)}"
-    if isinstance(block, Text):
+    if isinstance(block, Paragraph):
         return _line(block.text)
     if isinstance(block, Bullets):
         return "\n".join(f"- {_line(item)}" for item in block.items)
-    if isinstance(block, Picture):
+    if isinstance(block, ChartBlock):
         return _line(block.words)
     return _table(block)
 
 
-def _table(table: Table) -> str:
+def _table(table: ReportTable) -> str:
     rule = [":--" if place < table.words else "--:" for place in range(len(table.columns))]
     lines = [_row(map(escape, table.columns)), _row(rule)]
     lines += [_row(map(escape, row)) for row in table.rows]
-    return f"{_line(table.caption)}\n\n" + "\n".join(lines)
+    caption = f"{_line(table.caption)}\n\n" if table.caption else ""
+    return caption + "\n".join(lines)
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -42,10 +45,14 @@ def _row(cells: Iterable[str]) -> str:
 
 def escape(text: str) -> str:
     """Text that Markdown shows as it is, on one line."""
-    flat = "".join(c if c.isprintable() else " " for c in text)
-    return _MARKUP.sub(r"\\\1", flat).replace("://", ":\\//")
+    return printable(text).translate(_MARKUP).replace("://", ":\\//")
+
+
+def printable(text: str) -> str:
+    """Text without control characters and line ends."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _line(text: str) -> str:
-    """The same for text that begins a line, which could begin a list or underline a heading."""
+    """The same for the start of a line, where text could become a list or a heading."""
     return re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", escape(text.strip()))

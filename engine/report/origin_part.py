@@ -1,6 +1,6 @@
-"""The parts of a report that say where its figures come from: plans, models, machine, tensors.
+"""The parts of a report about the origin of its figures: plans, models, machine, tensors.
 
-Boundary: wording; everything said is in the runs' headers, journals and rows.
+Boundary: wording; all facts are from the runs' headers, journals and rows.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from engine.analysis.number_text import NONE, size
 from engine.analysis.results_table import labels
-from engine.report.document_parts import Block, Bullets, Heading, Table, Text, size
+from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import UNVERIFIED, Findings
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run
@@ -19,48 +20,50 @@ from engine.types import EXTENT_WORDS, FRAME_WORDS
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 5  # reasons why something ran elsewhere
-ON_RAY = "each worker model after model; workers may be at different models at the same time"
+SHOWN = 5  # at most so many reasons why something ran elsewhere
+ON_RAY = "each worker runs one model after another; workers may run different models at a time"
 _EVENTS = {
     "resumed": "It was interrupted and resumed {n} times.",
-    "paused": "The device was lent to other work {n} times; the next results are kept apart.",
+    "paused": "The run paused {n} times for other work; the results right after are in no mean.",
     "halved": "Batches did not fit in memory and were halved {n} times.",
-    "torn": "Lines that could not be read were left out {n} times.",
-    "worker ended": "{n} workers ended at work; what they had not answered ran elsewhere.",
+    "torn": "Unreadable lines were left out {n} times.",
+    "worker ended": "{n} workers stopped during work; their open tasks ran elsewhere.",
 }
 _ONCE = {
     "resumed": "It was interrupted and resumed once.",
-    "paused": "The device was lent to other work once; the next result is kept apart.",
+    "paused": "The run paused once for other work; the result right after is in no mean.",
     "halved": "A batch did not fit in memory and was halved.",
-    "torn": "Lines that could not be read were left out once.",
-    "worker ended": "A worker ended at work; what it had not answered ran elsewhere.",
+    "torn": "Unreadable lines were left out once.",
+    "worker ended": "A worker stopped during work; its open tasks ran elsewhere.",
 }
 _LOOPBACK = ("127.0.0.1", "::1")
 _CACHE = {
-    "off": "off: every stage was computed in every run",
-    "use": "use: features on disk were read where they existed",
-    "refresh": "refresh: every stage was computed and its features kept",
+    "off": "off: all stages were computed in every run",
+    "use": "on: existing features were read from disk",
+    "refresh": "refresh: all stages were computed and the features saved",
 }
 
 
 def origin(found: Findings) -> Iterator[Block]:
-    """What ran, on what, with what."""
+    """The plan, models and machine of each run."""
     for number, run in enumerate(found.runs):
         yield Heading(2, f"Run {run.id}")
-        some = found.table[found.table["number"] == number]
-        rows = (*_plan_rows(run, _on_ray(some)), *_ran(some))
-        yield Table("What was asked, and what decoded.", ("setting", "value"), rows, 2)
+        results = found.table[found.table["number"] == number]
+        rows = (*_plan_rows(run, _on_ray(results)), *_ran(results))
+        yield ReportTable(
+            "The settings of the run, and the backend that ran.", ("setting", "value"), rows, 2
+        )
         if happened := tuple(_happened(run)):
             yield Bullets(happened)
     yield Heading(2, "Models")
     yield _models(found)
-    yield Table("The machine.", ("what", "value"), tuple(_environment(found)), 2)
+    yield ReportTable("The machine.", ("what", "value"), tuple(_environment(found)), 2)
     if found.table["node"].ne("").any():
         yield _devices(found)
 
 
 def _on_ray(table: pd.DataFrame) -> str:
-    """Who answered, where workers of a cluster did; "" where the run's own process did it all."""
+    """The workers of a cluster that answered; "" if the run's own process answered everything."""
     own = int((table["actor"] == "").sum())
     theirs = len(table) - own
     if not theirs:
@@ -75,10 +78,10 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
     yield "samples", f"{len(plan.samples):,}"
     yield "models", ", ".join(plan.models)
-    yield "question", plan.prompt or "each record's own"
+    yield "question", plan.prompt or "the question of each record"
     yield "repeats", f"{plan.repeat:,}"
     yield "warm-up runs per model", f"{plan.warmup:,}"
-    yield "samples at once", f"{plan.batch:,}"
+    yield "batch size", f"{plan.batch:,}"
     yield "order", ON_RAY if on_ray else _order(plan)
     if on_ray:
         yield "answered by, warm-up included", on_ray
@@ -95,7 +98,7 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
 
 
 def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """What decoded a run's answers, counted where it was not one backend for all."""
+    """The backends that decoded, with counts if there were several."""
     counts = table[table["error"] == ""]["backend"].value_counts()
     names = [name if len(counts) == 1 else f"{name} (n {n:,})" for name, n in counts.items()]
     if names:
@@ -105,7 +108,7 @@ def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 def _order(plan: Plan) -> str:
     why = f" ({plan.order_why})" if plan.order_why else ""
     if plan.order == "interleaved":
-        return f"interleaved: the models by turns, and by turns first{why}"
+        return f"interleaved: the models take turns, also in going first{why}"
     return f"sequential: one model after another{why}"
 
 
@@ -116,15 +119,15 @@ def _natural(plan: Plan) -> str:
 def _decoding(plan: Plan) -> str:
     config = plan.decode
     if config.greedy:
-        return f"greedy, backend {config.backend} asked for"
+        return f"greedy, requested backend {config.backend}"
     return (
         f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}, "
-        f"backend {config.backend} asked for"
+        f"requested backend {config.backend}"
     )
 
 
 def _happened(run: Run) -> Iterator[str]:
-    """What the journal says of the run's course, counted."""
+    """Events in the journal, counted."""
     idle = [e for e in run.journal if e.get("event") == "worker ended" and not e.get("tasks")]
     events = [str(entry.get("event")) for entry in run.journal if entry not in idle]
     for event in _EVENTS:
@@ -136,20 +139,20 @@ def _happened(run: Run) -> Iterator[str]:
             yield str(entry.get("text"))
     yield from _elsewhere(run)
     if run.state != "finished":
-        yield "The run is not finished: the figures are of the results so far."
+        yield "The run is not finished. The figures include the results so far."
     yield from run.problems
 
 
 def _elsewhere(run: Run) -> Iterator[str]:
-    """What did not run on some node, and why: models may have been answered on other machines."""
-    told = [str(e.get("text")) for e in run.journal if e.get("event") == "elsewhere"]
-    once = list(dict.fromkeys(told))
+    """What did not run on a node, and why."""
+    reasons = [str(e.get("text")) for e in run.journal if e.get("event") == "elsewhere"]
+    once = list(dict.fromkeys(reasons))
     yield from once[:SHOWN]
     if len(once) > SHOWN:
         yield f"The journal has {len(once) - SHOWN:,} more such reasons."
 
 
-def _models(found: Findings) -> Table:
+def _models(found: Findings) -> ReportTable:
     rows = []
     for label in labels(found.table):
         lines = found.table[found.table["label"] == label]
@@ -161,7 +164,7 @@ def _models(found: Findings) -> Table:
             verified = _certificates(found, label)
             rows.append((label, model.family, where, model.dtype, model.digest, verified))
     columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
-    return Table("Who answered.", columns, tuple(rows), 6)
+    return ReportTable("The models.", columns, tuple(rows), 6)
 
 
 def _certificates(found: Findings, label: str) -> str:
@@ -174,27 +177,27 @@ def _certificates(found: Findings, label: str) -> str:
 
 
 def _environment(found: Findings) -> Iterator[tuple[str, str]]:
-    """Each field once, or every value it had."""
+    """Each field with all its values."""
     keys = dict.fromkeys(key for run in found.runs for key in run.header.environment)
     for key in keys:
-        values = dict.fromkeys(run.header.environment.get(key, "-") for run in found.runs)
+        values = dict.fromkeys(run.header.environment.get(key, NONE) for run in found.runs)
         yield key, ", ".join(values)
 
 
-def _devices(found: Findings) -> Table:
-    """What answered in runs that went to a cluster; results of different types are kept apart."""
+def _devices(found: Findings) -> ReportTable:
+    """The devices of runs on a cluster."""
     columns = ("device", "machines", "workers", "results")
     rows = [
         (str(device) or "unknown", _machines(lines), _workers(lines), f"{len(lines):,}")
         for device, lines in found.table.groupby("device", sort=True)
     ]
-    return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
+    return ReportTable("The devices that answered, warm-up included.", columns, tuple(rows), 1)
 
 
 def _machines(lines: pd.DataFrame) -> str:
-    """How many, by name and address: a node's id is another one each time that Ray is started.
+    """The number of machines by name and address, because Ray changes a node's id at each start.
 
-    A loopback address adds none to a name that has others; "this one" is the run's own machine.
+    A loopback address is not counted if the name has another one.
     """
     places = zip(lines["node"], lines["host"], lines["address"], strict=True)
     found = {
@@ -208,7 +211,7 @@ def _machines(lines: pd.DataFrame) -> str:
 
 
 def _workers(lines: pd.DataFrame) -> str:
-    """How many, and whether the run's own process answered too; "this one" for that alone."""
+    """The number of workers, and whether the run's own process answered too."""
     named = lines["actor"][lines["actor"] != ""].nunique()
     if not named:
         return "this one"
@@ -216,15 +219,15 @@ def _workers(lines: pd.DataFrame) -> str:
 
 
 def flow(found: Findings) -> Iterator[Block]:
-    """Shapes, dtypes and bytes of what passed between the stages."""
+    """Shapes, dtypes and sizes of the tensors between the stages."""
     yield Heading(2, "Data flow")
     if not found.passages:
-        yield Text("No result recorded what passed between its stages.")
+        yield Paragraph("No result recorded the tensors between its stages.")
         return
     rows = tuple(
         (p.label, p.between, p.name, " x ".join(map(str, p.shape)), p.dtype, size(p.bytes),
-         f"{p.n:,}", f"{p.others:,}" if p.others else "-")
+         f"{p.n:,}", f"{p.others:,}" if p.others else NONE)
         for p in found.passages
     )  # fmt: skip
     columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
-    yield Table("What passes between the stages, as recorded.", columns, rows, 5)
+    yield ReportTable("The tensors between the stages, as recorded.", columns, rows, 5)

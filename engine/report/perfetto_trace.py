@@ -2,10 +2,10 @@
 
 Boundary: rows in, pieces of text out, one result at a time, so that a long run needs no memory.
 Format: "Trace Event Format" of Chromium's catapult project; complete events (ph "X"), times in
-microseconds.  Every result has a clock of its own; they are laid end to end in the order in which
-they ran, a process per model, and the gaps between them mean nothing.  Workers of a cluster ran at
-the same time: each has a thread of its own, laid end to end from where its run begins, and what
-lies above or below it on another thread need not have run at the same moment.
+microseconds.  Every result starts its own clock; results are placed one after another in the order
+in which they ran, one process per model, and the gaps between them have no meaning.  Each worker of
+a cluster has its own thread, so events of different threads at the same position need not have run
+at the same time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All that a report says, computed once: counts, figures, comparisons, splits, agreement.
+"""All figures of a report, computed once: counts, medians, comparisons, speed-ups, agreement.
 
-Boundary: runs in, frozen findings out; no wording.
+Boundary: runs in, frozen figures out; no wording.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.analysis.results_table import devices, frame, labels
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
 from engine.machine.load import MachineLoad, busy
-from engine.report.device_notes import only_shared, places
+from engine.report.device_notes import label_devices, only_shared
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage.run_store import Run
 
@@ -35,7 +35,7 @@ NOT_COVERED = "not covered: "
 
 @dataclass(frozen=True)
 class LensRow:
-    """One label seen through one lens: medians over n results."""
+    """One label at one choice of lengths: medians over n results."""
 
     lens: LensName
     label: str
@@ -47,9 +47,9 @@ class LensRow:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report is made of.  `verified` maps a label to its certificates (or why none covers
-    it) and their counts, `devices` to the type of device that its times are of, "" where no result
-    says it, `loads` to how busy the machine was, None where that is not known."""
+    """The figures of a report.  By label: verified: its certificates, or why none covers it, and
+    their counts; devices: its type of device, "" if unknown; loads: how busy the machine was, None
+    if unknown."""
 
     runs: tuple[Run, ...]
     table: pd.DataFrame
@@ -73,7 +73,7 @@ def gather(runs: Sequence[Run]) -> Findings:
     """Everything, over all results of the runs."""
     found = outline(runs, frame(runs))
     table = found.table
-    known = places(table)
+    known = label_devices(table)
     couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
@@ -90,7 +90,7 @@ def gather(runs: Sequence[Run]) -> Findings:
 
 
 def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
-    """What is quick even for many results: counts, figures, certificates, failures."""
+    """The figures that are quick to compute: counts, medians, certificates, failures."""
     return Findings(
         runs=tuple(runs),
         table=table,
@@ -144,7 +144,7 @@ def _lens_row(name: LensName, label: str, table: pd.DataFrame) -> LensRow | None
 
 
 def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
-    """Per label: certificate, UNVERIFIED or "not covered: ..." and how many answers stand so."""
+    """By label: how many answers have each certificate, UNVERIFIED or "not covered: ..."."""
     answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
     found: dict[str, dict[str, int]] = {}
     columns = (answered[name] for name in ("label", "verified", "standing", "missing"))
@@ -158,7 +158,7 @@ def _verified(table: pd.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def _failures(table: pd.DataFrame) -> dict[tuple[str, str], int]:
-    """(label, reason) and how often, the commonest first."""
+    """(label, reason) -> count, the most frequent first."""
     failed = table[table["error"] != ""]
     pairs_ = zip(failed["label"], failed["error"], strict=True)
     return dict(Counter(pairs_).most_common())

@@ -1,7 +1,7 @@
-"""The charts of a report, in the colours and orders of the app, and as SVG.
+"""The charts of a report as SVG, with the colours and orders of the app.
 
-Boundary: findings in, Altair charts or SVG text out.  vl-convert draws them with Vega itself, with
-no browser and no network.  Words and axes take the colour of the page they stand in.
+Boundary: figures in, Altair charts or SVG text out.  vl-convert draws them without a browser and
+without network.  Text and axes use the colour of the page.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.model_summary import Figure, find
 from engine.analysis.speedup import Split
-from engine.palette import STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.types import STAGES
+from engine.analysis.stage_bars import PARTS, StageTimes, segments
+from engine.palette import STAGE_COLOURS, family_colour
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-PARTS = (*STAGES, UNACCOUNTED)
 MOST_POINTS = 2000  # of a scatter; more are thinned evenly
 _WIDTH, _ROW, _LINE = 640, 34, 12
 _INK = "currentColor"
@@ -53,19 +51,16 @@ def _config() -> dict[str, Any]:
     }
 
 
-def stage_bars(figures: tuple[Figure, ...], labels: Sequence[str]) -> alt.Chart:
+def stage_chart(medians: StageTimes) -> alt.Chart:
     """Medians of the measured stages laid end to end, a bar per label."""
     import altair as alt
     import pandas as pd
 
-    lines = []
-    for label in labels:
-        start = 0.0
-        for part in PARTS:
-            figure = find(figures, label, part)
-            end = start + max(0.0, figure.median if figure else 0.0)
-            lines.append({"model": label, "stage": part, "start": start, "end": end})
-            start = end
+    labels = list(medians)
+    lines = [
+        {"model": one.label, "stage": one.part, "start": one.start_ms, "end": one.end_ms}
+        for one in segments(medians)
+    ]
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     chart: alt.Chart = alt.Chart(pd.DataFrame(lines)).mark_bar(height=_ROW * 0.6)
     return chart.encode(
@@ -77,7 +72,7 @@ def stage_bars(figures: tuple[Figure, ...], labels: Sequence[str]) -> alt.Chart:
 
 
 def _names(labels: Sequence[str]) -> alt.Axis:
-    """Labels' parts are lines of their own: of one line, the end would be cut off, the device."""
+    """One line per part of a label, so that the device at its end is not cut off."""
     import altair as alt
 
     lines, up = "split(datum.label, ' · ')", -_more(labels) / 2
@@ -98,7 +93,7 @@ def _height(labels: Sequence[str]) -> int:
 def distributions(
     table: pd.DataFrame, labels: Sequence[str], metric: str, families: Mapping[str, str]
 ) -> alt.LayerChart:
-    """A metric's least, quarters and greatest value per label, of the results given."""
+    """A metric's minimum, quartiles and maximum per label."""
     import altair as alt
     import pandas as pd
 
@@ -108,7 +103,7 @@ def distributions(
     lines = pd.DataFrame({name: values.quantile(q) for name, q in shares.items()}).reset_index()
     y = alt.Y("label:N", sort=list(labels), title=None, axis=_names(labels))
     base = alt.Chart(lines).encode(y=y)
-    title = f"{kind.label} ({kind.unit}): least, quarters, greatest"
+    title = f"{kind.label} ({kind.unit}): minimum, quartiles, maximum"
     chart = alt.layer(
         base.mark_rule(opacity=0.5).encode(x=alt.X("low:Q", title=title), x2="high:Q"),
         base.mark_bar(height=_ROW * 0.5).encode(
@@ -145,7 +140,7 @@ def waterfall(split: Split) -> alt.LayerChart:
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
     order = alt.EncodingSortField("place", order="ascending")
-    short = "split(datum.label, ' · ')[0]"  # the title says all of it
+    short = "split(datum.label, ' · ')[0]"  # the title has the whole label
     axis = alt.Axis(labelExpr=short, labelOverlap=False)
     base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None, axis=axis))
     bars = base.mark_bar(height=_ROW * 0.55).encode(
@@ -160,12 +155,12 @@ def waterfall(split: Split) -> alt.LayerChart:
 
 
 def in_lines(title: str) -> str | list[str]:
-    """A title with a label in it, whose parts are lines of their own."""
+    """A title with one line per part of its label."""
     return title.split(" · ") if " · " in title else title
 
 
 def _milliseconds(line: Mapping[str, Any]) -> str:
-    """A whole as it is, a part with its sign."""
+    """A total without sign, a part with its sign."""
     return f"{line['ms']:,.1f}" if line["kind"] == "total" else f"{line['ms']:+,.1f}"
 
 

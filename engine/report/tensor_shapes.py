@@ -1,4 +1,4 @@
-"""What passes between the stages: shapes, dtypes and bytes, as the runs recorded them.
+"""The tensors between the stages: shapes, dtypes and bytes, as the runs recorded them.
 
 Boundary: rows in, frozen passages out.
 """
@@ -41,7 +41,7 @@ class Passage:
 
 
 def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
-    """Per label and tensor the commonest shapes, in the order of the stages."""
+    """Per label and tensor the most frequent shapes, in the order of the stages."""
     some = table[table["label"].isin(labels(table))]
     keys = zip(some["number"], some["offset"], strict=True)
     names = dict(zip(keys, some["label"], strict=True))

@@ -50,7 +50,7 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
     assert "vl while others used 0.1 of 2 cores" in found.reason
     assert "no conclusion" in sentence(found) and found.median_a is not None
     split = speedup.split(lines, "ev", "vl")
-    assert split is not None and not speedup.borne_out(split, found)
+    assert split is not None and not speedup.supported(split, found)
 
 
 def test_one_busy_machine_for_both_gets_no_verdict_either(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_what_is_no_time_keeps_its_verdict(tmp_path: Path) -> None:
 def test_a_load_that_is_not_known_is_said_and_changes_nothing(tmp_path: Path) -> None:
     lines = table(tmp_path, None, QUIET)
     assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
-    assert "Load not known: ev ran" in machine_loads.couple(lines, "ev", "vl")
+    assert "Load unknown: ev ran" in machine_loads.couple(lines, "ev", "vl")
     assert machine_loads.by_label(lines)["ev"] is None
 
 
 def test_models_that_ran_one_after_the_other_say_so(tmp_path: Path) -> None:
     lines = table(tmp_path, QUIET, QUIET, apart_s=900.0)
     assert pairs.compare(lines, "ev", "vl", "total").verdict == "less"
-    assert "ran one after the other, not by turns" in machine_loads.couple(lines, "ev", "vl")
+    assert "did not run in turns but one after the other" in machine_loads.couple(lines, "ev", "vl")
 
 
 def test_reports_say_which_model_ran_on_a_busy_machine(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_batch_taken_for_single_samples_would_be_in_them(tmp_path: Path) -> No
 def test_a_comparison_says_why_it_has_no_figure(tmp_path: Path) -> None:
     found = pairs.compare(frame([run(tmp_path, mixed())]), "ev", "vl", "total")
     assert (found.verdict, found.n) == ("unknown", 0)
-    assert found.reason == "ev answered in batches, where no sample has a time of its own"
+    assert found.reason == "ev answered in batches, where samples are not timed separately"
 
 
 def test_two_runs_of_one_model_side_by_side(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_report_keeps_them_apart_and_says_so(tmp_path: Path) -> None:
     one = run(tmp_path, mixed())
     text = "".join(write([one], "md"))
     assert "Throughput of batches" in text and throughput.APART in text
-    assert throughput.MEANING in text and "nor in a batch" in text and "samples at once" in text
+    assert throughput.MEANING in text and "or in a batch" in text and "samples at once" in text
     assert "ev answered in batches" in text
     for form in ("html", "csv", "json"):
         assert "".join(write([one], form))

@@ -125,7 +125,7 @@ def test_samples_at_once(app: Open) -> None:
     at.run()
     assert found.plan is not None and found.plan.batch == 2 and found.state == "done"
     assert at.table[0].value["samples at once"].tolist() == ["2"]
-    assert "have no times of their own" in texts(at)
+    assert "are not timed separately" in texts(at)
     at = app(PAGE, **TWO, batch="2", mode="Hooked")
     assert "mode is 'hooked' and batch is 2" in texts(at)
     assert at.button(key="benchmark_start").disabled

@@ -79,7 +79,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
     assert at.checkbox(key="results_pick_visit").value
     assert "recorded elsewhere · 3 files" in texts(at)
     assert "1 file read into this visit." in texts(at)
-    assert "2 files cannot be used: bad.json, other.json. Files and" in texts(at)
+    assert "2 files cannot be used: bad.json, other.json. See Files and" in texts(at)
     page = html(at)
     assert "x.json" in page and ".." not in page.split("<table", 1)[1]
     assert "not usable" in page and "B 4stage" in page
@@ -89,7 +89,7 @@ def test_dropped_files_are_listed_and_judged(app: Open) -> None:
 
 def test_a_file_that_cannot_be_read_is_not_said_to_be(app: Open) -> None:
     at = drop(app(PAGE), ("bad.json", b'{"results": ['))
-    assert "1 file cannot be used: bad.json. Files and findings says why." in texts(at)
+    assert "1 file cannot be used: bad.json. See Files and findings for the reasons." in texts(at)
     assert "read into this visit" not in texts(at)
     at = drop(at, ("a.json", made.to_bytes(made.flat())))
     assert "1 file read into this visit." in texts(at) and "1 file cannot" not in texts(at)
@@ -180,11 +180,11 @@ def test_the_switch_reaches_the_files_own_figures(app: Open) -> None:
     for index, row in enumerate(value["videollava_results"]):
         row["token_ids"] = [*made.PROMPT, *made.ids(2 * index, 11), *made.ids(99, 9)]
     at = view(drop(app(PAGE), ("b.json", made.to_bytes(value))), "drafts")
-    table = html(at).split("The file's own figure", 1)[1]
-    assert "100.0 %" in table.split("</table>", 1)[0]
+    table = html(at).split("Stated acceptance beside", 1)[1]
+    assert "100.0%" in table.split("</table>", 1)[0]
     values(at, "recorded")
-    table = html(at).split("The file's own figure", 1)[1]
-    assert "100.0 %" not in table.split("</table>", 1)[0]
+    table = html(at).split("Stated acceptance beside", 1)[1]
+    assert "100.0%" not in table.split("</table>", 1)[0]
 
 
 def test_what_is_recorded_compares_with_the_prompt(opened: AppTest) -> None:
@@ -302,8 +302,8 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
     assert "LLaVA-1.5 (videollava)" not in html(at)
     charts = [one.proto.spec for one in at.get("vega_lite_chart")]
     assert len(charts) == 1 and "label disputed" in charts[0]  # no waterfall of nonsense
-    assert "do not divide into parts that make sense" in texts(at)
-    assert "The corrected values do" in texts(at)
+    assert "implausible parts" in texts(at)
+    assert "The corrected values are plausible" in texts(at)
     view(at, "claims")
     assert "Video-LLaVA, label disputed" in html(at)
     values(at, "corrected")
@@ -312,7 +312,7 @@ def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTes
 
 def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:
     at = view(opened, "claims")
-    assert html(at).count("Files that say nothing about it") == 3
+    assert html(at).count("Files without evidence") == 3
     assert "the run failed: there is no result" in html(at) and "no rows of EventGPT" in html(at)
 
 
@@ -361,7 +361,7 @@ def test_the_published_files_are_read_from_their_folder(app: Open, recorded_root
     at = app(PAGE)
     at.text_input(key="results_import_folder").set_value(str(recorded_root))
     at.button(key="results_import_read").click().run()
-    assert "16 with results, 1 of a run that failed altogether, 1 that cannot be used" in texts(at)
+    assert "16 with results, 1 of a failed run, 1 that cannot be used" in texts(at)
     for name in ("figures", "drafts", "claims", "report", "findings"):
         view(at, name)
         view(values(at, "recorded"), name)

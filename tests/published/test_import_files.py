@@ -167,13 +167,13 @@ def test_the_report_answers_its_three_questions(folder: Path) -> None:
     text = imported_report.markdown(files)
     for words in ("## What was claimed", "3.3x faster overall", "## What the files show",
                   "What a difference is made of", "shuffled", "## What cannot be known",
-                  "labelled wrongly", "not measured"):  # fmt: skip
+                  "has a wrong label", "not measured"):  # fmt: skip
         assert words in text, words
     page = Page(imported_report.page(files))
     assert page.tags.count("h2") == 4 and "table" in page.tags
     assert not {"script", "img", "link", "iframe", "a"} & set(page.tags)
     shown = " ".join(page.texts)
-    assert "What cannot be known" in shown and "labelled wrongly" in shown
+    assert "What cannot be known" in shown and "has a wrong label" in shown
 
 
 def report(*values: Any) -> str:
@@ -184,7 +184,7 @@ def report(*values: Any) -> str:
 def test_what_is_known_is_not_among_the_unknowns() -> None:
     equal = "Whether the answers equal those of generate()"
     assert equal in report(made.flat()) and equal not in report(made.five())
-    assert "EventGPT's cannot, for it saw one event image" in report(made.five())
+    assert "EventGPT's cannot, because it got one event image" in report(made.five())
     vision = "The time of the vision tower"
     for value in (made.flat(), made.five(), made.parallel(), made.pairs("F1"), made.texts()):
         assert vision in report(value)
@@ -194,7 +194,7 @@ def test_what_is_known_is_not_among_the_unknowns() -> None:
 
 def test_a_share_has_one_denominator_or_both_are_named() -> None:
     """Four matches of 4 x 50 places, and of the 4 x 40 that both answers have."""
-    told = "Without the begin-of-text id 4 ids match: 2.0% of the 200 places"
+    told = "Without the begin-of-text id 4 ids match: 2.0% of the 200 positions"
     assert f"{told} that the file counts, 2.5% of the 160" in report(made.five())
     assert "begin-of-text id 4 ids" not in report(made.five(semantic=True))
 
@@ -220,7 +220,7 @@ def test_texts_of_a_file_stay_text_in_a_report() -> None:
 
 def test_a_report_of_nothing_says_so() -> None:
     text = imported_report.markdown([read_bytes("x.json", b"17")])
-    assert "1 of another kind" in text and text.count("nothing can be said") == 3
+    assert "1 of another kind" in text and text.count("so there is no evidence") == 3
 
 
 @pytest.mark.parametrize(("kind", "start"), [("md", "# What"), ("html", "<!doctype html>")])
@@ -240,7 +240,7 @@ def test_a_report_takes_files_and_kept_sets_together(
     imported_sets.save("kept", [("of-the-set.json", made.to_bytes(made.flat()))])
     assert main(["report", "--imported", "kept", str(folder / "9.json")]) == 0
     out, err = capsys.readouterr()
-    assert "2 files: 1 with results, 1 of runs that failed" in out and err == ""
+    assert "2 files: 1 with results, 1 of failed runs" in out and err == ""
     assert "of-the-set.json" in out
 
 

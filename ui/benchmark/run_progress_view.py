@@ -12,12 +12,13 @@ import streamlit as st
 
 from engine.analysis import throughput
 from engine.analysis.metrics import BY_NAME
+from engine.analysis.stage_bars import StageTimes
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
 from engine.types import STAGES
 from ui.benchmark import worker_table
 from ui.widgets import notices
-from ui.widgets.text import count, duration, escape, figure, queued
+from ui.widgets.text import count, duration, escape, number, queued
 
 # Metrics of the table, beside the counts.
 SHOWN = (*STAGES, "total", "ttft", "tpot", "new_tokens")
@@ -99,7 +100,7 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
 
     from ui.charts import stage_bars  # altair and pandas are slow to import
 
-    medians: stage_bars.Medians = {
+    medians: StageTimes = {
         _name(live, labels): {
             str(name): live.medians[name] for name in STAGES if name in live.medians
         }
@@ -111,8 +112,8 @@ def _models(found: Progress, labels: Mapping[str, str], ended: bool) -> None:
     if together := batches(found, labels):
         notices.small(throughput.APART, "benchmark_batches")
         st.table(pd.DataFrame(together).set_index("model"), alt="Medians of batches per model.")
-        for number, words in enumerate(left_out(found, labels)):
-            notices.small(words, f"benchmark_left_out_{number}")
+        for place, words in enumerate(left_out(found, labels)):
+            notices.small(words, f"benchmark_left_out_{place}")
     if any(medians.values()) or not together:
         st.table(pd.DataFrame(table(found, labels)).set_index("model"), alt="Medians per model.")
     for live in found.models:
@@ -141,7 +142,7 @@ def table(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "model": escape(_name(live, labels)),
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
-            **{_head(name): figure(live.medians.get(name)) for name in SHOWN},
+            **{_head(name): number(live.medians.get(name)) for name in SHOWN},
         }
         for live in found.models
     ]
@@ -163,7 +164,7 @@ def batches(found: Progress, labels: Mapping[str, str]) -> list[dict[str, str]]:
             "done": f"{live.done:,}",
             "failed": f"{live.failed:,}",
             "samples at once": f"{live.medians['batch']:,.0f}" if "batch" in live.medians else "–",
-            **{head: figure(live.medians.get(name)) for name, head in heads.items()},
+            **{head: number(live.medians.get(name)) for name, head in heads.items()},
         }
         for live in found.models
     ]
@@ -197,17 +198,17 @@ def _failures(found: Progress, labels: Mapping[str, str]) -> None:
     if not found.failures:
         return
     st.subheader(f"Failures ({found.failed:,})", anchor=False)
-    for number, failure in enumerate(reversed(found.failures[-FEW:])):
+    for place, failure in enumerate(reversed(found.failures[-FEW:])):
         label = labels.get(failure.model, failure.model)
-        notices.notice(f"{label}, sample {failure.sample}: {failure.reason}", f"failure_{number}")
+        notices.notice(f"{label}, sample {failure.sample}: {failure.reason}", f"failure_{place}")
     if found.failed > FEW:
         st.caption(f"The last {FEW} failures. The Results page shows all.")
 
 
 def _notes(found: Progress) -> None:
-    """The run's events; equal ones once, in an expander if there are many."""
+    """The events of the run; equal ones once, in an expander if there are many."""
     notes = Counter(found.notes)
     many = len(notes) > FEW
     with st.expander("Events", key="benchmark_notes") if many else st.container():
-        for number, (text, times) in enumerate(notes.items()):
-            notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{number}")
+        for place, (text, times) in enumerate(notes.items()):
+            notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{place}")

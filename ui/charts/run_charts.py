@@ -13,6 +13,7 @@ from typing import cast
 import altair as alt
 import pandas as pd
 
+from engine.analysis import stage_bars as bars
 from engine.analysis.metrics import BY_NAME
 from engine.types import STAGES, RunResult, Span
 from ui.widgets.text import escape, ms
@@ -46,32 +47,29 @@ def segments(rows: Sequence[ModelResult]) -> pd.DataFrame:
     """One line per model and stage, in the fixed order, end to end."""
     lines = []
     for row in rows:
-        start = 0.0
-        for part in PARTS:
-            span = row.result.span(part)
-            length = _length(row.result, part, span)
+        for segment in bars.segments({row.label: _lengths(row.result)}):
+            span = row.result.span(segment.part)
             lines.append(
                 {
                     "model": row.label,
                     "name": f"{row.label}\n{_total_words(row.result)}",
-                    "stage": part,
-                    "order": PARTS.index(part),
-                    "start_ms": start,
-                    "end_ms": start + length,
-                    "ms": length,
-                    "source": source_words(row.result, span) if span else _no_span(part),
+                    "stage": segment.part,
+                    "order": PARTS.index(segment.part),
+                    "start_ms": segment.start_ms,
+                    "end_ms": segment.end_ms,
+                    "ms": segment.ms,
+                    "source": source_words(row.result, span) if span else _no_span(segment.part),
                     "cached": span is not None and span.source == "cached",
                     "original_ms": span.original_ms if span else None,
                 }
             )
-            start += length
     return pd.DataFrame(lines).astype({"original_ms": "float64"})
 
 
-def _length(result: RunResult, part: str, span: Span | None) -> float:
-    if part == UNACCOUNTED:
-        return max(0.0, result.unaccounted_ms)
-    return span.ms if span else 0.0
+def _lengths(result: RunResult) -> dict[str, float]:
+    spans = {str(stage): result.span(stage) for stage in STAGES}
+    known = {stage: span.ms for stage, span in spans.items() if span}
+    return known | {UNACCOUNTED: result.unaccounted_ms}
 
 
 def _no_span(part: str) -> str:

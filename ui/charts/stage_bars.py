@@ -5,31 +5,26 @@ Boundary: medians in, an Altair chart or its words out; no streamlit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import altair as alt
 import pandas as pd
 
+from engine.analysis import stage_bars as bars
+from engine.analysis.stage_bars import StageTimes
 from ui.widgets.text import ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
-Medians = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 _BAND, _BAR, _AROUND = 44, 20, 104  # pixels: a row, its bar, legend and axis
 _LINE = 13
 
 
-def segments(medians: Medians) -> pd.DataFrame:
-    """One line per label and stage, in the fixed order, end to end; a stage without a median
-    has length 0."""
-    lines = []
-    for label, parts in medians.items():
-        start = 0.0
-        for part in PARTS:
-            end = start + max(0.0, parts.get(part, 0.0))
-            lines.append({"model": label, "stage": part, "start": start, "end": end})
-            start = end
-    frame = pd.DataFrame(lines, columns=["model", "stage", "start", "end"])
-    return frame.assign(ms=frame["end"] - frame["start"])
+def segments(medians: StageTimes) -> pd.DataFrame:
+    """One line per segment of a bar."""
+    lines = [
+        (one.label, one.part, one.start_ms, one.end_ms, one.ms) for one in bars.segments(medians)
+    ]
+    return pd.DataFrame(lines, columns=["model", "stage", "start", "end", "ms"])
 
 
 def names(labels: Iterable[str]) -> alt.Axis:
@@ -50,11 +45,11 @@ def room(labels: Iterable[str]) -> int:
     return _LINE * max((label.count(" · ") for label in labels), default=0)
 
 
-def chart(medians: Medians, what: str = "median") -> alt.Chart:
-    """The chart, labels in the given order; `what` says in words what a bar's length is."""
+def chart(medians: StageTimes, what: str = "median") -> alt.Chart:
+    """The chart, labels in the given order; `what` says in words what the length of a bar is."""
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
-    bars: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
-    found = bars.encode(
+    drawn: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
+    found = drawn.encode(
         y=alt.Y("model:N", sort=list(medians), title=None, axis=names(medians)),
         x=alt.X("start:Q", title=f"{what} of each stage (ms), end to end"),
         x2="end:Q",
@@ -72,7 +67,7 @@ def chart(medians: Medians, what: str = "median") -> alt.Chart:
     return found.properties(height=(_BAND + room(medians)) * max(1, len(medians)) + _AROUND)
 
 
-def words(medians: Medians, what: str = "median") -> str:
+def words(medians: StageTimes, what: str = "median") -> str:
     """The chart as text, for screen readers."""
     sentences = [
         f"{label}: {', '.join(f'{part} {ms(parts[part])}' for part in PARTS if part in parts)}"

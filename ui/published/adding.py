@@ -1,7 +1,7 @@
-"""Where published result files come in: dropped, from a folder, kept as a set, removed again.
+"""Adding published result files: dropped, from a folder, kept as a set, removed again.
 
-Boundary: widgets in, files into the visit or a set; what is in them is read elsewhere.  A folder
-can be named only while the server listens on this machine alone.
+Boundary: from widgets to the files of the visit or a set; other modules read them.  A folder can be
+named only if the server listens on this machine only.
 """
 
 from __future__ import annotations
@@ -11,24 +11,26 @@ import streamlit as st
 from engine import settings
 from engine.errors import BadInput
 from engine.published.read import RecordsError, file_forms, imported_sets, parsing
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results import dropped_files, run_list, set_sources
 from ui.widgets import notices
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.text import count
 
 WHAT = (
-    "JSON result files of the original benchmark, several at once. Files that are dropped live for "
-    "this visit only, in memory; a kept set has a link."
+    "JSON result files of the original benchmark, one or several. Dropped files stay in memory for "
+    "this visit only; a kept set is stored and has a link."
 )
 _ROUND, _PROBLEM, _DONE = "results_import_round", "results_import_problem", "results_import_done"
-SAID = 3  # files that cannot be used, by name
+NAMED = 3  # at most so many unusable files are named
 _FOLDER, _NAME = "results_import_folder", "results_import_name"
 
 
 def panel(expanded: bool) -> None:
-    """The place to bring files to; open while there is nothing else to look at."""
-    key = "results_import" if expanded else "results_import_more"  # closes once there is something
+    """Where files are added; open if there is nothing else to show."""
+    key = (
+        "results_import" if expanded else "results_import_more"
+    )  # closed if there are files or runs
     with st.expander("Import published result files", expanded=expanded, key=key):
         notices.small(WHAT, "imported_what")
         left, right = st.columns(2) if on_loopback() else (st.container(), None)
@@ -37,12 +39,12 @@ def panel(expanded: bool) -> None:
         if right is not None:
             with right:
                 _folder()
-    if told := st.session_state.pop(_PROBLEM, ""):
-        notices.problem(told, "imported_add")
+    if problem := st.session_state.pop(_PROBLEM, ""):
+        notices.problem(problem, "imported_add")
 
 
 def _drop() -> None:
-    """A fresh place for files after each drop: what was taken is in the list on the left."""
+    """An empty uploader after each drop; added files are in the list on the left."""
     key = f"results_import_files_{st.session_state.get(_ROUND, 0)}"
     st.file_uploader(
         f"Drop JSON files here (at most {dropped_files.MAX_MB} MB each, "
@@ -72,8 +74,8 @@ def _bring(found: list[tuple[str, bytes]]) -> None:
     run_list.add(set_sources.VISIT)
 
 
-def say_added(found: Opened) -> None:
-    """What became of the files that were brought just now, once they are read."""
+def say_added(found: OpenedSets) -> None:
+    """Which of the files just added could be read."""
     added: frozenset[dropped_files.DroppedFile] = st.session_state.pop(_DONE, frozenset())
     files = next(
         (one.files for one in found.sources if isinstance(one, set_sources.VisitSource)), ()
@@ -84,12 +86,12 @@ def say_added(found: Opened) -> None:
     if read := len(now) - len(unusable):
         notices.small(f"{count(read, 'file')} read into this visit.", "imported_done")
     if unusable:
-        more = len(unusable) - SAID
+        more = len(unusable) - NAMED
         rest = f" and {count(more, 'other file')}" if more > 0 else ""
-        told = ", ".join(file.name for file in unusable[:SAID])
+        names = ", ".join(file.name for file in unusable[:NAMED])
         notices.problem(
-            f"{count(len(unusable), 'file')} cannot be used: {told}{rest}. Files and findings says "
-            "why.",
+            f"{count(len(unusable), 'file')} cannot be used: {names}{rest}. See Files and "
+            "findings for the reasons.",
             "imported_unusable",
         )
 
@@ -106,7 +108,7 @@ def _folder() -> None:
 
 
 def _read(typed: str) -> None:
-    """Every .json below it; one that cannot be read is left out and said."""
+    """Every .json file below the path; files that cannot be read are left out and named."""
     place, brought, left_out = st.empty(), [], []
     try:
         found = parsing.find([settings.expand(typed)])
@@ -126,24 +128,24 @@ def _read(typed: str) -> None:
 
 
 def keep(one: set_sources.Source) -> None:
-    """Gives the visit's files a name and a link; nothing for a set that has them."""
+    """Offers to keep the visit's files as a set."""
     if not isinstance(one, set_sources.VisitSource):
         return
     notices.small(
-        "These files live for this visit only and have no link: keep them as a set to come back "
-        "to them.",
+        "These files are kept for this visit only and have no link. Keep them as a set to open "
+        "them again later.",
         "imported_visit",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input("Name of the set", key=_NAME, placeholder="original", width=260)
         st.button("Keep as a set", key="results_keep", on_click=_save, args=(one,))
         st.button("Forget these files", key="results_forget", on_click=_forget)
-    if told := st.session_state.pop("results_keep_problem", ""):
-        notices.problem(told, "imported_keep")
+    if problem := st.session_state.pop("results_keep_problem", ""):
+        notices.problem(problem, "imported_keep")
 
 
 def _save(one: set_sources.VisitSource) -> None:
-    """Keeps the files that could be read, and opens the set in the visit's place."""
+    """Keeps the readable files as a set and opens it instead of the visit's files."""
     name = str(st.session_state.get(_NAME, "")).strip()
     usable = [
         (file.name, file.data)
@@ -152,7 +154,7 @@ def _save(one: set_sources.VisitSource) -> None:
     ]
     try:
         if not usable:
-            raise RecordsError("No file of this visit can be used: there is nothing to keep.")
+            raise RecordsError("No file of this visit can be used, so there is nothing to keep.")
         imported_sets.save(name, usable)
     except RecordsError as error:
         st.session_state["results_keep_problem"] = str(error)
@@ -167,11 +169,11 @@ def _forget() -> None:
 
 
 def remove(one: set_sources.Source) -> None:
-    """Deletes a kept set, once asked; nothing for the visit's files."""
+    """Offers to delete a kept set."""
     if not isinstance(one, set_sources.SetSource):
         return
     with st.popover("Remove this set", key=f"results_remove_{one.key}", type="tertiary"):
-        st.text("Its files are deleted from this machine. Your own runs stay.")
+        st.text("This deletes its files from this machine. Your own runs are kept.")
         st.button(
             "Delete it",
             key=f"results_delete_{one.key}",

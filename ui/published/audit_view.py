@@ -1,7 +1,7 @@
-"""What the audit found: rule by rule, each finding in a sentence, with the records concerned.
+"""The findings of the audit, rule by rule, with the records concerned.
 
-Boundary: the engine's findings in their order; nothing is judged here.  Which finding is open
-stands in the URL, of files that no link can bring back in the session.
+Boundary: shows the engine's findings in their order.  The open finding is in the URL, or in the
+session for files without a link.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.published.audit import RULES, SEVERITIES, Finding, Rule, Severity
-from engine.report.document_parts import Table, number
+from engine.analysis.number_text import number
+from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
+from engine.report.document_parts import ReportTable
 from ui.published import file_list, record_table
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import count
 
-OPEN = "results_finding"  # in the URL: the file's place and the finding's, as 3.0
-_HERE = "results_finding_here"  # the same in the session, with the files it is of
+OPEN = "results_finding"  # in the URL: the index of the file and of the finding, as 3.0
+_HERE = "results_finding_here"  # the same in the session, with the key of the files
 ALL = "All files"
 SYMBOLS: dict[Severity, str] = {"error": "✖", "warning": "▲", "note": "●"}
 COLOURS: dict[Severity, str] = {"error": "red", "warning": "orange", "note": "gray"}
 MEANINGS = (
-    "✖ Error: a figure or a label is false. ▲ Warning: a figure misleads. ● Note: something to "
-    "know. Rules that find nothing say nothing."
+    "✖ Error: a figure or a label is false. ▲ Warning: a figure is misleading. ● Note: additional "
+    "information. Rules without findings are not listed."
 )
-Entry = tuple[str, Audited, Finding]  # its key in the URL
+Entry = tuple[str, Audited, AuditFinding]  # its key in the URL
 
 
-def show(found: Opened) -> None:
-    """The files, then what was found in them."""
+def show(found: OpenedSets) -> None:
+    """The files, then their findings."""
     report_parts.draw([file_list.table(found)], "imported_files")
     for index, sentence in enumerate(file_list.unread(found)):
         notices.notice(sentence, f"imported_unread_{index}")
@@ -39,12 +40,12 @@ def show(found: Opened) -> None:
     listed(found)
 
 
-def listed(found: Opened) -> None:
-    """The findings alone, rule by rule, errors first."""
+def listed(found: OpenedSets) -> None:
+    """The findings rule by rule, errors first."""
     notices.small(MEANINGS, "imported_meanings")
     chosen = _chosen(found)
     if not chosen:
-        st.caption("No finding fits this choice.")
+        st.caption("No finding matches this choice.")
     for rule in _in_order():
         entries = [entry for entry in chosen if entry[2].rule == rule.name]
         if entries:
@@ -55,7 +56,7 @@ def _in_order() -> list[Rule]:
     return sorted(RULES, key=lambda rule: SEVERITIES.index(rule.severity))
 
 
-def entries_of(found: Opened) -> list[Entry]:
+def entries_of(found: OpenedSets) -> list[Entry]:
     return [
         (f"{place}.{number_}", item, finding)
         for place, item in enumerate(found.items)
@@ -63,7 +64,7 @@ def entries_of(found: Opened) -> list[Entry]:
     ]
 
 
-def _chosen(found: Opened) -> list[Entry]:
+def _chosen(found: OpenedSets) -> list[Entry]:
     """The findings of the chosen severities and file."""
     every = entries_of(found)
     left, right = st.columns([2, 3], vertical_alignment="bottom")
@@ -85,8 +86,8 @@ def _chosen(found: Opened) -> list[Entry]:
     ]
 
 
-def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
-    """One rule, closed until it is looked at; open where the link names one of its findings."""
+def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
+    """One rule; it is open if the link names one of its findings."""
     severity = entries[0][2].severity
     held = len({id(item) for _, item, _ in entries})
     label = (
@@ -101,7 +102,7 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: Opened) -> None:
                 _finding(key, item, finding, found)
 
 
-def _open_key(found: Opened) -> str | None:
+def _open_key(found: OpenedSets) -> str | None:
     """Which finding shows its records."""
     if found.linkable:
         return st.query_params.get(OPEN)
@@ -109,7 +110,7 @@ def _open_key(found: Opened) -> str | None:
     return key if of == found.key else None
 
 
-def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
+def _finding(key: str, item: Audited, finding: AuditFinding, found: OpenedSets) -> None:
     opened = _open_key(found) == key
     with st.container(border=True, key=f"imported_finding_{key}"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -128,7 +129,7 @@ def _finding(key: str, item: Audited, finding: Finding, found: Opened) -> None:
             _evidence(key, item, finding)
 
 
-def _toggle(key: str, found: Opened) -> None:
+def _toggle(key: str, found: OpenedSets) -> None:
     shown = _open_key(found) == key
     if not found.linkable:
         st.session_state[_HERE] = (found.key, None if shown else key)
@@ -138,11 +139,11 @@ def _toggle(key: str, found: Opened) -> None:
         st.query_params[OPEN] = key
 
 
-def _evidence(key: str, item: Audited, finding: Finding) -> None:
-    """The figures of a finding, then its records or the places of the file that it speaks of."""
+def _evidence(key: str, item: Audited, finding: AuditFinding) -> None:
+    """The figures of a finding, then its records or their paths in the file."""
     if finding.figures:
         rows = tuple((name, number(value)) for name, value in finding.figures.items())
-        table = Table("Figures", ("in the file's own units", "value"), rows)
+        table = ReportTable("Figures", ("in the file's units", "value"), rows)
         report_parts.draw([table], f"imported_figures_{key}")
     both = record_table.concerned(item.file, finding)
     failures = [one for one in item.file.failures if one.path in set(finding.paths)]
@@ -152,13 +153,15 @@ def _evidence(key: str, item: Audited, finding: Finding) -> None:
         )
     elif failures:
         lines = tuple((one.path, one.sample, one.message) for one in failures[:50])
-        table = Table("Samples that failed", ("where", "sample", "reason"), lines, 3)
+        table = ReportTable(
+            "Samples that failed", ("place in the file", "sample", "reason"), lines, 3
+        )
         report_parts.draw([table], f"imported_failures_{key}")
     else:
         _places(key, finding)
 
 
-def _places(key: str, finding: Finding) -> None:
+def _places(key: str, finding: AuditFinding) -> None:
     shown = finding.paths[:20]
     more = f"\n… and {len(finding.paths) - 20:,} more" if len(finding.paths) > 20 else ""
-    notices.small("In the file at: " + ", ".join(shown) + more, f"imported_places_{key}")
+    notices.small("Places in the file: " + ", ".join(shown) + more, f"imported_places_{key}")

@@ -1,6 +1,6 @@
-"""Own runs and recorded files side by side: one chart and one table, never one figure.
+"""Own runs and recorded files side by side in one chart and one table.
 
-Boundary: medians of both kinds as the engine gives them; each line says where it was measured.
+Boundary: medians from the engine; each line says where it was measured, no figure mixes both.
 """
 
 from __future__ import annotations
@@ -8,29 +8,30 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.equal_length import LENSES
-from engine.analysis.model_summary import find
+from engine.analysis.model_summary import find, stage_medians
+from engine.analysis.number_text import NONE, number
 from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
-from engine.report.document_parts import Table, number
+from engine.report.document_parts import ReportTable
 from engine.types import STAGES
 from ui.charts import stage_bars
 from ui.published import file_list
-from ui.published.opened_sets import Opened
-from ui.results import opened_runs, overview, report_parts
+from ui.published.opened_sets import OpenedSets
+from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.theme import UNACCOUNTED
 
 HERE, ELSEWHERE = "measured here", "recorded elsewhere"
-FIRST = 2  # files at first
+FIRST = 2  # files selected at first
 MOST = 8
 COLUMNS = ("model", "where", "n", *(f"{part} (ms)" for part in (*STAGES, UNACCOUNTED)),
            "total (ms)", "new tokens")  # fmt: skip
 Line = tuple[str, str, Bar]  # label, where, what is drawn
 
 
-def show(runs: OpenedRuns, found: Opened) -> None:
-    """Both kinds; the visitor says which files."""
+def show(runs: OpenedRuns, found: OpenedSets) -> None:
+    """The chart and the table; the visitor chooses the files."""
     names = _names(found)
     chosen = st.multiselect(
         "Recorded files",
@@ -43,24 +44,24 @@ def show(runs: OpenedRuns, found: Opened) -> None:
     )
     lines = [*_own(runs), *_recorded(found, chosen)]
     if not lines:
-        st.caption("Neither the runs nor the files hold a time.")
+        st.caption("Neither the runs nor the files have times.")
         return
     parts = {label: bar.parts for label, _, bar in lines}
     st.altair_chart(stage_bars.chart(parts), alt=stage_bars.words(parts), width="stretch")
     report_parts.draw([table(lines, found.corrected)], "imported_beside")
     notices.small(
-        "Machines, checkpoints, prompts and answers' lengths differ between what was measured here "
-        "and what was recorded elsewhere: read the parts of a bar, not the ratio of two.",
+        "Own runs and recorded files differ in machines, checkpoints, prompts and answer lengths. "
+        "Compare the parts within a bar, not the lengths of two bars.",
         "imported_beside",
     )
 
 
-def _names(found: Opened) -> list[str]:
+def _names(found: OpenedSets) -> list[str]:
     return [item.name for item in found.usable if part_bars.bars(item.file, found.corrected)]
 
 
-def _first(found: Opened, names: list[str]) -> list[str]:
-    """The files that timed most stages, for a first look."""
+def _first(found: OpenedSets, names: list[str]) -> list[str]:
+    """The files with the most timed stages."""
     timed = {
         item.name: max(len(bar.parts) for bar in part_bars.bars(item.file, found.corrected))
         for item in found.usable
@@ -69,7 +70,7 @@ def _first(found: Opened, names: list[str]) -> list[str]:
     return sorted(names, key=lambda name: -timed[name])[:FIRST]
 
 
-def table(lines: list[Line], corrected: bool) -> Table:
+def table(lines: list[Line], corrected: bool) -> ReportTable:
     """Medians, a line per model."""
     rows = tuple(
         (
@@ -83,11 +84,13 @@ def table(lines: list[Line], corrected: bool) -> Table:
         for label, where, bar in lines
     )
     values = "corrected" if corrected else "as recorded"
-    return Table(f"Medians; recorded files {values}; - is not measured", COLUMNS, rows, 2)
+    return ReportTable(
+        f"Medians; recorded files {values}; {NONE} is not measured", COLUMNS, rows, 2
+    )
 
 
 def _own(runs: OpenedRuns) -> list[Line]:
-    """The runs' medians through the first lens that shows any."""
+    """The runs' medians at the first choice of lengths that has results."""
     for name in LENSES:
         if not opened_runs.look(runs, name).table.empty:
             break
@@ -95,7 +98,7 @@ def _own(runs: OpenedRuns) -> list[Line]:
         return []
     figures = opened_runs.figures(runs, name)
     found = []
-    for label, parts in overview.medians(figures, runs.labels).items():
+    for label, parts in stage_medians(figures, runs.labels).items():
         total, tokens = (find(figures, label, one) for one in ("total", "new_tokens"))
         bar = Bar(
             model=label,
@@ -109,7 +112,7 @@ def _own(runs: OpenedRuns) -> list[Line]:
     return found
 
 
-def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
+def _recorded(found: OpenedSets, chosen: list[str]) -> list[Line]:
     return [
         (f"{name} · {item.name.removesuffix('.json')}", ELSEWHERE, bar)
         for item in found.usable
@@ -118,8 +121,8 @@ def _recorded(found: Opened, chosen: list[str]) -> list[Line]:
     ]
 
 
-def _short(found: Opened, file: ResultFile) -> list[tuple[str, Bar]]:
-    """Each bar under the model's name alone where no other one has it."""
+def _short(found: OpenedSets, file: ResultFile) -> list[tuple[str, Bar]]:
+    """Each bar with its model's name, which is unique within the file."""
     drawn = part_bars.bars(file, found.corrected, "median")
     names = [
         file_list.name(file, bar.model, found.corrected)

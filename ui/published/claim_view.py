@@ -1,4 +1,4 @@
-"""The three claims of the benchmark's design documents, each beside what the files say.
+"""The three claims of the benchmark's design documents, each beside the files' evidence.
 
 Boundary: engine.published.claims.headlines in, charts and tables out.
 """
@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import streamlit as st
 
+from engine.analysis.number_text import NONE, times
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.headlines import Evidence, Headline
-from engine.report.document_parts import Table
+from engine.report.document_parts import ReportTable
 from ui.published import opened_sets, published_charts
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import escape
 
-COLUMNS = ("file", "against", "to know", "n", "ratio of means", "median over clips (95 %)")
+COLUMNS = ("file", "against", "notes", "n", "ratio of means", "median over clips (95 %)")
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     values = "corrected values" if found.corrected else "values as recorded"
     notices.small(
-        "What the benchmark's design documents say about EventGPT, and what these files give from "
-        f"{values}: the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
-        f"bears it out. {PER_TOKEN}",
+        "Claims about EventGPT in the benchmark's design documents, and the ratios in these files "
+        f"({values}): the other model's time divided by EventGPT's. A ratio within 10 % of a claim "
+        f"supports it. {PER_TOKEN}",
         "imported_claims",
     )
     for headline in opened_sets.claims(found):
@@ -46,15 +47,15 @@ def _evidence(headline: Headline, corrected: bool) -> None:
     report_parts.draw([table(headline, corrected)], f"imported_claim_{headline.name}")
 
 
-def absent(headline: Headline) -> Table:
-    """The files that say nothing about a claim, by reason."""
+def absent(headline: Headline) -> ReportTable:
+    """The files without evidence for a claim, by reason."""
     rows = tuple((one.reason, ", ".join(one.files)) for one in headline.without)
-    return Table("Files that say nothing about it", ("why", "files"), rows, 2)
+    return ReportTable("Files without evidence", ("reason", "files"), rows, 2)
 
 
-def table(headline: Headline, corrected: bool) -> Table:
+def table(headline: Headline, corrected: bool) -> ReportTable:
     rows = tuple(_row(one, corrected) for one in headline.evidence)
-    return Table("File by file", COLUMNS, rows, 3)
+    return ReportTable("File by file", COLUMNS, rows, 3)
 
 
 def _row(one: Evidence, corrected: bool) -> tuple[str, ...]:
@@ -62,8 +63,8 @@ def _row(one: Evidence, corrected: bool) -> tuple[str, ...]:
     return (
         one.file,
         one.other,
-        "; ".join(one.notes) or "-",
+        "; ".join(one.notes) or NONE,
         one.amount,
-        "-" if ratio is None else f"{ratio:.2f}x",
-        f"{span.median:.2f}x ({span.low:.2f} to {span.high:.2f})" if span else "-",
+        times(ratio),
+        times(span.median, (span.low, span.high)) if span else NONE,
     )

@@ -1,7 +1,6 @@
-"""One file: would one model's answers do as drafts for the other's?
+"""One file: one model's answers as drafts for the other model.
 
-Boundary: engine.analysis.acceptance's figures and paintings on the page; the draft length is the
-visitor's.
+Boundary: shows the figures of engine.analysis.acceptance; the visitor chooses the draft length.
 """
 
 from __future__ import annotations
@@ -10,36 +9,35 @@ import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.analysis.acceptance_marks import Painting
+from engine.analysis.number_text import number, percent, times
 from engine.published.claims.denominators import both_denominators
-from engine.published.read import Record, ResultFile, answer_pairs
-from engine.report.document_parts import Table, number
+from engine.published.claims.published_report import range_percent, range_times
+from engine.published.read import AnswerRecord, ResultFile, answer_pairs
+from engine.report.document_parts import ReportTable
 from ui.published import file_figures, published_charts
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices, token_marks
 
-NONE = (
-    "No file here keeps the token ids of two models: whether one's answers would do as drafts for "
-    "the other's cannot be known."
-)
-LONGEST = 16  # draft length offered
+NONE = "No file here has token ids of two models, so acceptance cannot be computed."
+LONGEST = 16  # greatest draft length
 MEANING = (
-    "Position match: ids that agree in their places, of all that can be compared. Shuffled: the "
-    "same over drafts and targets of different clips; what is not above it says nothing about "
-    "the image. Prefix: ids that agree from the start. W: the share of the first g ids that would "
-    "be accepted. A cycle yields 1 + g W tokens and costs c g + 1, with c the draft's time per "
-    "token over the target's, each over all N tokens; the ceiling is the speed-up if every id were "
-    "accepted. Under 1x is slower than the target alone."
+    "Position match: the share of ids that are equal at the same position. Shuffled: the same "
+    "share over drafts and targets of different clips; a match within or below its range says "
+    "nothing about the image. Prefix: equal ids from the start. W: the share of the first g ids "
+    "that would be accepted. A cycle gives 1 + g W tokens and costs c g + 1 target tokens, where c "
+    "is the draft's time per token divided by the target's, each over all N tokens. The ceiling is "
+    "the speed-up if every id were accepted. Below 1x, drafting is slower than the target alone."
 )
 SHIFTED = ", against the target from its second id"
 _KINDS = {
     "main": "as it is",
-    "raw": "with the prompt left in the ids",
-    "without_sliced": "without answers that lack their beginning",
+    "raw": "ids including the prompt",
+    "without_sliced": "without answers whose first ids are missing",
 }
 
 
-def show(found: Opened, what: str = "File") -> None:
+def show(found: OpenedSets, what: str = "File") -> None:
     usable = tuple(item for item in found.usable if answer_pairs.drafts(item.file))
     if not usable:
         notices.hint(NONE)
@@ -62,9 +60,9 @@ def show(found: Opened, what: str = "File") -> None:
     _charts(file, kind or "", found.corrected, one)
     report_parts.draw([table(file, kinds)], "imported_acceptance")
     _stated(file, found.corrected)
-    told = both_denominators(file, item.findings) if found.corrected else ""
-    if told:
-        notices.small(told, "imported_denominators")
+    note = both_denominators(file, item.findings) if found.corrected else ""
+    if note:
+        notices.small(note, "imported_denominators")
     notices.small(MEANING, "imported_acceptance_meaning")
     _painting(file, one, found.corrected)
 
@@ -82,23 +80,22 @@ def _gamma() -> int:
 
 
 def variants(file: ResultFile, corrected: bool, gamma: int) -> dict[str, Acceptance]:
-    """Every comparison by name; as recorded there is one per draft."""
+    """All comparisons by name; recorded values have one per draft."""
     return (
         answer_pairs.variants(file, gamma) if corrected else answer_pairs.as_recorded(file, gamma)
     )
 
 
 def option(kind: str) -> str:
-    """A comparison in the list, the same for every file: the list keeps its words when another file
-    is chosen."""
+    """The option for a comparison; it does not depend on the file."""
     if kind in _KINDS:
         return f"draft for target, {_KINDS[kind]}"
     name = kind.removesuffix("_shifted")
     return f"{name} for target" + (SHIFTED if name != kind else "")
 
 
-def spoken(file: ResultFile, kind: str) -> str:
-    """What a comparison is, in words."""
+def comparison_name(file: ResultFile, kind: str) -> str:
+    """A comparison in words."""
     if kind in _KINDS or kind == file.draft:
         how = f", {_KINDS[kind]}" if kind in _KINDS else ""
         return f"{file.draft} for {file.target}{how}"
@@ -107,50 +104,49 @@ def spoken(file: ResultFile, kind: str) -> str:
 
 
 def _metrics(found: Acceptance) -> None:
-    told = {
-        "Position match": _percent(found.rate),
-        "Shuffled pairs": _percent(found.shuffled),
+    metrics = {
+        "Position match": percent(found.rate.value if found.rate else None),
+        "Shuffled pairs": percent(found.shuffled.value if found.shuffled else None),
         "Mean prefix": f"{found.mean_prefix:.2f} ids",
         f"W at g = {found.gamma}": f"{found.first_window:.3f}",
         "Tokens per cycle": f"{found.expected_tokens:.2f}",
-        "Cost ratio c": number(found.cost_ratio) if found.cost_ratio else "not known",
-        "Ceiling": _times(found.ceiling),
-        "Predicted": _times(found.speedup.value if found.speedup else None),
+        "Cost ratio c": number(found.cost_ratio) if found.cost_ratio else "unknown",
+        "Ceiling": times(found.ceiling),
+        "Predicted": times(found.speedup.value if found.speedup else None),
     }
     with st.container(horizontal=True, gap="medium", key="imported_metrics"):
-        for name, value in told.items():
+        for name, value in metrics.items():
             st.metric(name, value, width="content")
     notices.small(verdict(found), "imported_verdict")
 
 
 def verdict(found: Acceptance) -> str:
-    """What the baseline and the prediction leave to say."""
-    told = []
+    """Conclusions from the shuffled baseline and the predicted speed-up."""
+    sentences = []
     if found.says_something is False:
-        told.append(
-            "Pairs of different samples match as often: the match says nothing about the images."
+        sentences.append(
+            "Pairs of different samples match equally often, so the match says nothing about the "
+            "images."
         )
     elif found.says_something:
-        told.append("True pairs match more often than shuffled ones.")
-    told.append(_outlook(found.speedup))
+        sentences.append("True pairs match more often than shuffled ones.")
+    sentences.append(_outlook(found.speedup))
     if found.clips < found.pairs:
-        told.append(f"These are {found.amount}: intervals are over clips.")
-    return " ".join(told)
+        sentences.append(f"These are {found.amount}; intervals are over clips.")
+    return " ".join(sentences)
 
 
 def _outlook(speedup: Range | None) -> str:
     if speedup is None:
-        return "Without times of both models no speed-up can be predicted."
+        return "A speed-up cannot be predicted without times of both models."
     if speedup.interval is None:
-        return (
-            "Too few clips for an interval (six are needed): whether drafting helps is not known."
-        )
+        return "Too few clips for an interval (six are needed): the speed-up is uncertain."
     low, high = (round(end, 2) for end in speedup.interval)  # as the table prints them
     if high < 1:
         return "Drafting would make the target slower."
     if low > 1:
         return "Drafting would make the target faster."
-    return "The interval holds 1x: whether drafting helps is undecided."
+    return "The interval includes 1x: it is undecided whether drafting helps."
 
 
 def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> None:
@@ -174,64 +170,42 @@ def _charts(file: ResultFile, kind: str, corrected: bool, found: Acceptance) -> 
         )
 
 
-def table(file: ResultFile, kinds: dict[str, Acceptance]) -> Table:
+def table(file: ResultFile, kinds: dict[str, Acceptance]) -> ReportTable:
     """All comparisons of the file."""
     gamma = next(iter(kinds.values())).gamma
     columns = ("comparison", "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
                f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
                "predicted speed-up (95 %)")  # fmt: skip
-    rows = tuple((spoken(file, kind), *_row(one)) for kind, one in kinds.items())
-    return Table("Acceptance by token ids", columns, rows)
+    rows = tuple((comparison_name(file, kind), *_row(one)) for kind, one in kinds.items())
+    return ReportTable("Acceptance by token ids", columns, rows)
 
 
 def _row(found: Acceptance) -> tuple[str, ...]:
     return (
         found.amount,
-        _percent(found.rate, True),
-        _percent(found.shuffled, True),
+        range_percent(found.rate),
+        range_percent(found.shuffled),
         f"{found.mean_prefix:.2f}",
         f"{found.first_window:.3f}",
         f"{found.expected_tokens:.2f}",
         number(found.cost_ratio),
-        _times(found.ceiling),
-        _span(found.speedup),
+        times(found.ceiling),
+        range_times(found.speedup),
     )
-
-
-def _percent(found: Range | None, interval: bool = False) -> str:
-    if found is None:
-        return "-"
-    ends = found.interval if interval else None
-    span = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f})" if ends else ""
-    return f"{100 * found.value:.1f} %{span}"
-
-
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}x"
-
-
-def _span(found: Range | None) -> str:
-    if found is None:
-        return "-"
-    ends = found.interval
-    return f"{found.value:.2f}x" + (f" ({ends[0]:.2f} to {ends[1]:.2f})" if ends else "")
 
 
 def _stated(file: ResultFile, corrected: bool) -> None:
-    """The file's own figures beside ours; nothing where it states none."""
+    """The acceptance that the file states beside the computed one."""
     rows = tuple(
-        (one.path, f"{100 * one.stated:.1f} %", _ours(one.ours))
+        (one.path, percent(one.stated), "no ids" if one.ours is None else percent(one.ours))
         for one in answer_pairs.stated(file, corrected)
     )
     if rows:
-        caption = "The file's own figure beside the position match of its ids"
+        caption = "Stated acceptance beside the position match of the ids"
         report_parts.draw(
-            [Table(caption, ("in the file at", "stated", "by its ids"), rows)], "stated"
+            [ReportTable(caption, ("place in the file", "stated", "position match"), rows)],
+            "stated",
         )
-
-
-def _ours(value: float | None) -> str:
-    return "no ids" if value is None else f"{100 * value:.1f} %"
 
 
 def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
@@ -239,7 +213,7 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
     st.subheader("Accepted and rejected tokens", anchor=False)
     texts = [r for r in file.of(found.draft, corrected) if r.ids and r.text]
     if not texts:
-        st.caption("The file keeps no text of the draft: its tokens cannot be painted.")
+        st.caption("The file has no text of the draft, so its tokens cannot be shown.")
         return
     place = st.selectbox(
         "Sample",
@@ -265,14 +239,14 @@ def _painting(file: ResultFile, found: Acceptance, corrected: bool) -> None:
 
 def _paint(picture: Painting) -> None:
     st.html(token_marks.compared_html(picture))
-    told = f"Tokens {token_marks.compared_words(picture)}."
+    caption = f"Tokens {token_marks.compared_words(picture)}."
     if picture.doubt:
-        told += (
-            " The file has no tokenizer: which letters belong to which id is inferred from its "
-            f"texts, and here {picture.doubt}."
+        caption += (
+            " The file has no tokenizer. The text of each id is inferred from its answers, and "
+            f"here {picture.doubt}."
         )
-    notices.small(told, "imported_painted")
+    notices.small(caption, "imported_painted")
 
 
-def _sample(record: Record) -> str:
+def _sample(record: AnswerRecord) -> str:
     return f"{record.sample} · {record.question}" if record.question else record.sample

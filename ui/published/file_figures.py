@@ -1,6 +1,6 @@
-"""One file: who answered, its stages and tokens, its stage bars, what the difference is made of.
+"""One file: who answered, stages and tokens, stage bars, the parts of the difference.
 
-Boundary: the engine's figures as tables and charts, recorded or corrected as chosen.
+Boundary: the engine's figures as tables and charts, recorded or corrected.
 """
 
 from __future__ import annotations
@@ -8,37 +8,37 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.analysis.acceptance import amount
-from engine.published.claims.claim_times import WHOLE
+from engine.analysis.number_text import NONE, number
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
-from engine.report.document_parts import Table, number
+from engine.report.document_parts import ReportTable
 from ui.charts import stage_bars
 from ui.published import file_list, published_charts, record_table
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
 from ui.widgets.text import count
 
 FILE = "results_file"
-FEW = 4  # models with every time that the file has
-AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? nothing shows it"}
+FEW = 4  # at most so many models are shown with all times
+AGREES = {True: "✔ agrees", False: "✖ contradicts the label", None: "? no evidence"}
 COLUMNS = ("model", "what", "n", "mean", "median", "mean without the first")
 
 
 def choose(
-    found: Opened, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
+    found: OpenedSets, items: tuple[Audited, ...], key: str = FILE, what: str = "File"
 ) -> Audited:
-    """One of these files, at least one; the choice is in the URL if a link can bring it back."""
+    """One of these files (at least one); the choice is in the URL if the files have a link."""
     names = [item.name for item in items]
     name = st.selectbox(what, names, key=key, bind=found.bind)
     return next((item for item in items if item.name == name), items[0])
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     if not found.usable:
-        notices.hint("No file of this set has results: there are no figures.")
+        notices.hint("No file of this set has results, so there are no figures.")
         return
     item = choose(found, found.usable)
     file = item.file
@@ -58,18 +58,20 @@ def show(found: Opened) -> None:
 
 def held(file: ResultFile) -> str:
     """ "5 samples", or "100 records of 10 clips"."""
-    told = amount(file.samples, file.clips)
-    return told if "records" in told else count(file.samples, "sample")
+    answers = amount(file.samples, file.clips)
+    return answers if "records" in answers else count(file.samples, "sample")
 
 
-def who(models: tuple[ModelSummary, ...]) -> Table:
-    """Names as claimed, beside what the file itself shows."""
+def who(models: tuple[ModelSummary, ...]) -> ReportTable:
+    """Claimed names and the evidence in the file."""
     rows = tuple((m.model, m.claimed, AGREES[m.agrees], m.evidence) for m in models)
-    return Table("Who answered", ("in the file", "claimed", "evidence", "what shows it"), rows, 4)
+    return ReportTable(
+        "Who answered", ("name in the file", "claimed", "agreement", "evidence"), rows, 4
+    )
 
 
-def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> Table:
-    """Stages in ms, and tokens; of many models only what belongs to a stage."""
+def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -> ReportTable:
+    """Stages in ms and tokens; for many models only the times that belong to a stage."""
     values = "corrected values" if corrected else "values as recorded"
     every = len(models) <= FEW
     rows = tuple(
@@ -77,8 +79,8 @@ def table(file: ResultFile, models: tuple[ModelSummary, ...], corrected: bool) -
         for model in models
         for row in _rows(model, corrected, every)
     )
-    more = "" if every else "; the report has the file's other times"
-    return Table(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
+    more = "" if every else "; the report has the other times"
+    return ReportTable(f"Stages (ms) and tokens per answer, {values}{more}", COLUMNS, rows, 2)
 
 
 def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, ...]]:
@@ -89,7 +91,7 @@ def _rows(model: ModelSummary, corrected: bool, every: bool) -> list[tuple[str, 
         what = f"{name}: {stage.part} (ms)" if stage.part else f"{name} (ms)"
         average = stage.corrected if corrected else stage.recorded
         if average is None:
-            found.append((what, "-", "not measured", "-", "-"))
+            found.append((what, NONE, "not measured", NONE, NONE))
         else:
             found.append((what, *_cells(average, key)))
     tokens = model.tokens_corrected if corrected else model.tokens_recorded
@@ -107,7 +109,7 @@ def _cells(average: Average, key: str = "_ms") -> tuple[str, ...]:
 def _bars(file: ResultFile, corrected: bool) -> None:
     found = stages.bars(file, corrected)
     if not found:
-        st.caption("The file holds no time of a model: there are no bars.")
+        st.caption("The file has no times of a model, so there are no bars.")
         return
     st.subheader("Stages", anchor=False)
     parts = {file_list.label(file, bar.model, corrected): bar.parts for bar in found}
@@ -118,9 +120,9 @@ def _bars(file: ResultFile, corrected: bool) -> None:
     for bar in found:
         for note in bar.notes:
             notes.setdefault(note, []).append(bar.model)
-    told = [f"{_few(models)}: {note}." for note, models in notes.items()]
-    if told:
-        notices.small("\n".join(told), "imported_bars")
+    lines = [f"{_few(models)}: {note}." for note, models in notes.items()]
+    if lines:
+        notices.small("\n".join(lines), "imported_bars")
 
 
 def _few(names: list[str]) -> str:
@@ -134,8 +136,8 @@ def _fall(file: ResultFile, corrected: bool) -> None:
         return
     st.subheader("What the difference is made of", anchor=False)
     if fall.nonsense:
-        mended = "" if corrected else " The corrected values do: see the switch above."
-        st.text(f"{fall.nonsense}{mended if _mends(file) else ''}")
+        hint = "" if corrected else " The corrected values are plausible: use the switch above."
+        st.text(f"{fall.nonsense}{hint if _is_plausible_corrected(file) else ''}")
         return
     st.text(sentence(fall))
     st.altair_chart(
@@ -143,35 +145,35 @@ def _fall(file: ResultFile, corrected: bool) -> None:
         alt=published_charts.waterfall_words(fall),
         width="stretch",
     )
-    warm = " A stage that shows a warm-up counts as the mean of the others." if corrected else ""
-    short = "" if file.group.letter in WHOLE else " These totals leave loading out."
+    warm = " A stage with a warm-up is replaced by the mean of the others." if corrected else ""
+    short = "" if file.group.total_is_whole_run else " These totals do not include loading."
     notices.small(
-        "Decoding is divided at EventGPT's own speed: first the number of tokens, then the time "
-        f"per token ({fall.definition}). Faster often means said less.{_held(fall)}{warm}{short}",
+        "Decoding is split at EventGPT's own speed: first the number of tokens, then the time per "
+        f"token ({fall.definition}). Shorter answers take less time.{_joined(fall)}{warm}{short}",
         "imported_fall",
     )
 
 
-def _held(fall: Waterfall) -> str:
-    """Why two stages stand in one part."""
+def _joined(fall: Waterfall) -> str:
+    """Why two stages are one part."""
     joined = [part.name for part in fall.parts if " + " in part.name]
-    return f" {joined[0]}: not apart in both models, so compared together." if joined else ""
+    return f" {joined[0]}: not timed separately for both models." if joined else ""
 
 
-def _mends(file: ResultFile) -> bool:
-    """Whether the corrected parts can be read."""
+def _is_plausible_corrected(file: ResultFile) -> bool:
+    """Whether the corrected parts are plausible."""
     fall = waterfall(file)
     return fall is not None and not fall.nonsense
 
 
 def sentence(fall: Waterfall) -> str:
     """The ratio of totals, and the two factors of the ratio of decoding times."""
-    told = (
+    totals = (
         f"{fall.slow} takes {fall.slow_ms / fall.fast_ms:.2f} times {fall.fast}'s mean total time."
     )
     if fall.tokens_ratio is None or fall.per_token_ratio is None:
-        return told
+        return totals
     return (
-        f"{told} It says {fall.tokens_ratio:.2f} times as many tokens and needs "
-        f"{fall.per_token_ratio:.2f} times the time for each ({fall.definition})."
+        f"{totals} It has {fall.tokens_ratio:.2f} times as many tokens and takes "
+        f"{fall.per_token_ratio:.2f} times as long per token ({fall.definition})."
     )

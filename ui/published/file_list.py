@@ -1,17 +1,18 @@
-"""File by file: what kind it is, how much it holds, and why one could not be read.
+"""The files: kind, amount, and why one could not be read.
 
-Boundary: a table and sentences; the findings themselves are findings.py's.
+Boundary: a table and sentences; audit_view shows the findings.
 """
 
 from __future__ import annotations
 
 from engine.analysis.acceptance import amount
+from engine.analysis.number_text import NONE
 from engine.published.audit import SEVERITIES
 from engine.published.read import ResultFile
 from engine.published.read.who_answered import disputed
 from engine.published.read.who_answered import shown as identity_name
-from engine.report.document_parts import Table
-from ui.published.opened_sets import Audited, Opened
+from engine.report.document_parts import ReportTable
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.widgets.text import count
 
 STATUS = {"ok": "read", "failed": "the run failed", "unknown": "not usable"}
@@ -19,14 +20,14 @@ COLUMNS = ("file", "group", "status", "models", "records", "errors", "findings")
 WORDS = 4
 
 
-def table(found: Opened) -> Table:
-    """A row per file, usable or not."""
+def table(found: OpenedSets) -> ReportTable:
+    """One row per file."""
     rows = tuple(_row(item, found.corrected) for item in found.items)
     caption = (
         "records: samples with an answer; errors: samples that the file lists as failed; "
         "findings: errors / warnings / notes."
     )
-    return Table(caption, COLUMNS, rows, WORDS)
+    return ReportTable(caption, COLUMNS, rows, WORDS)
 
 
 def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
@@ -36,15 +37,15 @@ def _row(item: Audited, corrected: bool) -> tuple[str, ...]:
         item.name,
         str(file.group) if known else "unknown",
         STATUS[file.status],
-        _models(file, corrected) or "-",
-        amount(file.samples, file.clips) if known else "-",
-        f"{len(file.failures):,}" if known else "-",
-        " / ".join(f"{found:,}" for found in severities(item)) if known else "-",
+        _models(file, corrected) or NONE,
+        amount(file.samples, file.clips) if known else NONE,
+        f"{len(file.failures):,}" if known else NONE,
+        " / ".join(f"{found:,}" for found in severities(item)) if known else NONE,
     )
 
 
 def _models(file: ResultFile, corrected: bool) -> str:
-    """The names as elsewhere on the page, the first few."""
+    """The first few names."""
     every = (name(file, model, corrected) + mark(file, model, corrected) for model in file.models)
     names = list(dict.fromkeys(every))
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
@@ -52,20 +53,20 @@ def _models(file: ResultFile, corrected: bool) -> str:
 
 
 def label(file: ResultFile, model: str, corrected: bool) -> str:
-    """Whom a model is shown as, with the file's own word for it where that differs."""
+    """The shown name of a model, with the file's key if they differ."""
     shown = name(file, model, corrected)
     own = "" if shown.lower().endswith(model.lower()) else f" ({model})"
     return f"{shown}{own}{mark(file, model, corrected)}"
 
 
 def mark(file: ResultFile, model: str, corrected: bool) -> str:
-    """What stands behind a label as recorded that the evidence contradicts."""
+    """The suffix of a recorded label that the evidence contradicts."""
     identity = file.identities.get(model)
     return disputed(identity, corrected) if identity else ""
 
 
 def name(file: ResultFile, model: str, corrected: bool) -> str:
-    """The name by the evidence where there is any; as recorded the label."""
+    """Corrected: the name by the evidence, if there is any.  Recorded: the label."""
     identity = file.identities.get(model)
     return identity_name(identity, corrected) if identity else model
 
@@ -74,17 +75,17 @@ def severities(item: Audited) -> list[int]:
     return [sum(one.severity == level for one in item.findings) for level in SEVERITIES]
 
 
-def unread(found: Opened) -> list[str]:
+def unread(found: OpenedSets) -> list[str]:
     """A sentence for each file without figures."""
     return [item.file.message for item in found.items if item.file.message]
 
 
-def told(found: Opened) -> str:
+def summary(found: OpenedSets) -> str:
     """The set in one sentence."""
     status = [item.file.status for item in found.items]
     parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
     if failed := status.count("failed"):
-        parts.append(f"{failed:,} of a run that failed altogether")
+        parts.append(f"{failed:,} of a failed run")
     if unknown := status.count("unknown"):
         parts.append(f"{unknown:,} that cannot be used")
     answers = sum(len(item.file.records) for item in found.items)

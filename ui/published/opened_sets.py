@@ -1,7 +1,7 @@
 """The chosen sets, read and audited once for all visitors, and what was computed from them.
 
-Boundary: memory around engine functions, keyed by the files' contents (kept sets: by their sizes
-and times).  What is shared is never changed.
+Boundary: a cache of engine functions, keyed by the files' contents (kept sets: by their sizes and
+times).  Cached values are never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile
 from ui.results.set_sources import Source, Stamp, VisitSource
@@ -26,13 +26,13 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """A file and what the rules found in it; its name is unlike those of the others.
+    """A file with a unique name, and its findings.
 
-    source: the key of the set that it came with, "" for an own run.
+    source: the key of its set, "" for an own run.
     """
 
     file: ResultFile
-    findings: tuple[Finding, ...]
+    findings: tuple[AuditFinding, ...]
     source: str = ""
 
     @property
@@ -41,8 +41,8 @@ class Audited:
 
 
 @dataclass(frozen=True, eq=False)
-class Opened:
-    """What is looked at.  corrected: the values to show, else as recorded."""
+class OpenedSets:
+    """The open sets.  corrected: show corrected values, otherwise recorded ones."""
 
     key: tuple[tuple[str, Stamp], ...]
     sources: tuple[Source, ...]
@@ -55,12 +55,12 @@ class Opened:
 
     @property
     def linkable(self) -> bool:
-        """Whether a link can bring all of it back: files of a visit are in no link."""
+        """Whether a link can open the same files: files of a visit have no link."""
         return not any(isinstance(one, VisitSource) for one in self.sources)
 
     @property
     def bind(self) -> Literal["query-params"] | None:
-        """Where a widget keeps the name of one of the files."""
+        """Where widgets store the name of a file."""
         return "query-params" if self.linkable else None
 
     @property
@@ -81,7 +81,7 @@ class Shelf:
                 self._found.move_to_end(key)
                 known: Found = self._found[key]
                 return known
-        found = make()  # two visitors at once read twice, and agree
+        found = make()  # two visitors at once both compute the same value
         with self._lock:
             self._found[key] = found
             while len(self._found) > KEPT:
@@ -95,15 +95,15 @@ def _shelf() -> Shelf:
 
 
 def kept(key: Hashable, make: Callable[[], Found]) -> Found:
-    """What make() gives, made once for this key."""
+    """The result of make(), computed once per key."""
     return _shelf().get(key, make)
 
 
-def open_(chosen: Sequence[Source]) -> Opened:
+def open_(chosen: Sequence[Source]) -> OpenedSets:
     """The chosen sets, at least one; RecordsError if one is gone or damaged."""
     key = tuple((one.key, one.stamp()) for one in chosen)
     items = kept(key, lambda: _read(chosen))
-    return Opened(key, tuple(chosen), items)
+    return OpenedSets(key, tuple(chosen), items)
 
 
 def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
@@ -126,7 +126,7 @@ def _read(chosen: Sequence[Source]) -> tuple[Audited, ...]:
 
 
 def _named(read: Sequence[tuple[str, ResultFile]]) -> list[ResultFile]:
-    """Equal names told apart: by their sets, else by numbers."""
+    """Equal names made unique by their sets, otherwise by numbers."""
     taken = Counter(file.name for _, file in read)
     names = [file.name if taken[file.name] == 1 else f"{name}: {file.name}" for name, file in read]
     seen: Counter[str] = Counter()
@@ -138,7 +138,7 @@ def _named(read: Sequence[tuple[str, ResultFile]]) -> list[ResultFile]:
     return found
 
 
-def claims(found: Opened) -> tuple[Headline, ...]:
-    """The three claims over all files, on the values that are shown."""
+def claims(found: OpenedSets) -> tuple[Headline, ...]:
+    """The three claims over all files, for the shown values."""
     key = ("claims", found.key, found.corrected)
     return kept(key, lambda: headlines(found.files, found.corrected))

@@ -1,6 +1,6 @@
-"""Own runs under the same two looks: the audit's rules, and one model's answers as drafts.
+"""Own runs under the audit's rules, and one model's answers as drafts.
 
-Boundary: rows of runs into the common form of recorded files; the views are those of such files.
+Boundary: from rows of runs to the common form of recorded files; uses the views of such files.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from engine.published.read import own_rows
 from engine.storage.run_store import Run
 from ui.published import audit_view, draft_view
 from ui.published import opened_sets as recorded
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import when
 
-NOTHING = "The rules that look at published files looked at these runs too, and found nothing."
-TWO = "Acceptance needs the answers of two models: choose a run with two, or start one."
+NOTHING = "The rules for published files found nothing in these runs."
+TWO = "Acceptance needs the answers of two models. Choose a run with two models, or start one."
 
 
 def show_audit(runs: OpenedRuns) -> None:
-    """A rule that fires on an own run is a fault that was found."""
+    """The findings of the audit in own runs."""
     found = _opened(runs)
     if any(item.findings for item in found.items):
         audit_view.listed(found)
@@ -46,7 +46,7 @@ def show_drafts(runs: OpenedRuns) -> None:
     draft = left.selectbox("Draft", models, 0, key="results_draft", bind="query-params")
     target = right.selectbox("Target", models, 1, key="results_target", bind="query-params")
     if draft == target:
-        notices.notice("Draft and target are the same: choose another one.", "imported_same")
+        notices.notice("Draft and target are the same model: choose another one.", "imported_same")
         return
     key = ("own pair", runs.key, draft, target)  # acceptance is remembered by the file
     paired = recorded.kept(key, lambda: _paired(usable, str(draft), str(target)))
@@ -62,14 +62,14 @@ def _paired(items: Sequence[Audited], draft: str, target: str) -> tuple[Audited,
     )
 
 
-def _opened(runs: OpenedRuns) -> Opened:
+def _opened(runs: OpenedRuns) -> OpenedSets:
     key = ("own", runs.key)
     items = recorded.kept(key, lambda: tuple(_item(run) for run in runs.runs))
-    return Opened((), (), items)
+    return OpenedSets((), (), items)
 
 
 def _item(run: Run) -> Audited:
-    """The first answer of each model to each sample; warm-up runs count nowhere."""
+    """The first answer of each model to each sample, without warm-up runs."""
     rows = [row for _, row in run.results() if _first(row)]
     name = f"{when(run.header.created)} · {run.id}"
     file = own_rows.from_rows(rows, name)

@@ -13,9 +13,10 @@ import altair as alt
 import pandas as pd
 
 from engine.analysis.acceptance import Acceptance, Range
+from engine.analysis.number_text import ms, times
 from engine.published.claims.headlines import Headline
+from engine.published.claims.published_report import range_percent, range_times
 from engine.published.claims.waterfall import ONE_SIDED, Waterfall
-from ui.widgets.text import ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
 _BAND, _AROUND = 34, 84  # pixels: a row, axis and title
@@ -131,9 +132,7 @@ def matching_words(found: Acceptance) -> str:
     told = ["Ids that match in their places."]
     for name, one in (("true pairs", found.rate), ("shuffled pairs", found.shuffled)):
         if one is not None:
-            ends = one.interval
-            span = f" ({100 * ends[0]:.1f} to {100 * ends[1]:.1f} %)" if ends else ""
-            told.append(f"{name}: {100 * one.value:.1f} %{span}.")
+            told.append(f"{name}: {range_percent(one)}.")
     return " ".join(told)
 
 
@@ -220,7 +219,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def claim_words(headline: Headline, corrected: bool) -> str:
     told = [
-        f"{line['file']}: {line['ratio']:.2f}x against {line['other']}."
+        f"{line['file']}: {times(line['ratio'])} against {line['other']}."
         for line in ratios(headline, corrected).to_dict("records")
     ]
     return f"{headline.claim}. {headline.verdict} " + " ".join(told)
@@ -280,14 +279,10 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, height=260)
 
 
-def _ends(low: float, high: float) -> str:
-    return f" ({low:.2f} to {high:.2f})" if low < high else ""
-
-
 def speedups_words(found: Sequence[Acceptance]) -> str:
     told = [
-        f"g {line['gamma']}: {line['value']:.2f}x{_ends(line['low'], line['high'])}, "
-        f"ceiling {line['ceiling']:.2f}x."
-        for line in outlook(found).to_dict("records")
+        f"g {one.gamma}: {range_times(one.speedup)}, ceiling {times(one.ceiling)}."
+        for one in found
+        if one.speedup is not None
     ]
     return "Predicted speed-up over the draft length; under 1x is slower. " + " ".join(told)

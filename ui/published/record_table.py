@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from engine.published.audit import Finding
-from engine.published.read import Record, ResultFile, as_result_rows, milliseconds
+from engine.published.audit import AuditFinding
+from engine.published.read import AnswerRecord, ResultFile, as_result_rows, milliseconds
 from engine.types import STAGES
 from ui.widgets.text import count
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 TALLEST, ROW = 420, 35  # pixels
 
 
-def concerned(file: ResultFile, finding: Finding) -> list[tuple[Record, Record]]:
+def concerned(file: ResultFile, finding: AuditFinding) -> list[tuple[AnswerRecord, AnswerRecord]]:
     """(recorded, corrected) of the records that a finding names."""
     paths = set(finding.paths)
     both = zip(file.records, file.corrected, strict=True)
     return [
-        (told, mended)
-        for told, mended in both
-        if told.path in paths and finding.model in ("", told.model)
+        (recorded, corrected)
+        for recorded, corrected in both
+        if recorded.path in paths and finding.model in ("", recorded.model)
     ]
 
 
-def lines(both: Sequence[tuple[Record, Record]]) -> pd.DataFrame:
-    """A line per record: where it is, what it counts, its times in ms as recorded."""
+def lines(both: Sequence[tuple[AnswerRecord, AnswerRecord]]) -> pd.DataFrame:
+    """One line per record: its path, its counts, its recorded times in ms."""
     import pandas as pd
 
     found: list[dict[str, Any]] = []
-    for told, mended in both:
+    for recorded, corrected in both:
         line: dict[str, Any] = {
-            "where": told.path,
-            "model": told.model,
-            "sample": told.sample,
-            "tokens, recorded": told.tokens,
-            "tokens, corrected": mended.tokens,
-            "context, recorded": told.context,
-            "context, corrected": mended.context,
+            "where": recorded.path,
+            "model": recorded.model,
+            "sample": recorded.sample,
+            "tokens, recorded": recorded.tokens,
+            "tokens, corrected": corrected.tokens,
+            "context, recorded": recorded.context,
+            "context, corrected": corrected.context,
         }
-        for key, value in told.times.items():
+        for key, value in recorded.times.items():
             line[f"{key.removesuffix('_ms')} (ms)"] = milliseconds(key, value)
-        found.append(line | {"answer": told.text})
+        found.append(line | {"answer": recorded.text})
     return pd.DataFrame(found).dropna(axis="columns", how="all")
 
 
@@ -77,9 +77,9 @@ def _own(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def grid(table: pd.DataFrame, key: str, what: str) -> None:
-    """The table with its height bound; `what` says in words what it holds."""
+    """The table with a maximum height; `what`: its description."""
     if table.empty:
-        st.caption("There is nothing to list.")
+        st.caption("There are no records.")
         return
     numbers = {name: st.column_config.NumberColumn(format="%.4g") for name in _floats(table)}
     st.dataframe(

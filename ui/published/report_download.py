@@ -1,6 +1,6 @@
-"""The report of the chosen files, to read elsewhere.
+"""The report of the chosen files as a download, and its command for a terminal.
 
-Boundary: the engine writes; this offers it for download and says how to get it in a terminal.
+Boundary: the engine writes the report.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from functools import partial
 import streamlit as st
 
 from engine.published.claims import published_report as imported_report
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results.set_sources import SetSource
 from ui.widgets import notices
 
 KINDS = {
     "html": ("Report, one HTML file", "text/html", "Readable offline, printable."),
-    "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
+    "md": ("Report, Markdown", "text/markdown", "The same text and tables."),
 }
 
 
-def show(found: Opened) -> None:
+def show(found: OpenedSets) -> None:
     notices.small(
-        "What was claimed, what the files show, what cannot be known; recorded and corrected "
-        "values stand beside each other in it.",
+        "What was claimed, what the files show, what cannot be known. The report has recorded and "
+        "corrected values side by side.",
         "imported_reports",
     )
     for form, (title, mime, what) in KINDS.items():
@@ -43,13 +43,13 @@ def show(found: Opened) -> None:
     st.code(command(found), language=None)
 
 
-def written(found: Opened, form: str) -> str:
+def written(found: OpenedSets, form: str) -> str:
     write = imported_report.page if form == "html" else imported_report.markdown
     return write(found.files)
 
 
-def command(found: Opened) -> str:
-    """Kept sets by name; files of a visit have no path that the page knows."""
+def command(found: OpenedSets) -> str:
+    """Kept sets by name; the page does not know the paths of a visit's files."""
     kept = [shlex.quote(one.name) for one in found.sources if isinstance(one, SetSource)]
     other = ["FOLDER"] if len(kept) < len(found.sources) else []
     names = " ".join([*kept, *other])

@@ -1,6 +1,6 @@
-"""Chosen sets of published files on the page: the head, the two switches, one view at a time.
+"""Chosen sets of published files: the head, the two switches, one view at a time.
 
-Boundary: puts the parts of ui/imported on the page.  What is chosen is in the URL.
+Boundary: places the parts of ui/published on the page.  The choices are in the URL.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ui.published import (
     opened_sets,
     report_download,
 )
-from ui.published.opened_sets import Opened
+from ui.published.opened_sets import OpenedSets
 from ui.results.set_sources import ELSEWHERE_WORDS, Source
 from ui.widgets import notices
 
-VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
+VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
     "findings": ("Files and findings", audit_view.show),
     "figures": ("Figures", file_figures.show),
     "drafts": ("Acceptance", draft_view.show),
@@ -34,15 +34,15 @@ VIEWS: dict[str, tuple[str, Callable[[Opened], None]]] = {
 }
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (
-    "As recorded: every figure as the files have it. Corrected: cut tokens added, the prompt taken "
-    "out of answers, contexts counted once, warm-ups out of stages and totals, placeholders not "
-    "measured, models named by the evidence. "
-    "Changes every table and chart."
+    "As recorded: all figures as in the files. Corrected: missing tokens are added, prompts are "
+    "removed from answers, contexts are counted once, warm-ups are removed from stages and totals, "
+    "placeholders are shown as not measured, and models are named by the evidence. "
+    "Changes all tables and charts."
 )
 
 
-def open_(picked: Sequence[Source]) -> Opened | None:
-    """The chosen sets, with the values that the switch says; None, and why, if one is gone."""
+def open_(picked: Sequence[Source]) -> OpenedSets | None:
+    """The chosen sets; None with a message if one is gone."""
     try:
         return opened_sets.open_(picked)
     except StageScopeError as error:
@@ -50,18 +50,18 @@ def open_(picked: Sequence[Source]) -> Opened | None:
         return None
 
 
-def head(found: Opened) -> None:
-    """What was just added, which sets these are, and what can be done with each."""
+def head(found: OpenedSets) -> None:
+    """What was just added, the open sets, and their actions."""
     adding.say_added(found)
     for one in found.sources:
         with st.container(horizontal=True, vertical_alignment="center"):
-            told = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
-            notices.small(" · ".join(filter(None, told)), f"imported_head_{one.key}")
+            parts = (ELSEWHERE_WORDS, one.name, one.dataset, one.amount)
+            notices.small(" · ".join(filter(None, parts)), f"imported_head_{one.key}")
             adding.remove(one)
         adding.keep(one)
 
 
-def values(found: Opened) -> Opened:
+def values(found: OpenedSets) -> OpenedSets:
     """The switch between recorded and corrected."""
     chosen = st.segmented_control(
         "Values",
@@ -76,9 +76,9 @@ def values(found: Opened) -> Opened:
     return replace(found, corrected=chosen != "recorded")
 
 
-def show(found: Opened) -> None:
-    """One view at a time: the others cost nothing."""
-    notices.small(file_list.told(found), "imported_told")
+def show(found: OpenedSets) -> None:
+    """The chosen view."""
+    notices.small(file_list.summary(found), "imported_told")
     name = st.segmented_control(
         "View of recorded files",
         list(VIEWS),

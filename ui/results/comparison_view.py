@@ -16,7 +16,7 @@ from engine.analysis.metrics import BY_NAME, PAIRED
 from engine.analysis.pairs import Comparison
 from engine.report import device_notes, document
 from engine.report import svg_charts as report_charts
-from engine.report.comparison_part import TOLD, paired_table, sentence, split_table, split_words
+from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table, split_words
 from ui.results import opened_runs, overview, report_parts, result_charts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
@@ -78,7 +78,7 @@ def pair(opened: OpenedRuns) -> tuple[str, str]:
 def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
     """The main metrics in sentences; returns the comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
-    comparisons = _compared(opened, name, a, b, TOLD)
+    comparisons = _compared(opened, name, a, b, IN_WORDS)
     with st.container(border=True, key="results_told"):
         for comparison in comparisons:
             st.text(sentence(comparison))
@@ -113,8 +113,8 @@ def _made_of(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
         return
-    st.text(speedup.sentence(split, speedup.borne_out(split, total)))
-    # The engine's chart type is narrower than Streamlit's parameter.
+    st.text(speedup.sentence(split, speedup.supported(split, total)))
+    # The engine types its charts more narrowly than Streamlit's parameter.
     chart = cast(Any, report_charts.waterfall(split)).properties(width="container")
     chart = chart.configure_text(color="currentColor").configure_legend(orient="top", title=None)
     st.altair_chart(chart, alt=split_words(split), width="stretch")

@@ -9,13 +9,14 @@ from typing import cast
 
 import streamlit as st
 
-from engine.analysis import throughput
+from engine.analysis import model_summary, throughput
 from engine.analysis.equal_length import LENSES, LensName
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Figure
+from engine.analysis.number_text import number
 from engine.machine.load import busy
 from engine.report import document
-from engine.report.document_parts import Table, number
+from engine.report.document_parts import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.coverage import Standing
 from engine.types import STAGES
@@ -25,7 +26,6 @@ from ui.results import opened_runs, report_parts, result_charts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import escape
-from ui.widgets.theme import PARTS
 
 LENS_WORDS: dict[LensName, str] = {
     "natural": "Natural",
@@ -118,18 +118,9 @@ def standing_of(kind: str) -> Standing:
     return Standing("unverified") if kind == UNVERIFIED else Standing("verified", kind)
 
 
-def medians(figures: tuple[Figure, ...], labels: list[str]) -> stage_bars.Medians:
-    """Medians of the stages that were measured, not cached, per label."""
-    fresh = [figure for figure in figures if figure.source != "cached" and figure.metric in PARTS]
-    return {
-        label: {figure.metric: figure.median for figure in fresh if figure.label == label}
-        for label in labels
-    }
-
-
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
-    shown = medians(figures, found.labels)
+    shown = model_summary.stage_medians(figures, found.labels)
     st.altair_chart(stage_bars.chart(shown), alt=stage_bars.words(shown), width="stretch")
     for place, one in enumerate(throughput.alone(found.table)):
         notices.small(one.sentence, f"results_alone_{place}")
@@ -182,7 +173,7 @@ def _tables(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
         )
 
 
-def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
+def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     """A row per metric and source, a column per label: median, MAD and n."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in figures:
@@ -198,4 +189,4 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
     )
     caption = "Medians with their spread; times from different sources are never mixed."
-    return Table(caption, ("metric", "source", *labels), rows, 2)
+    return ReportTable(caption, ("metric", "source", *labels), rows, 2)

@@ -11,7 +11,7 @@ from html import escape
 
 import streamlit as st
 
-from engine.report.document_parts import Block, Bullets, Heading, Picture, Table, Text
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from ui.widgets import notices
 from ui.widgets.text import escape as literal
 
@@ -19,19 +19,19 @@ from ui.widgets.text import escape as literal
 def draw(blocks: Iterable[Block], key: str) -> None:
     """Draws the blocks in order, except pictures: the page has interactive charts instead."""
     for number, block in enumerate(blocks):
-        if isinstance(block, Table):
+        if isinstance(block, ReportTable):
             st.html(table(block))
         elif isinstance(block, Heading):
             st.subheader(literal(block.text), anchor=False)
         elif isinstance(block, Bullets):
             notices.small("\n".join(f"• {item}" for item in block.items), f"{key}_{number}")
-        elif isinstance(block, Text):
+        elif isinstance(block, Paragraph):
             notices.small(block.text, f"{key}_{number}")
         else:
-            assert isinstance(block, Picture)
+            assert isinstance(block, ChartBlock)
 
 
-def table(block: Table) -> str:
+def table(block: ReportTable) -> str:
     """The table as HTML, with figures right-aligned."""
     head = _row("th", block.columns, block.words, ' scope="col"')
     rows = "".join(_row("td", row, block.words) for row in block.rows)

@@ -17,7 +17,7 @@ from engine.analysis.metrics import Metric
 from engine.report.svg_charts import in_lines
 from engine.types import STAGES
 from ui.charts.stage_bars import names, room
-from ui.widgets.text import figure, ms
+from ui.widgets.text import ms, number
 from ui.widgets.theme import STAGE_COLOURS, family_colour
 
 MOST_POINTS = 1500  # of a scatter; more are thinned evenly
@@ -84,9 +84,9 @@ def quarters(lines: pd.DataFrame) -> pd.DataFrame:
 def distribution_words(lines: pd.DataFrame, metric: Metric) -> str:
     """The chart as text."""
     sentences = [
-        f"{row['label']}: median {figure(row['median'])}, half of the results between "
-        f"{figure(row['first'])} and {figure(row['third'])}, all between {figure(row['low'])} and "
-        f"{figure(row['high'])}."
+        f"{row['label']}: median {number(row['median'])}, half of the results between "
+        f"{number(row['first'])} and {number(row['third'])}, all between {number(row['low'])} and "
+        f"{number(row['high'])}."
         for row in quarters(lines).to_dict("records")
     ]
     return f"Distribution of {title(metric)}. " + " ".join(sentences)
@@ -196,8 +196,10 @@ def token_lines(answers: Sequence[AnswerTimes]) -> pd.DataFrame:
     lines = []
     for answer in answers:
         before = None
-        for number, at in enumerate(answer.row["token_ms"], start=1):
-            lines.append((answer.label, number, float(at), None if before is None else at - before))
+        for position, at in enumerate(answer.row["token_ms"], start=1):
+            lines.append(
+                (answer.label, position, float(at), None if before is None else at - before)
+            )
             before = float(at)
     frame = pd.DataFrame(lines, columns=["label", "token", "ms", "gap"])
     return frame.astype({"gap": "float64"})

@@ -1,4 +1,4 @@
-"""Numbers, names and dates as a page shows them.
+"""Numbers, names and dates as a page shows them; numbers are written by the engine.
 
 Boundary: values in, text out; no streamlit.
 """
@@ -9,7 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from engine.analysis.number_text import count, duration, ms, number, rate
 from engine.types import Sample
+
+__all__ = ["count", "duration", "escape", "ms", "name_of", "names_of", "number", "rate", "when"]
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
@@ -18,25 +21,6 @@ _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 def escape(text: str) -> str:
     """The text on one line, with every punctuation mark escaped for Markdown."""
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
-
-
-def ms(value: float | None) -> str:
-    """Milliseconds with three digits that mean something: 0.42, 8.15, 48.2, 1,204."""
-    if value is None:
-        return "–"
-    size = abs(value)
-    digits = 2 if size < 10 else 1 if size < 100 else 0
-    return f"{value:,.{digits}f} ms"
-
-
-def rate(value: float | None) -> str:
-    """Tokens in a second."""
-    return "–" if value is None else f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"
-
-
-def count(number: int, noun: str, several: str = "") -> str:
-    """ "1 frame", "8 frames"; `several` where an s does not make a plural."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {several or noun + 's'}"
 
 
 def name_of(sample: Sample) -> str:
@@ -56,25 +40,6 @@ def names_of(samples: Sequence[Sample]) -> dict[str, str]:
 
 def _full(sample: Sample) -> str:
     return f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
-
-
-def duration(seconds: float) -> str:
-    """ "42 s", "3 min 20 s", "2 h 5 min"."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600:,} h {whole % 3600 // 60} min"
-
-
-def figure(value: float | None) -> str:
-    """A number with three digits that mean something; "–" for none."""
-    if value is None or value != value:
-        return "–"
-    size = abs(value)
-    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
-    return f"{value:,.{digits}f}"
 
 
 def when(stamp: str) -> str:

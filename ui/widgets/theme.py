@@ -11,8 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
+from engine.analysis.stage_bars import PARTS
 from engine.palette import FAMILY_COLOURS, OTHER_FAMILY, STAGE_COLOURS, UNACCOUNTED, family_colour
-from engine.types import STAGES
 
 __all__ = [
     "FAMILY_COLOURS",
@@ -29,7 +29,6 @@ __all__ = [
 
 ICON = Path(__file__).resolve().parents[1] / "icon.png"
 LOGO = ICON.with_name("logo.svg")
-PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
 STAGE_MEANING: Mapping[str, str] = {
     "load": "read the files, choose the frames",
     "preprocess": "resize, normalise, tokenise",

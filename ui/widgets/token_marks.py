@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from engine.analysis.acceptance_marks import Painting, Piece
+from engine.analysis.acceptance_marks import MarkedPiece, Painting
 from engine.pipeline.draft_results import AnswerPiece
 
 # A draft compared with the target's separate answer.
@@ -75,7 +75,7 @@ def _page(legend: Iterable[str], pieces: Iterable[str]) -> str:
     return f'{STYLE}<div class="painted-legend">{shown}</div><div class="painted">{text}</div>'
 
 
-def _compared(piece: Piece) -> str:
+def _compared(piece: MarkedPiece) -> str:
     state = piece.state if piece.state in COMPARED else "rejected"
     first, last = piece.first + 1, piece.end
     where = f"token {first}" if first == last else f"tokens {first} to {last}"

@@ -1,13 +1,14 @@
-"""Rules about where answers begin and end: limits that cut them, first tokens that are missing.
+"""Rules about where answers begin and end: token limits and missing first tokens.
 
-Boundary: each function yields what it found and says nothing otherwise.
+Boundary: each rule yields its findings, or nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.published.audit.finding import Found, many, name_of, share
+from engine.analysis.number_text import count
+from engine.published.audit.finding import CheckResult, name_of, share
 from engine.published.read import answer_pairs, lengths
 from engine.published.read.record_types import ResultFile
 
@@ -15,9 +16,9 @@ SAME_FROM = 3
 SHIFT_GAIN = 2.0
 
 
-def capped(file: ResultFile) -> Iterator[Found]:
-    """Many answers stop at the same longest length without an end of their own."""
-    cuts: dict[tuple[int, int, int, str], list[tuple[str, lengths.Cut]]] = {}
+def capped(file: ResultFile) -> Iterator[CheckResult]:
+    """Many answers stop at the same maximum length without an end-of-text id."""
+    cuts: dict[tuple[int, int, int, str], list[tuple[str, lengths.LengthCut]]] = {}
     for model in file.models:
         found = lengths.cut(file, model)
         if found:
@@ -31,17 +32,20 @@ def capped(file: ResultFile) -> Iterator[Found]:
 
 
 def _capped(
-    names: list[str], cut: lengths.Cut, file: ResultFile, every: list[tuple[str, lengths.Cut]]
-) -> Found:
+    names: list[str],
+    cut: lengths.LengthCut,
+    file: ResultFile,
+    every: list[tuple[str, lengths.LengthCut]],
+) -> CheckResult:
     at = f"{cut.tokens:,} tokens" + (f", the limit of {cut.named}," if cut.named else "")
-    end = "without an end" if cut.ended else "and the file has no ids that show an end"
+    end = "without an end-of-text id" if cut.ended else "and the file has no ids to show an end"
     who = name_of(file, names[0])
     if len(names) > 1:
         who = f"{len(names)} models ({', '.join(names[:2])}, ...), each"
-    return Found(
-        f"{who}: {share(len(cut.records), cut.answers, 'answer')} stop at {at} {end}: their "
-        "lengths and times are the limit's, not the model's.",
-        [record for _, one in every for record in one.records],
+    return CheckResult(
+        f"{who}: {share(len(cut.records), cut.answers, 'answer')} stop at {at} {end}. Their "
+        "lengths and times depend on the limit, not on the model.",
+        [record for _, found in every for record in found.records],
         {
             "tokens": float(cut.tokens),
             "answers": float(cut.answers),
@@ -51,13 +55,13 @@ def _capped(
     )
 
 
-def first_token_missing(file: ResultFile) -> Iterator[Found]:
-    """Texts begin inside a sentence, or a draft fits the target only one id later."""
+def first_token_missing(file: ResultFile) -> Iterator[CheckResult]:
+    """Texts begin inside a sentence, or a draft matches the target better from its second id."""
     for model in file.models:
         records = [record for record in file.of(model) if record.text and record.text.strip()]
         found = [record for record in records if _begins_inside(str(record.text).strip())]
         if len(found) >= max(3, 0.8 * len(records)) and not file.own:
-            yield Found(
+            yield CheckResult(
                 f"{name_of(file, model)}: {share(len(found), len(records), 'answer')} begin in "
                 f"the middle of a sentence ({str(found[0].text).strip()[:24]!r}): the first token "
                 "is missing.",
@@ -69,12 +73,12 @@ def first_token_missing(file: ResultFile) -> Iterator[Found]:
 
 
 def _begins_inside(text: str) -> bool:
-    """Lower case first although the text begins its later sentences with capitals."""
+    """The text begins in lower case and later sentences begin with capitals."""
     later = [part.lstrip()[:1] for part in text.split(". ")[1:]]
     return text[0].islower() and any(letter.isupper() for letter in later)
 
 
-def _shifted(file: ResultFile) -> Iterator[Found]:
+def _shifted(file: ResultFile) -> Iterator[CheckResult]:
     for model in file.models:
         if model not in ("adapter", "adapted"):
             continue
@@ -86,9 +90,9 @@ def _shifted(file: ResultFile) -> Iterator[Found]:
             for shift in (0, 1)
         )
         if later > SHIFT_GAIN * max(plain, 1):
-            yield Found(
-                f"{name_of(file, model)}: its ids match the target {many(later, 'time')} from the "
-                f"target's second id and {many(plain, 'time')} from the first: its first token is "
+            yield CheckResult(
+                f"{name_of(file, model)}: its ids match the target {count(later, 'time')} from the "
+                f"target's second id and {count(plain, 'time')} from the first: its first token is "
                 "missing.",
                 file.of(model),
                 {"matched": float(plain), "matched_shifted": float(later)},

@@ -1,6 +1,6 @@
-"""What a rule finds, and what a rule is.
+"""The types of rules and findings, and helpers for their sentences.
 
-Boundary: types and the sentence's small parts; no rule.
+Boundary: no rule.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from engine.published.read.record_types import Record, ResultFile
+from engine.analysis.number_text import count
+from engine.published.read.record_types import AnswerRecord, ResultFile
 
 Severity = Literal["error", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that is wrong, in one sentence, with its evidence.
+class AuditFinding:
+    """One problem in one sentence, with its evidence.
 
-    error: a figure is false.  warning: a figure misleads.  note: something to know.
-    paths: where in the file its records are; correction: what was done or can be ("" for nothing).
+    error: a figure is false.  warning: a figure is misleading.  note: additional information.
+    paths: the records concerned; correction: how they were corrected, "" for not at all.
     """
 
     rule: str
@@ -46,32 +47,32 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a check yields; the rule adds its name and severity."""
+class CheckResult:
+    """A finding without its rule's name and severity."""
 
     message: str
-    records: Sequence[Record] = ()
+    records: Sequence[AnswerRecord] = ()
     figures: dict[str, float] = field(default_factory=dict)
     correction: str = ""
     model: str = ""
     paths: tuple[str, ...] = ()
 
 
-Check = Callable[[ResultFile], Iterator[Found]]
+Check = Callable[[ResultFile], Iterator[CheckResult]]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A name, what it looks for in plain words, how bad it is, and the check itself."""
+    """A check with its name, description and severity."""
 
     name: str
     sentence: str
     severity: Severity
     check: Check
 
-    def apply(self, file: ResultFile) -> Iterator[Finding]:
+    def apply(self, file: ResultFile) -> Iterator[AuditFinding]:
         for found in self.check(file):
-            yield Finding(
+            yield AuditFinding(
                 self.name,
                 self.severity,
                 found.message,
@@ -83,24 +84,19 @@ class Rule:
 
 
 def name_of(file: ResultFile, model: str) -> str:
-    """What sentences call a model: the name it claims, with the file's key where they differ."""
+    """A model in a sentence: its claimed name, followed by the file's key if they differ."""
     identity = file.identities.get(model)
     claimed = identity.claimed if identity else model
     return claimed if claimed.lower() == model.lower() else f"{claimed} ({model})"
 
 
-def many(count: int, noun: str) -> str:
-    """ "1 sample", "2,220 samples"."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def share(part: int, whole: int, noun: str) -> str:
     """ "all 5 answers", "1 of 5 answers", "the only answer"."""
     if part == whole:
-        return f"all {many(whole, noun)}" if whole > 1 else f"the only {noun}"
-    return f"{part:,} of {many(whole, noun)}"
+        return f"all {count(whole, noun)}" if whole > 1 else f"the only {noun}"
+    return f"{part:,} of {count(whole, noun)}"
 
 
 def verb(count: int, one: str, several: str) -> str:
-    """The form of a verb that so many things take."""
+    """The form of a verb for this number of subjects."""
     return one if count == 1 else several

@@ -1,9 +1,9 @@
-"""Rules about totals, rates and speed-ups that leave a stage out, whatever their keys are called.
+"""The rule about totals that do not include all stages, whatever their keys are called.
 
-A stated total is compared with the sums of a record's stages.  It leaves stages out where it equals
-the sum of the same part of them in most records, and what is missing is no rounding.
+A stated total is compared with sums of a record's stages.  It omits stages if it equals the sum of
+the same subset of stages in most records and the difference is more than rounding.
 
-Boundary: each function yields what it found and says nothing otherwise; stages in milliseconds.
+Boundary: each rule yields its findings, or nothing; stages in milliseconds.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from engine.published.audit.finding import Found, name_of, share
+from engine.analysis.number_text import precise_ms
+from engine.published.audit.finding import CheckResult, name_of, share
 from engine.published.read import corrected, plausible_units
 from engine.published.read.corrected import is_whole, stages_of
 from engine.published.read.file_reading import SHORT
-from engine.published.read.record_types import Claim, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Claim, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 
 Stages = Mapping[str, float]  # a record's stages in ms by their keys
@@ -30,7 +31,7 @@ FEW, EXACT = 3, 1e-4  # records below FEW have to agree to EXACT
 LEAST = 0.01  # of all stages: what is missing has to be more
 MEAN = 0.005  # of a stated mean, which may be over other records
 MANY_STAGES = 8  # a file with more is not searched
-# keys that speak of a part of a run, or of no time, say themselves that stages are missing
+# keys that name a part of a run, or no time: they are not expected to include all stages
 _PART = re.compile(
     r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|"
     r"infer|forward|gpu|model|compute|only|without|excl|mean|std|_mb$|_gb$|speed|rate|ratio|count"
@@ -41,16 +42,16 @@ _SPREAD = re.compile(r"(^|_)(std|min|max|var|median|p\d+)(_|$)")
 
 @dataclass(frozen=True)
 class Omission:
-    """A key of a model that states less than its stages: which are missing, in which records."""
+    """A key of a model whose values omit stages, and the records concerned."""
 
     key: str
     missing: tuple[str, ...]
-    records: tuple[Record, ...]
+    records: tuple[AnswerRecord, ...]
     of: int
 
 
-def left_out(file: ResultFile) -> Iterator[Found]:
-    """A stated total is the sum of some stages only: of the records, or of a summary."""
+def left_out(file: ResultFile) -> Iterator[CheckResult]:
+    """A total in records or in a summary is the sum of some stages only."""
     if file.own:
         return
     for model in file.models:
@@ -59,28 +60,24 @@ def left_out(file: ResultFile) -> Iterator[Found]:
             yield from _of_claims(file, model)
 
 
-def _of_records(file: ResultFile, model: str) -> Iterator[Found]:
+def _of_records(file: ResultFile, model: str) -> Iterator[CheckResult]:
     for one in omissions(file, model):
         record = one.records[0]
         stages = stages_ms(file, record)
         stated, full = _stated(file, record, one.key), math.fsum(stages.values())
-        yield Found(
-            f"{name_of(file, model)}: {one.key} leaves {', '.join(one.missing)} out in "
-            f"{share(len(one.records), one.of, 'record')}; the first states {_ms(stated)}, its "
-            f"stages make {_ms(full)}.",
+        yield CheckResult(
+            f"{name_of(file, model)}: {one.key} does not include {', '.join(one.missing)} in "
+            f"{share(len(one.records), one.of, 'record')}; the first states {precise_ms(stated)}, "
+            f"its stages sum to {precise_ms(full)}.",
             one.records,
             {"stated_ms": stated, "stages_ms": full},
-            f"The total of the first is {_ms(full)}.",
+            f"The total of the first is {precise_ms(full)}.",
             model,
         )
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
-
-
-def stages_ms(file: ResultFile, record: Record) -> dict[str, float]:
-    """A record's stages in ms, those that were never measured left out."""
+def stages_ms(file: ResultFile, record: AnswerRecord) -> dict[str, float]:
+    """A record's stages in ms, without stages that were never measured."""
     keys = stages_of([record], file.group)
     unmeasured = corrected.PLACEHOLDER_MS
     found = {key: milliseconds(key, record.times[key]) for key in file.group.stages if key in keys}
@@ -100,11 +97,11 @@ def omissions(file: ResultFile, model: str) -> tuple[Omission, ...]:
 
 
 def _named(key: str) -> str:
-    """What a key says of the time, without its path and its model."""
+    """The last part of a key, which describes the time."""
     return key.rsplit(".", 1)[-1].lower()
 
 
-def _omission(file: ResultFile, key: str, whole: Sequence[Record]) -> Omission | None:
+def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omission | None:
     rows = [(r, _stated(file, r, key), stages_ms(file, r)) for r in whole if _has(r, key)]
     slack = CLOSE if len(rows) >= FEW else EXACT
     single = file.group.stages.get(key) == "total" or bool(_WHOLE.search(_named(key)))
@@ -119,12 +116,12 @@ def _omission(file: ResultFile, key: str, whole: Sequence[Record]) -> Omission |
     return None
 
 
-def _has(record: Record, key: str) -> bool:
+def _has(record: AnswerRecord, key: str) -> bool:
     return record.times.get(key, record.sizes.get(key, 0.0)) > 0
 
 
-def _stated(file: ResultFile, record: Record, key: str) -> float:
-    """In ms; a number that is no time by its key is in the file's unit."""
+def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
+    """In ms; a number whose key names no time is in the file's unit."""
     if key in record.times:
         return milliseconds(key, record.times[key])
     return record.sizes[key] * (1 if file.unit == "ms" else 1000)
@@ -135,7 +132,7 @@ def _is(stated: float, value: float, slack: float) -> bool:
 
 
 def _missing(stated: float, stages: Stages, slack: float, least: int) -> Iterator[tuple[str, ...]]:
-    """The stages without which the others, at least so many, make what is stated."""
+    """Sets of stages whose omission explains the stated time; at least `least` stages remain."""
     for size in range(1, len(stages) - least + 1):
         for missing in combinations(stages, size):
             if _fits(stated, stages, missing, slack):
@@ -147,8 +144,8 @@ def _fits(stated: float, stages: Stages, missing: Sequence[str], slack: float) -
     return all(key in stages for key in missing) and _is(stated, rest, slack)
 
 
-def _is_large(records: Sequence[Record], file: ResultFile, missing: Sequence[str]) -> bool:
-    """Whether each of the missing stages is more than rounding hides."""
+def _is_large(records: Sequence[AnswerRecord], file: ResultFile, missing: Sequence[str]) -> bool:
+    """Whether each missing stage is larger than a rounding error."""
     every = [stages_ms(file, record) for record in records]
     return all(
         statistics.median(one[key] / math.fsum(one.values()) for one in every) > LEAST
@@ -156,7 +153,7 @@ def _is_large(records: Sequence[Record], file: ResultFile, missing: Sequence[str
     )
 
 
-def _of_claims(file: ResultFile, model: str) -> Iterator[Found]:
+def _of_claims(file: ResultFile, model: str) -> Iterator[CheckResult]:
     means, lost = _stage_means(file, model)
     full = math.fsum(means.values())
     for claim in file.claims if 2 <= len(means) <= MANY_STAGES else ():
@@ -165,25 +162,26 @@ def _of_claims(file: ResultFile, model: str) -> Iterator[Found]:
         stated = _claim_ms(claim, file)
         missing = _lacks(stated, means, lost)
         if missing and not _is(stated, full, MEAN):
-            yield Found(
-                f"{name_of(file, model)}: the stated total of {_ms(stated)} leaves "
-                f"{', '.join(missing)} out ({claim.path}); the stages make {_ms(full)}.",
+            yield CheckResult(
+                f"{name_of(file, model)}: the stated total of {precise_ms(stated)} does not "
+                f"include {', '.join(missing)} ({claim.path}); the stages sum to "
+                f"{precise_ms(full)}.",
                 figures={"stated_ms": stated, "stages_ms": full},
-                correction=f"The total is {_ms(full)}.",
+                correction=f"The total is {precise_ms(full)}.",
                 model=model,
                 paths=(claim.path,),
             )
 
 
 def _is_settled(claim: Claim) -> bool:
-    """Whether the rows state this figure too, so that they are looked at, or lack values of it."""
+    """Whether the rows state the same figure (then they are checked), or lack values for it."""
     if claim.rows is None:
         return bool(claim.of)
     return _is(claim.stated, claim.rows, MEAN)
 
 
 def _speaks_of(claim: Claim, model: str, file: ResultFile) -> bool:
-    """Whether a summary's figure is a total, and of this model or of none that is named."""
+    """Whether a summary's figure is a total of this model, or a total without a model name."""
     key = _named(claim.path)
     if not _WHOLE.search(re.sub(r"(_|^)(avg|mean)(_|$)", "", key)) or _SPREAD.search(key):
         return False
@@ -194,7 +192,7 @@ def _speaks_of(claim: Claim, model: str, file: ResultFile) -> bool:
 
 
 def _words(model: str) -> set[str]:
-    """The names that summaries have for a model."""
+    """The names that summaries use for a model."""
     family = KEY_FAMILY.get(model)
     same = {name for name, one in KEY_FAMILY.items() if one == family and family}
     return {model.lower(), *same, *(name for name, one in SHORT.items() if one in (model, *same))}
@@ -206,8 +204,8 @@ def _claim_ms(claim: Claim, file: ResultFile) -> float:
 
 
 def _lacks(stated: float, means: Stages, lost: float) -> tuple[str, ...]:
-    """The fewest stages without which a stated mean is what the others make.  Each is more than the
-    share of records that are not in the means can hide."""
+    """The smallest set of stages whose omission explains a stated mean.  Each must be larger than
+    the error from records that are not in the means."""
     full = math.fsum(means.values())
     if stated <= 0:
         return ()
@@ -218,8 +216,7 @@ def _lacks(stated: float, means: Stages, lost: float) -> tuple[str, ...]:
 
 
 def _stage_means(file: ResultFile, model: str) -> tuple[dict[str, float], float]:
-    """Mean stages in ms of the records that have them all, in the group's order, and the share
-    that does not."""
+    """Mean stages in ms over the records that have all stages, and the share of other records."""
     records = file.of(model)
     known = stages_of(records, file.group)
     whole = [record for record in records if is_whole(record, file.group, known)]

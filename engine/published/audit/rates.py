@@ -1,10 +1,10 @@
-"""Rules about stated rates, times per token and speed-ups whose time leaves a stage out.
+"""Rules about rates, times per token and speed-ups that do not include all stages.
 
-A rate of r tokens per second says that N tokens took N / r; a time per token p says N p.  Either
-has to be a time that holds the decoding.  A speed-up of s says that an answer took the target's
-time divided by s.
+A rate of r tokens per second means that N tokens took N / r; a time per token p means N p.  Either
+must be a time that includes decoding.  A speed-up of s means that an answer took the target's time
+divided by s.
 
-Boundary: each function yields what it found and says nothing otherwise; times in milliseconds.
+Boundary: each rule yields its findings, or nothing; times in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import statistics
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from engine.analysis.number_text import precise_ms
 from engine.published.audit.accepted import row_of
-from engine.published.audit.finding import Found, name_of, share, verb
+from engine.published.audit.finding import CheckResult, name_of, share, verb
 from engine.published.audit.omissions import MANY_STAGES, MOST, stages_ms
 from engine.published.read import answer_pairs, corrected, plausible_units
 from engine.published.read.corrected import is_whole, part_of, stages_of
-from engine.published.read.record_types import Figure, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure, milliseconds
 from engine.published.read.stated_figures import statistic_of
 
 CLOSE = 0.02
-FAR = 0.1  # of a time: a rate that is of no stage at all has to be this far from the decoding
+FAR = 0.1  # relative: a rate that fits no set of stages has to be this far from the decoding time
 FEW = 3  # rows
 _RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|throughput")
 _EACH = re.compile(r"per_?tok(en)?(_(time|ms|s))?$|token_time$|(^|_)tpot(_ms)?$")
@@ -33,8 +34,8 @@ _IDEAL = re.compile(r"ideal|theor|max|upper|bound|estim|predict|expect|prefill|v
                     r"decod|generat|stage|token|std|min")  # fmt: skip
 
 
-def per_token(file: ResultFile) -> Iterator[Found]:
-    """A rate or a time per token is of no time that holds the decoding."""
+def per_token(file: ResultFile) -> Iterator[CheckResult]:
+    """A rate or a time per token does not fit any time that includes decoding."""
     for model in () if file.own else file.models:
         if plausible_units.doubts_times(file, model):
             continue
@@ -48,8 +49,8 @@ def per_token(file: ResultFile) -> Iterator[Found]:
 
 
 def _wrong_rate(
-    file: ResultFile, model: str, key: str, records: Sequence[Record]
-) -> Iterator[Found]:
+    file: ResultFile, model: str, key: str, records: Sequence[AnswerRecord]
+) -> Iterator[CheckResult]:
     rows = [(r, spans) for r in records if (spans := _spans(file, r, key))]
     timed = [(r, spans, times) for r, spans in rows if (times := _decodings(file, r))]
     wrong = [
@@ -62,23 +63,20 @@ def _wrong_rate(
     record, spans = wrong[0]
     stated = record.times.get(key, record.sizes.get(key, 0.0))
     partial = _partial(file, record, spans)
-    told = f"the time of {', '.join(partial)} alone" if partial else "none of its times"
-    yield Found(
+    fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
+    yield CheckResult(
         f"{name_of(file, model)}: {share(len(wrong), len(timed), 'record')} "
-        f"{verb(len(wrong), 'has', 'have')} a {key} that is not of the decoding; the first states "
-        f"{stated:.4g}, which makes {_ms(spans[0])} of its {record.tokens:,.0f} tokens: {told}.",
-        [one for one, _ in wrong],
+        f"{verb(len(wrong), 'has', 'have')} a {key} that does not fit the decoding; the first "
+        f"states {stated:.4g}, which means {precise_ms(spans[0])} for {record.tokens:,.0f} tokens: "
+        f"this is {fits}.",
+        [record for record, _ in wrong],
         {"stated": stated, "implied_ms": spans[0]},
         model=model,
     )
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
-
-
-def _spans(file: ResultFile, record: Record, key: str) -> tuple[float, ...]:
-    """The ms that a rate or a time per token says its tokens took: all N, or N - 1 of them."""
+def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...]:
+    """The ms that a rate or a time per token implies for all N tokens, and for N - 1."""
     value = record.times.get(key, record.sizes.get(key, 0.0))
     tokens = record.tokens or 0.0
     if value <= 0 or tokens < 2:
@@ -91,8 +89,8 @@ def _spans(file: ResultFile, record: Record, key: str) -> tuple[float, ...]:
     return tokens * each, (tokens - 1) * each
 
 
-def _decodings(file: ResultFile, record: Record) -> list[float]:
-    """Every sum of the record's stages in ms that decoding is part of, and its total."""
+def _decodings(file: ResultFile, record: AnswerRecord) -> list[float]:
+    """Every sum of the record's stages in ms that includes decoding, and its total."""
     stages = stages_ms(file, record)
     decoding = [key for key in stages if file.group.stages[key] in ("steps", "decode")]
     others = [key for key in stages if key not in decoding]
@@ -109,8 +107,8 @@ def _any_close(spans: Sequence[float], times: Sequence[float], slack: float = CL
     return any(abs(span - time) <= slack * time for span in spans for time in times)
 
 
-def _partial(file: ResultFile, record: Record, spans: Sequence[float]) -> tuple[str, ...]:
-    """The stages without decoding that make such a span."""
+def _partial(file: ResultFile, record: AnswerRecord, spans: Sequence[float]) -> tuple[str, ...]:
+    """Stages without decoding whose sum is such a span."""
     stages = stages_ms(file, record)
     others = [key for key in stages if file.group.stages[key] not in ("steps", "decode")]
     for size in range(1, len(others) + 1):
@@ -120,8 +118,8 @@ def _partial(file: ResultFile, record: Record, spans: Sequence[float]) -> tuple[
     return ()
 
 
-def impossible(file: ResultFile) -> Iterator[Found]:
-    """A speed-up puts an answer at less than the target's prefill and less than the draft took."""
+def impossible(file: ResultFile) -> Iterator[CheckResult]:
+    """A speed-up implies less time than the target's prefill and less than the draft's time."""
     if file.own or not file.draft or plausible_units.is_doubtful(file):
         return
     names = {figure.name for figure in file.figures if _is_speedup(figure.name)}
@@ -134,9 +132,9 @@ def _is_speedup(name: str) -> bool:
     return bool(_SPEEDUP.search(last)) and not _IDEAL.search(last)
 
 
-def _impossible(file: ResultFile, name: str) -> Iterator[Found]:
+def _impossible(file: ResultFile, name: str) -> Iterator[CheckResult]:
     stated = {row_of(f.path): f for f in file.figures if f.name == name and f.value > 0}
-    rows: list[tuple[Figure, tuple[float, float, float, float]]] = []
+    rows: list[tuple[SampleFigure, tuple[float, float, float, float]]] = []
     for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
         figure, alone = stated.get(row_of(other.path)), _whole(file, other)
         prefill, draft = part_of(other, file.group, "prefill"), _whole(file, mine)
@@ -148,19 +146,21 @@ def _impossible(file: ResultFile, name: str) -> Iterator[Found]:
     spent, prefill_ms, draft_ms, alone_ms = (
         statistics.fmean(row[1][column] for row in found) for column in range(4)
     )
-    told, figures = _told(file, name, [row[0].value for row in found])
-    yield Found(
-        f"The {told} puts an answer at {_ms(spent)} on average, where "
-        f"{name_of(file, file.target)} alone takes {_ms(alone_ms)}: its prefill takes "
-        f"{_ms(prefill_ms)} and {name_of(file, file.draft)} {_ms(draft_ms)}, so the speed-up "
-        "leaves measured stages out.",
+    speedup, figures = _stated_or_mean(file, name, [row[0].value for row in found])
+    yield CheckResult(
+        f"The {speedup} implies {precise_ms(spent)} per answer on average. But "
+        f"{name_of(file, file.target)} alone takes {precise_ms(alone_ms)}, of which prefill "
+        f"takes {precise_ms(prefill_ms)}, and {name_of(file, file.draft)} takes "
+        f"{precise_ms(draft_ms)}. So the speed-up does not include all measured stages.",
         figures=figures | {"implied_ms": spent, "prefill_ms": prefill_ms, "draft_ms": draft_ms},
         paths=tuple(row[0].path for row in found),
     )
 
 
-def _told(file: ResultFile, name: str, values: Sequence[float]) -> tuple[str, dict[str, float]]:
-    """The speed-up that the summary states, else the mean of the rows'."""
+def _stated_or_mean(
+    file: ResultFile, name: str, values: Sequence[float]
+) -> tuple[str, dict[str, float]]:
+    """The speed-up that the summary states, otherwise the mean of the rows."""
     for claim in file.claims:
         if statistic_of(claim.path.rsplit(".", 1)[-1]) == (name.rsplit(".", 1)[-1], "mean"):
             return f"stated {name} of {claim.stated:.2f}", {"stated": claim.stated}
@@ -168,8 +168,8 @@ def _told(file: ResultFile, name: str, values: Sequence[float]) -> tuple[str, di
     return f"{name} of the rows, {mean:.2f} on average,", {"mean_of_rows": mean}
 
 
-def _whole(file: ResultFile, record: Record) -> float | None:
-    """All that a model was measured at, in ms: its stages, or its total where that is more."""
+def _whole(file: ResultFile, record: AnswerRecord) -> float | None:
+    """The longest measured time in ms: the sum of the stages, or the total."""
     stages, total = corrected.stage_sum(record, file.group), part_of(record, file.group, "total")
     spent = [math.fsum(stages_ms(file, record).values())] if stages is not None else []
     return max([*spent, *([milliseconds(*total)] if total else [])], default=None)

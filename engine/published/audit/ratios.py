@@ -1,6 +1,6 @@
-"""Rules about ratios of times: speed-ups, cost ratios, what a difference is made of.
+"""Rules about ratios of times: speed-ups, cost ratios, answers of different length.
 
-Boundary: each function yields what it found and says nothing otherwise.
+Boundary: each rule yields its findings, or nothing.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 import statistics
 from collections.abc import Iterator
 
-from engine.published.audit.finding import Found, name_of
+from engine.published.audit.finding import CheckResult, name_of
 from engine.published.read import answer_pairs, lengths, plausible_units
-from engine.published.read.record_types import Claim, Record, ResultFile
+from engine.published.read.record_types import AnswerRecord, Claim, ResultFile
 from engine.published.read.stated_figures import statistic_of
 
 CLOSE = 0.02
@@ -20,14 +20,14 @@ UNEQUAL = 0.1
 _RATIO = re.compile(r"(^|[._])c_ratio$")
 
 
-def speedups(file: ResultFile) -> Iterator[Found]:
-    """A speed-up divides by something else than what it is compared with."""
+def speedups(file: ResultFile) -> Iterator[CheckResult]:
+    """A speed-up divides by the wrong time."""
     yield from _both_models(file)
     yield from _without_draft(file)
 
 
 def _means(file: ResultFile, *names: str) -> dict[str, float]:
-    """Means of figures over the rows that have every one of them; {} where none has."""
+    """Means of figures over the rows that have all of them; {} if no row has."""
     rows: dict[str, dict[str, float]] = {}
     for figure in file.figures:
         if figure.name in names:
@@ -40,8 +40,8 @@ def _paths(file: ResultFile, name: str) -> tuple[str, ...]:
     return tuple(figure.path for figure in file.figures if figure.name == name)
 
 
-def _both_models(file: ResultFile) -> Iterator[Found]:
-    """D: (A + B) / B where the question is B alone / B."""
+def _both_models(file: ResultFile) -> Iterator[CheckResult]:
+    """Group D: the speed-up is against both models one after the other, not the target alone."""
     rows = _stated_speedups(file)
     if not rows:
         return
@@ -50,12 +50,13 @@ def _both_models(file: ResultFile) -> Iterator[Found]:
     )
     if min(stated, wall, mean) <= 0 or abs(stated / (mean / wall) - 1) <= CLOSE:
         return
-    told = "is not what the rows give"
+    problem = "does not follow from the rows"
     if abs(stated / (both / wall) - 1) <= CLOSE:
-        told = "divides the time of both models one after another by the parallel time"
+        problem = "divides the time of both models in sequence by the parallel time"
     quote, figures = _quoted(file, "parallel_speedup", stated)
-    yield Found(
-        f"The {quote} {told}; against {name_of(file, file.target)} alone it is {mean / wall:.3f}.",
+    yield CheckResult(
+        f"The {quote} {problem}. Against {name_of(file, file.target)} alone it is "
+        f"{mean / wall:.3f}.",
         figures={**figures, "against_target_alone": mean / wall},
         correction=f"{mean / wall:.3f}",
         paths=_paths(file, "parallel.parallel_speedup"),
@@ -63,9 +64,9 @@ def _both_models(file: ResultFile) -> Iterator[Found]:
 
 
 def _quoted(file: ResultFile, key: str, mean: float) -> tuple[str, dict[str, float]]:
-    """A speed-up in words and as a figure: the one that the summary states, else the rows' mean."""
+    """A speed-up in words and as a figure: the summary's, otherwise the mean of the rows."""
     name = key.replace("_speedup", " speed-up").replace("speedup", "speed-up")
-    claim = next((one for one in file.claims if _is_mean_of(one, key)), None)
+    claim = next((claim for claim in file.claims if _is_mean_of(claim, key)), None)
     if claim is not None:
         return f"stated {name} of {claim.stated:.2f}", {"stated": claim.stated}
     return f"{name} of the rows, {mean:.2f} on average,", {"mean_of_rows": mean}
@@ -76,7 +77,7 @@ def _is_mean_of(claim: Claim, key: str) -> bool:
 
 
 def _stated_speedups(file: ResultFile) -> list[tuple[float, float, float, float]]:
-    """(speed-up, parallel time, the target's total, both totals) of each row that has all."""
+    """(speed-up, parallel time, target total, sum of both totals) of each row that has all four."""
     figures = {figure.path: figure.value for figure in file.figures}
     drafts = {_row(record): record.times.get("total_time") for record in file.of(file.draft)}
     found = []
@@ -89,12 +90,12 @@ def _stated_speedups(file: ResultFile) -> list[tuple[float, float, float, float]
     return found
 
 
-def _row(record: Record) -> str:
+def _row(record: AnswerRecord) -> str:
     return record.path.rpartition(".")[0]
 
 
-def _without_draft(file: ResultFile) -> Iterator[Found]:
-    """F4: the speculative time leaves the draft's own time out."""
+def _without_draft(file: ResultFile) -> Iterator[CheckResult]:
+    """Token pairs with speculation: the speculative time does not include the draft's own time."""
     parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
     means = _means(file, "sd_time_ms", "egpt_draft_ms", "egpt_prefill_ms", "vl_time_ms", *parts)
     means = means or _means(file, "sd_time_ms", "egpt_draft_ms", "vl_time_ms", *parts)
@@ -107,10 +108,10 @@ def _without_draft(file: ResultFile) -> Iterator[Found]:
         return
     full = spent + means["egpt_draft_ms"] + _warm_prefill(file, means.get("egpt_prefill_ms", 0.0))
     quote, figures = _quoted(file, "speedup", _mean_of(file, "speedup", alone / spent))
-    yield Found(
-        f"The speculative time, {spent:,.0f} ms on average, leaves the draft's own "
-        f"{full - spent:,.0f} ms out; with it the speed-up is {alone / full:.2f} one after "
-        f"another, beside the {quote.removesuffix(',')}.",
+    yield CheckResult(
+        f"The speculative time, {spent:,.0f} ms on average, does not include the "
+        f"draft's own {full - spent:,.0f} ms. With it the sequential speed-up is "
+        f"{alone / full:.2f}, not the {quote.removesuffix(',')}.",
         figures={**figures, "mean_ms": spent, "with_draft_ms": full, "speedup": alone / full},
         correction=f"{alone / full:.2f}",
         paths=_paths(file, "speedup"),
@@ -118,38 +119,40 @@ def _without_draft(file: ResultFile) -> Iterator[Found]:
 
 
 def _mean_of(file: ResultFile, name: str, other: float) -> float:
-    """The mean of a figure of the rows; `other` where no row has it."""
+    """The mean of a figure over the rows; `other` if no row has it."""
     values = [figure.value for figure in file.figures if figure.name == name]
     return statistics.fmean(values) if values else other
 
 
 def _warm_prefill(file: ResultFile, recorded: float) -> float:
-    """The draft's mean prefill in ms without its warm-up, as everywhere among corrected values."""
+    """The draft's corrected mean prefill in ms, without a warm-up."""
     cold = any("cold:prefill_ms" in record.marks for record in file.of(file.draft, corrected=True))
     values = [record.times["prefill_ms"] for record in file.of(file.draft, corrected=True)
               if "prefill_ms" in record.times]  # fmt: skip
     return statistics.fmean(values) if cold and recorded else recorded
 
 
-def cost_ratios(file: ResultFile) -> Iterator[Found]:
-    """A cost ratio of whole answers stands where the one per token is needed."""
+def cost_ratios(file: ResultFile) -> Iterator[CheckResult]:
+    """A cost ratio is that of whole answers instead of per token."""
     found = answer_pairs.acceptance(file)
     ratio = found.cost_ratio if found else None
     if ratio is None and (work := lengths.work(file)):
-        ratio = 1 / work.per_token  # of the pairs that have both times
+        ratio = 1 / work.per_token  # over the pairs that have both times
     claims = [claim for claim in file.claims if _RATIO.search(claim.path)]
     claims += [claim for claim in file.claims if claim.path.endswith(".avg_c_ratio")]
     whole = _whole_ratio(file)
     for claim in claims[:1]:
         if whole is None or not _is_whole(claim.stated, whole, ratio):
             continue
-        per_token = "not known" if ratio is None else f"{ratio:.3f}"
+        per_token = "unknown" if ratio is None else f"{ratio:.3f}"
         theory = next((c for c in file.claims if c.path.endswith("theoretical_speedup")), None)
-        yield Found(
-            f"{claim.path} of {claim.stated:.3f} is the ratio of whole answers, however long they "
-            f"are; per token it is {per_token}"
+        yield CheckResult(
+            f"{claim.path} of {claim.stated:.3f} is the ratio of whole answers of any length; per "
+            f"token it is {per_token}"
             + (
-                f"; the theoretical speed-up of {theory.stated:.3f} rests on it." if theory else "."
+                f"; the theoretical speed-up of {theory.stated:.3f} is based on it."
+                if theory
+                else "."
             ),
             figures={"stated": claim.stated, **({} if ratio is None else {"per_token": ratio})},
             correction="" if ratio is None else f"{ratio:.3f}",
@@ -158,7 +161,7 @@ def cost_ratios(file: ResultFile) -> Iterator[Found]:
 
 
 def _is_whole(stated: float, whole: float, per_token: float | None) -> bool:
-    """Whether a cost ratio is that of whole answers: near it, and not as near the one per token."""
+    """Whether a cost ratio is closer to that of whole answers than to the one per token."""
     if stated <= 0 or abs(stated / whole - 1) > 0.1:
         return False
     if not per_token:
@@ -172,7 +175,7 @@ def _claimed(*claims: Claim | None) -> tuple[str, ...]:
 
 
 def _whole_ratio(file: ResultFile) -> float | None:
-    """Mean total of the draft over mean total of the target, from the rows."""
+    """The draft's mean total divided by the target's mean total, over the rows."""
     means = []
     for model in (file.draft, file.target):
         keys = [key for key, part in file.group.stages.items() if part == "total"]
@@ -183,8 +186,8 @@ def _whole_ratio(file: ResultFile) -> float | None:
     return means[0] / means[1]
 
 
-def unequal(file: ResultFile) -> Iterator[Found]:
-    """Two models are compared over answers of different length."""
+def unequal(file: ResultFile) -> Iterator[CheckResult]:
+    """The compared models give answers of different length."""
     work = None if file.own or plausible_units.is_doubtful(file) else lengths.work(file)
     if work is None or abs(work.tokens - 1) <= UNEQUAL:
         return
@@ -192,14 +195,14 @@ def unequal(file: ResultFile) -> Iterator[Found]:
     slow, fast = (name_of(file, model) for model in (file.target, file.draft))
     cuts = [(model, cut) for model in (file.draft, file.target)
             if (cut := lengths.cut(file, model))]  # fmt: skip
-    told = "".join(
-        f"; {name_of(file, model)} is cut at {cut.tokens:,} tokens"
+    cut_text = "".join(
+        f"; {name_of(file, model)} is limited to {cut.tokens:,} tokens"
         + (f" ({cut.named})" if cut.named else "")
         for model, cut in cuts
     )
-    yield Found(
+    yield CheckResult(
         f"{doing} takes {slow} {work.ratio:.2f} times as long as {fast}: {work.tokens:.2f} times "
-        f"the tokens at {work.per_token:.2f} times the time per token{told}.",
+        f"the tokens and {work.per_token:.2f} times the time per token{cut_text}.",
         [*file.of(file.draft), *file.of(file.target)],
         {
             "ratio": work.ratio,

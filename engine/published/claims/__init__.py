@@ -1,11 +1,9 @@
-"""Published result files beside what is claimed of them; reading them is engine/records', finding
-wrong numbers engine/audit's.
+"""Published claims beside the evidence in result files.
 
-    headlines.py      three published claims and the files' evidence
-    reaches.py  absences.py  confounds.py  doubts.py   what a file can say of a claim, and cannot
-    waterfall.py      what a difference of two means is made of
-    token_pairs.py  denominators.py  acceptance.py  shuffling.py   token ids of two models
-    report.py  forms.py  unknowns.py                   a document of it all
+    headlines.py, claim_times.py   three published claims and each file's evidence for them
+    absences.py, confounds.py, doubts.py   why a file gives no evidence, or why it is weak
+    waterfall.py                   what the difference of two mean totals is made of
+    denominators.py, unknowns.py, published_report.py   the report
 
 Boundary: ResultFiles in, figures and sentences out.
 """

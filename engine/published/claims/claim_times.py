@@ -1,6 +1,6 @@
-"""Which time of a record each published claim speaks of, and the ratios of two models' times.
+"""The time that each published claim is about, and the ratios of two models' times.
 
-Boundary: records in, milliseconds and ratios out; None where something was not timed.
+Boundary: records in, milliseconds and ratios out; None if a time is missing.
 """
 
 from __future__ import annotations
@@ -10,46 +10,49 @@ from collections.abc import Callable, Mapping
 
 from engine.published.read.answer_pairs import decoding, matched
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
 
-Reach = Callable[[ResultFile, Record], float | None]
-WHOLE = ("A", "B", "B'", "C", "D")  # groups whose total is that of a pipeline
+ClaimTime = Callable[[ResultFile, AnswerRecord], float | None]
 
 
-def total(file: ResultFile, record: Record) -> float | None:
-    """Without loading (E) or as a model's generation alone (F, H) it is no pipeline's total."""
+def total(file: ResultFile, record: AnswerRecord) -> float | None:
+    """Total ms of the whole run; None if the group's totals do not include loading."""
     found = part_of(record, file.group, "total")
-    return milliseconds(*found) if found and file.group.letter in WHOLE else None
+    return milliseconds(*found) if found and file.group.total_is_whole_run else None
 
 
-def decode(file: ResultFile, record: Record) -> float | None:
-    """Decoding, with the prefill where a file keeps them together."""
+def decode(file: ResultFile, record: AnswerRecord) -> float | None:
+    """Decoding ms, including the prefill if the file does not separate them."""
     found = decoding(record, file)
     return found[1] if found and found[0] != "total" else None
 
 
-def load(file: ResultFile, record: Record) -> float | None:
+def load(file: ResultFile, record: AnswerRecord) -> float | None:
     found = part_of(record, file.group, "load")
     return milliseconds(*found) if found else None
 
 
-REACHES: Mapping[str, Reach] = {"overall": total, "decoding": decode, "loading": load}
+CLAIM_TIMES: Mapping[str, ClaimTime] = {"overall": total, "decoding": decode, "loading": load}
 
 
-def ratio_of_means(file: ResultFile, reach: Reach, corrected: bool) -> float | None:
-    """The target's mean time over the draft's, each over all records that have one."""
-    every = ([reach(file, r) for r in file.of(m, corrected)] for m in (file.target, file.draft))
+def ratio_of_means(file: ResultFile, claim_time: ClaimTime, corrected: bool) -> float | None:
+    """The target's mean time divided by the draft's, each over all records with a time."""
+    every = (
+        [claim_time(file, r) for r in file.of(m, corrected)] for m in (file.target, file.draft)
+    )
     slow, fast = ([value for value in values if value is not None] for values in every)
     if not slow or not fast or sum(fast) <= 0:
         return None
     return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
 
 
-def pairs(file: ResultFile, reach: Reach, corrected: bool) -> list[tuple[str, float, float]]:
-    """(clip, the target's ms, the draft's ms) of each sample that both answered in some time."""
+def pairs(
+    file: ResultFile, claim_time: ClaimTime, corrected: bool
+) -> list[tuple[str, float, float]]:
+    """(clip, target ms, draft ms) of each sample with both times."""
     found = []
     for record, other in matched(file, file.draft, file.target, corrected):
-        fast, slow = reach(file, record), reach(file, other)
+        fast, slow = claim_time(file, record), claim_time(file, other)
         if fast and slow:
             found.append((record.source, slow, fast))
     return found

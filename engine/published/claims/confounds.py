@@ -1,7 +1,6 @@
-"""What stands in the way of reading a ratio of two models' times as it is, in short phrases.
+"""Short notes on what makes a ratio of two models' times hard to interpret.
 
-Boundary: a ResultFile in, phrases for the "to know" column of the claims out; each is a fact that
-the file's findings state at length.
+Boundary: a ResultFile in, notes for the table of claims out; the file's findings say more.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ from engine.published.read.who_answered import KEY_FAMILY, shown
 ONE_IMAGE = (636, 637)  # contexts
 SAME_FROM = 3  # answers
 PER_TOKEN = (
-    "Time per token is decoding time over all N tokens of an answer; over the N - 1 after the "
-    "first where a file counts the first to the prefill."
+    "Time per token is the decoding time divided by all N tokens of an answer. If a file counts "
+    "the first token to the prefill, it is divided by the N - 1 other tokens."
 )
 LIMITS = ("max_new_tokens", "max_tokens")
 
 
 def confounds(file: ResultFile, name: str, corrected: bool) -> tuple[str, ...]:
-    """For the claim named ("overall", "decoding", "loading"), of a file with rows of both."""
+    """Notes on a claim ("overall", "decoding" or "loading") for a file with rows of both models."""
     found = _who(file)
-    if file.group.letter == "C" and name != "loading":
-        found.append("both decoded a few tokens of a fixed number")
+    if file.group.fixed_length and name != "loading":
+        found.append("both models decoded a fixed small number of tokens")
     if name != "loading":
         found += _lengths(file, corrected)
     if any(record.context in ONE_IMAGE for record in file.of(file.draft)):
-        found.append("EventGPT saw one event image")
+        found.append("EventGPT got one event image")
     if name != "loading":
         for model in (file.draft, file.target):
             found += _same(file, model, corrected) + _cut(file, model, corrected)
@@ -39,10 +38,10 @@ def confounds(file: ResultFile, name: str, corrected: bool) -> tuple[str, ...]:
 
 
 def of_means(file: ResultFile, tokens: Sequence[float | None], ratio: float) -> tuple[str, ...]:
-    """Of a file with means alone (G).  tokens: on average, the target's and EventGPT's; ratio: of
+    """Notes on a file with means only.  tokens: mean token counts of target and EventGPT; ratio: of
     their decoding times."""
-    found = [f"from the file's own means over {amount(file.samples, file.clips)}: it has no rows "
-             "of EventGPT"]  # fmt: skip
+    found = [f"computed from the file's means over {amount(file.samples, file.clips)}: the file "
+             "has no rows of EventGPT"]  # fmt: skip
     theirs, mine = tokens
     if theirs and mine:
         found.append(_ratios(file, theirs / mine, ratio / (theirs / mine)))
@@ -57,7 +56,7 @@ def of_means(file: ResultFile, tokens: Sequence[float | None], ratio: float) -> 
 
 
 def _all_at(tokens: float) -> str:
-    return f"all answers cut at {tokens:,.0f} tokens"
+    return f"all answers stopped at {tokens:,.0f} tokens"
 
 
 def _who(file: ResultFile) -> list[str]:
@@ -70,11 +69,11 @@ def _who(file: ResultFile) -> list[str]:
 
 
 def _lengths(file: ResultFile, corrected: bool) -> list[str]:
-    """How much of a ratio is the number of tokens, and how much the time for each."""
+    """The ratio of token counts and of times per token."""
     fall = waterfall(file, corrected)
     if fall is not None and fall.tokens_ratio and fall.per_token_ratio:
-        told = _ratios(file, fall.tokens_ratio, fall.per_token_ratio)
-        return [f"{told}, which makes no sense: see the findings" if fall.nonsense else told]
+        note = _ratios(file, fall.tokens_ratio, fall.per_token_ratio)
+        return [f"{note}, which is not plausible: see the findings" if fall.nonsense else note]
     work = lengths.work(file, corrected)
     return [_ratios(file, work.tokens, work.per_token)] if work else []
 
@@ -85,11 +84,11 @@ def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
 
 
 def _same(file: ResultFile, model: str, corrected: bool) -> list[str]:
-    """A loop that repeats itself is no answer, whatever was asked."""
+    """A note if the model gave the same answer to every sample."""
     texts = [record.text for record in file.of(model) if record.text is not None]
     if len(texts) < SAME_FROM or len(set(texts)) > 1:
         return []
-    return [f"{_name(file, model, corrected)} gave one and the same answer to all {len(texts):,}"]
+    return [f"{_name(file, model, corrected)} gave the same answer to all {len(texts):,}"]
 
 
 def _cut(file: ResultFile, model: str, corrected: bool) -> list[str]:
@@ -98,12 +97,12 @@ def _cut(file: ResultFile, model: str, corrected: bool) -> list[str]:
     name = _name(file, model, corrected)
     if found := lengths.cut(file, model):
         cut = len(found.records)
-        told = _all_at(found.tokens)
+        note = _all_at(found.tokens)
         if cut < found.answers:
-            told = f"{cut:,} of {found.answers:,} answers cut at {found.tokens:,} tokens"
-        return [f"{name}: {told}"]
+            note = f"{cut:,} of {found.answers:,} answers stopped at {found.tokens:,} tokens"
+        return [f"{name}: {note}"]
     ends = [record.ids[-1] == EOS for record in file.of(model, corrected=True) if record.ids]
-    return [f"{name}: no answer has an end of its own"] if ends and not any(ends) else []
+    return [f"{name}: no answer has an end-of-text id"] if ends and not any(ends) else []
 
 
 def _name(file: ResultFile, model: str, corrected: bool) -> str:

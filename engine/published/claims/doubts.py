@@ -1,56 +1,53 @@
-"""Whether a file's times can all be of one unit, so that a ratio of them can be evidence.
+"""Whether a file's times are all in one unit, so that their ratio can be evidence.
 
 Boundary: a ResultFile in, sentences out.  The audit looks for mixed units record by record; this
-asks only whether two models' times can stand in one ratio.
+module only checks whether the times of two models can be compared.
 """
 
 from __future__ import annotations
 
 import statistics
 
+from engine.analysis.number_text import precise_ms
 from engine.published.claims.claim_times import decode, ratio_of_means
 from engine.published.read import plausible_units
 from engine.published.read.corrected import part_of, stage_sum
-from engine.published.read.record_types import Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
 
-IMPLAUSIBLE = 100.0  # times as fast: seconds and milliseconds are rather mixed
+IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ADDS_UP = 0.05  # of a total
 
 
 def doubts(file: ResultFile, ratio: float) -> tuple[str, ...]:
-    """A sentence if the units of a file, or of this ratio of two stages, cannot be right.
+    """A sentence if the units of the file, or of this ratio of two stages, are implausible.
 
-    A single stage may well be more than 100x as fast (loading in 1.5 ms against 1 s): where the
-    totals are not, and stages add up to them, one unit holds for all.
+    A single stage can be more than 100x as fast (loading in 1.5 ms against 1 s).  If the totals
+    are plausible and equal the sum of their stages, all times are in one unit.
     """
-    if told := impossible(file):
-        return told
-    whole = [ratio_of_means(file, reach, corrected=False) for reach in (_total, decode)]
+    if sentence := impossible(file):
+        return sentence
+    whole = [ratio_of_means(file, claim_time, corrected=False) for claim_time in (_total, decode)]
     odd = [one for one in whole if one is not None and _beyond(one)]
     if odd:
         return doubted(odd[0])
     if lone := _lone(file):
-        return (f"units in doubt: a model's totals differ by {_times(lone)} among themselves",)
+        return (f"units in doubt: totals of one model differ by {_times(lone)}",)
     return () if not _beyond(ratio) or _adds_up(file) else doubted(ratio)
 
 
 def impossible(file: ResultFile) -> tuple[str, ...]:
-    """A sentence if what a model's token or prefill takes is possible in no unit but another."""
+    """A sentence if a model's time per token or prefill is impossible in the file's unit."""
     for doubt in plausible_units.doubts(file):
         if doubt.model in (file.draft, file.target) or doubt.model not in file.models:
-            return (f"units in doubt: {doubt.what} of {doubt.model} takes {_ms(doubt.ms)}",)
+            return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
     return ()
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.0f} ms" if value >= 1 else f"{value:.2g} ms"
-
-
 def doubted(ratio: float) -> tuple[str, ...]:
-    """The sentence for a ratio that is implausible in itself, else nothing."""
+    """A sentence if the ratio itself is implausible."""
     if not _beyond(ratio):
         return ()
-    return (f"units in doubt: {_times(ratio)} is no likely ratio of these models",)
+    return (f"units in doubt: {_times(ratio)} is not a plausible ratio of these models",)
 
 
 def _beyond(ratio: float) -> bool:
@@ -61,14 +58,14 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}x" if ratio > 1 else f"{ratio:.2g}x"
 
 
-def _total(file: ResultFile, record: Record) -> float | None:
-    """Whatever the file calls a total: here only its unit matters."""
+def _total(file: ResultFile, record: AnswerRecord) -> float | None:
+    """Any total of the file, whatever it includes."""
     found = part_of(record, file.group, "total")
     return milliseconds(*found) if found else None
 
 
 def _lone(file: ResultFile) -> float | None:
-    """The first total of a model, over its usual one, that is beyond all likelihood."""
+    """The first implausible ratio of a model's total to its median total."""
     for model in (file.draft, file.target):
         every = [_total(file, record) for record in file.of(model)]
         totals = [value for value in every if value]
@@ -80,12 +77,12 @@ def _lone(file: ResultFile) -> float | None:
 
 
 def _adds_up(file: ResultFile) -> bool:
-    """Whether all records of both models have totals, and stages that make them up."""
+    """Whether all records of both models have totals that equal the sum of their stages."""
     records = [*file.of(file.draft), *file.of(file.target)]
     return all(_close(file, record) for record in records)
 
 
-def _close(file: ResultFile, record: Record) -> bool:
+def _close(file: ResultFile, record: AnswerRecord) -> bool:
     total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
     if total is None or stages is None:
         return False

@@ -1,10 +1,9 @@
-"""Three published claims about EventGPT beside what imported files say.
+"""Three published claims about EventGPT beside the evidence of imported files.
 
-The claims are those of the benchmark's design documents: about 3.3x faster overall, 1.9x in
-decoding, 8x faster loading, each against the other model.  A ratio here is the other model's time
-divided by EventGPT's: of the means, and the median over clips (a clip counts once, by the
-median of its samples) with its exact interval.  A file without both times says why (absences.py
-has the reasons).
+The claims come from the benchmark's design documents: about 3.3x faster overall, 1.9x in decoding,
+8x in loading, each against the other model.  A ratio is the other model's time divided by
+EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
+its samples) with its exact interval.  absences.py says why a file has no evidence.
 
 Boundary: figures from ResultFiles; no drawing, no Markdown.
 """
@@ -18,13 +17,13 @@ from typing import Any
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
 from engine.published.claims.absences import Without, without
-from engine.published.claims.claim_times import REACHES, pairs, ratio_of_means
+from engine.published.claims.claim_times import CLAIM_TIMES, pairs, ratio_of_means
 from engine.published.claims.confounds import confounds, of_means
 from engine.published.claims.doubts import doubted, doubts, impossible
 from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import disputed, shown, speaks_of_eventgpt
 
-HELD = 0.1  # a ratio within 10 % of the claim bears it out
+HELD = 0.1  # a ratio within 10 % of the claim supports it
 CLAIMS = (
     ("overall", "EventGPT is about 3.3x faster overall", 3.3),
     ("decoding", "EventGPT is 1.9x faster in decoding", 1.9),
@@ -34,12 +33,12 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one file gives for a claim.
+    """One file's evidence for a claim.
 
-    samples: pairs of answers, 0 where the file has means alone, of so many clips.  recorded and
-    corrected: the ratio of the means.  paired: the median over clips with its interval, of the
-    values asked for; None for fewer than MIN_CLUSTERS clips.  notes: what stands in the way of
-    reading the ratio as it is.  doubted: its units cannot be right, so it counts in no verdict.
+    samples: the pairs of answers, 0 if the file has means only; clips: how many clips they are of.
+    recorded, corrected: the ratio of the means.  paired: the median over clips with its interval,
+    None for fewer than MIN_CLUSTERS clips.  notes: what makes the ratio hard to interpret.
+    doubted: its units are implausible, so the verdict does not count it.
     """
 
     file: str
@@ -53,20 +52,20 @@ class Evidence:
     doubted: bool = False
 
     def ratio(self, corrected: bool) -> float | None:
-        """The recorded one where nothing could be corrected (means alone)."""
+        """The recorded ratio if nothing could be corrected."""
         return self.corrected if corrected and self.corrected is not None else self.recorded
 
     @property
     def amount(self) -> str:
-        """How much it rests on, in words."""
+        """The number of samples and clips, in words."""
         return amount(self.samples, self.clips) if self.samples else "means"
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A claim, how many times as fast it says, and the files' evidence; verdict in one sentence.
+    """A claim, the claimed factor, the files' evidence and a verdict in one sentence.
 
-    without: the files that say nothing about it, by reason.
+    without: the files without evidence, by reason.
     """
 
     name: str
@@ -87,9 +86,9 @@ class Headline:
 def headlines(
     files: Iterable[ResultFile], corrected: bool = True, intervals: bool = True
 ) -> tuple[Headline, ...]:
-    """The three claims, each with every file that has both times, and a verdict on the values.
+    """The three claims with their evidence and verdicts.
 
-    Without intervals `paired` is None.
+    intervals=False leaves `paired` None.
     """
     published = [file for file in files if not file.own]
     return tuple(_headline(*claim, published, corrected, intervals) for claim in CLAIMS)
@@ -116,9 +115,9 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         return _of_means(file) if name == "decoding" else None
     if not speaks_of_eventgpt(file):
         return None
-    reach = REACHES[name]
-    recorded = ratio_of_means(file, reach, corrected=False)
-    both = pairs(file, reach, corrected)
+    claim_time = CLAIM_TIMES[name]
+    recorded = ratio_of_means(file, claim_time, corrected=False)
+    both = pairs(file, claim_time, corrected)
     if recorded is None or not both:
         return None
     ratios = [slow / fast for _, slow, fast in both]
@@ -131,7 +130,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
         other=shown(other, corrected) + disputed(other, corrected),
         samples=len(both),
         recorded=recorded,
-        corrected=ratio_of_means(file, reach, corrected=True),
+        corrected=ratio_of_means(file, claim_time, corrected=True),
         paired=median_interval(ratios, clips, ratios=True) if enough else None,
         notes=(*doubt, *confounds(file, name, corrected)),
         clips=len(set(clips)),
@@ -140,7 +139,7 @@ def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> 
 
 
 def _of_means(file: ResultFile) -> Evidence | None:
-    """G keeps the means of both models alone, without rows of EventGPT and without loading."""
+    """Evidence of a file (group wall_clock) that has means of decoding but no rows of EventGPT."""
     stated = {claim.path: claim.stated for claim in file.claims}
     slow, fast = (stated.get(f"stage_timing.{m}.decode_ms") for m in ("videollava", "eventgpt"))
     tokens = [stated.get(f"stage_timing.{m}.avg_tokens") for m in ("videollava", "eventgpt")]
@@ -156,9 +155,9 @@ def _of_means(file: ResultFile) -> Evidence | None:
 def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:
     ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
     doubted = len(evidence) - len(ratios)
-    left = f" {doubted} more left out: units in doubt." if doubted else ""
+    left = f" {doubted} more not counted: units in doubt." if doubted else ""
     if not ratios:
-        return f"No imported file has both times: nothing can be said.{left}"
+        return f"No imported file has both times, so there is no evidence.{left}"
     held = sum(abs(ratio / stated - 1) <= HELD for ratio in ratios)
     span = (
         f"{min(ratios):.2f}x" if len(ratios) == 1 else f"{min(ratios):.2f}x to {max(ratios):.2f}x"

@@ -1,8 +1,6 @@
-"""A report of imported result files for a stranger: what was claimed, what the files show, what
-cannot be known.
+"""The report of published result files: what was claimed, what the files show, what stays unknown.
 
-Boundary: from ResultFiles and findings to headings, sentences and tables (forms.py makes
-Markdown or HTML of them).  Writes nothing.
+Boundary: ResultFiles in; headings, sentences and tables out, or the whole document as text.
 """
 
 from __future__ import annotations
@@ -10,214 +8,221 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
-from engine.published.audit import Finding, audit
-from engine.published.claims import document_forms
-from engine.published.claims.claim_times import WHOLE
+from engine.analysis.number_text import NONE, percent, precise, times
+from engine.published.audit import SEVERITIES, AuditFinding, audit
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.denominators import both_denominators
-from engine.published.claims.document_forms import Block
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.unknowns import unknowns
 from engine.published.claims.waterfall import Waterfall, waterfall
 from engine.published.read import answer_pairs, file_summary
 from engine.published.read.record_types import ResultFile, milliseconds
+from engine.report import html
+from engine.report import markdown as markdown_writer
+from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
 
 TITLE = "What published result files show"
+Audited = tuple[ResultFile, tuple[AuditFinding, ...]]
 
 
 def markdown(files: Sequence[ResultFile]) -> str:
     """The report as GitHub's Markdown."""
-    return document_forms.markdown(blocks(files))
+    return markdown_writer.render(blocks(files))
 
 
 def page(files: Sequence[ResultFile]) -> str:
-    """The report as one HTML page that loads nothing from anywhere."""
-    return document_forms.page(blocks(files), TITLE)
+    """The report as one self-contained HTML page."""
+    return html.render(TITLE, blocks(files))
 
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:
     """The report's parts in their order."""
     audited = [(file, audit(file)) for file in files]
-    used = [(file, found) for file, found in audited if file.status == "ok"]
+    usable = [(file, findings) for file, findings in audited if file.status == "ok"]
+    usable_files = [file for file, _ in usable]
     return [
-        Block("h1", ((TITLE,),)),
-        _paragraph(_opening(audited)),
-        Block("h2", (("What was claimed",),)),
+        Heading(1, TITLE),
+        Paragraph(_opening(audited)),
+        Heading(2, "What was claimed"),
         *_claims(headlines(files)),
-        Block("h2", (("What the files show",),)),
+        Heading(2, "What the files show"),
         *_overview(audited),
-        *_falls([file for file, _ in used]),
-        *_acceptances([file for file, _ in used]),
-        *_denominators(used),
-        *_unchecked([file for file, _ in used]),
-        Block("h2", (("What cannot be known",),)),
-        *_list(unknowns(audited) or ("Nothing: there is no result.",)),
-        Block("h2", (("File by file",),)),
-        *(block for file, found in audited for block in _file(file, found)),
+        *_waterfalls(usable_files),
+        *_acceptances(usable_files),
+        *_denominators(usable),
+        *_unchecked(usable_files),
+        Heading(2, "What cannot be known"),
+        Bullets(unknowns(audited) or ("Nothing: no file has results.",)),
+        Heading(2, "File by file"),
+        *(block for file, findings in audited for block in _file(file, findings)),
     ]
 
 
-def _paragraph(text: str) -> Block:
-    return Block("p", ((text,),))
+def _table(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], words: int
+) -> list[ReportTable]:
+    return [ReportTable("", columns, tuple(rows), words)] if rows else []
 
 
-def _list(sentences: Sequence[str]) -> list[Block]:
-    return [Block("list", tuple((one,) for one in sentences))] if sentences else []
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[Block]:
-    return [Block("table", (head, *rows))] if rows else []
-
-
-def _opening(audited: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> str:
-    counts = {status: sum(f.status == status for f, _ in audited)
-              for status in ("ok", "failed", "unknown")}  # fmt: skip
-    errors = sum(finding.severity == "error" for _, found in audited for finding in found)
+def _opening(audited: Sequence[Audited]) -> str:
+    status = [file.status for file, _ in audited]
+    errors = sum(finding.severity == "error" for _, findings in audited for finding in findings)
     return (
-        f"{len(audited)} files: {counts['ok']} with results, {counts['failed']} of runs that "
-        f"failed altogether, {counts['unknown']} of another kind. The rules found {errors} false "
-        "figures or labels in them. Each table says whether its values are as recorded or "
-        "corrected; times are milliseconds. Of a warm-up only the stage that shows it is "
-        "corrected: it counts as the mean of the others, in the total too."
+        f"{len(audited)} files: {status.count('ok')} with results, {status.count('failed')} of "
+        f"failed runs, {status.count('unknown')} of another kind. The audit found {errors} false "
+        "figures or labels in them. Each table says whether its values are recorded or corrected. "
+        "Times are in milliseconds. If a stage of the first record includes a warm-up, the "
+        "corrected values replace only this stage, by the mean of the other records, and reduce "
+        "the total by the same time."
     )
 
 
-def _claims(found: Sequence[Headline]) -> list[Block]:
-    made: list[Block] = [_paragraph(PER_TOKEN)]
-    for headline in found:
-        made.append(Block("h3", ((headline.claim,),)))
-        made.append(_paragraph(headline.verdict))
+def _claims(claims: Sequence[Headline]) -> list[Block]:
+    made: list[Block] = [Paragraph(PER_TOKEN)]
+    columns = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)", "notes")
+    for headline in claims:
+        made += [Heading(3, headline.claim), Paragraph(headline.verdict)]
         rows = [
             (
                 one.file,
                 one.other,
                 one.amount,
-                _times(one.recorded),
-                _times(one.corrected),
-                _span(one.paired.median, one.paired.low, one.paired.high) if one.paired else "-",
-                "; ".join(one.notes) or "-",
+                times(one.recorded),
+                times(one.corrected),
+                times(one.paired.median, (one.paired.low, one.paired.high)) if one.paired else NONE,
+                "; ".join(one.notes) or NONE,
             )
             for one in headline.evidence
         ]
-        head = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)",
-                "to know")  # fmt: skip
-        made += _table(head, rows)
+        made += _table(columns, rows, len(columns))
         if headline.without:
-            made.append(_paragraph("Files that say nothing about it, and why:"))
-            made += _list([f"{one.reason}: {', '.join(one.files)}" for one in headline.without])
+            made.append(Paragraph("Files without evidence for this claim, and why:"))
+            made.append(
+                Bullets(tuple(f"{one.reason}: {', '.join(one.files)}" for one in headline.without))
+            )
     return made
 
 
-def _times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}x"
-
-
-def _span(value: float, low: float, high: float) -> str:
-    return f"{value:.2f}x ({low:.2f} to {high:.2f})"
-
-
-def _speedup(found: Range | None) -> str:
-    if found is None:
-        return "-"
-    return _span(found.value, *found.interval) if found.interval else _times(found.value)
-
-
-def _overview(audited: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> list[Block]:
+def _overview(audited: Sequence[Audited]) -> list[ReportTable]:
     rows = [
         (
             file.name,
             str(file.group),
             amount(file.samples, file.clips),
             str(len(file.failures)),
-            " / ".join(str(sum(one.severity == level for one in found))
-                       for level in ("error", "warning", "note")),
+            " / ".join(str(sum(one.severity == level for one in findings)) for level in SEVERITIES),
         )
-        for file, found in audited
-    ]  # fmt: skip
-    return _table(("file", "group", "n", "failed", "errors / warnings / notes"), rows)
+        for file, findings in audited
+    ]
+    return _table(("file", "group", "n", "failed", "errors / warnings / notes"), rows, 2)
 
 
-def _falls(files: Sequence[ResultFile]) -> list[Block]:
-    falls = [fall for file in files if (fall := waterfall(file))]
+def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
+    falls = [(file, fall) for file in files if (fall := waterfall(file))]
     if not falls:
         return []
     rows = [
         (
-            f.file,
-            f"{f.slow} {f.slow_ms:,.1f}",
-            f"{f.fast} {f.fast_ms:,.1f}",
-            f.nonsense or _parts(f),
+            fall.file,
+            f"{fall.slow} {fall.slow_ms:,.1f}",
+            f"{fall.fast} {fall.fast_ms:,.1f}",
+            fall.nonsense or ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts),
         )
-        for f in falls
+        for _, fall in falls
     ]
-    short = [file.name for file in files if file.group.letter not in WHOLE]
-    lacking = [fall.file for fall in falls if fall.file in short]
-    return [
-        Block("h3", (("What a difference is made of",),)),
-        _paragraph(
-            "Milliseconds that EventGPT saves per sample in each part (negative: loses), corrected "
-            "values. Answers of different length are not equal work: fewer tokens is what it does "
-            "not say, time per token what it says faster. A stage that one model has not apart "
-            "is compared together with the one that holds it, or marked as timed for one model "
-            "alone; unaccounted is the total less the stages."
+    lacking = [file.name for file, _ in falls if not file.group.total_is_whole_run]
+    made: list[Block] = [
+        Heading(3, "What a difference is made of"),
+        Paragraph(
+            "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
+            "longer), from corrected values. Answers of different lengths are not equal work: "
+            '"fewer tokens" is the time saved by shorter answers, "time per token" the time saved '
+            "by faster decoding. If a file times a stage separately for one model only, this stage "
+            "is compared together with the stage that includes it, or marked as timed for one "
+            'model only. "unaccounted" is the total minus the stages.'
         ),
-        *_table(("file", "from", "to", "parts"), rows),
-        *_definitions(falls),
-        *([_paragraph(f"Totals without loading: {', '.join(lacking)}.")] if lacking else []),
+        *_table(("file", "from", "to", "parts"), rows, 4),
+        *_definitions([fall for _, fall in falls]),
     ]
+    if lacking:
+        made.append(Paragraph(f"Totals without loading: {', '.join(lacking)}."))
+    return made
 
 
-def _parts(fall: Waterfall) -> str:
-    return ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
-
-
-def _definitions(falls: Sequence[Waterfall]) -> list[Block]:
-    """What a time per token is, of which files."""
+def _definitions(falls: Sequence[Waterfall]) -> list[Paragraph]:
+    """What "time per token" means, and in which files."""
     files: dict[str, list[str]] = {}
     for fall in falls:
         if fall.per_token_ratio is not None:
             files.setdefault(fall.definition, []).append(fall.file)
-    return [_paragraph(f"Time per token {how}: {', '.join(names)}.")
-            for how, names in files.items()]  # fmt: skip
-
-
-def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    rows = []
-    for file in files:
-        told = {one.ours: one for one in answer_pairs.stated(file)}
-        for name, found in answer_pairs.variants(file).items():
-            mine = told.get(found.rate.value if found.rate else None)
-            shown = "" if name == "main" else f" ({name.replace('_', ' ')})"
-            rows.append((f"{file.name}{shown}", *_acceptance(found, mine.stated if mine else None)))
-    if not rows:
-        return []
-    head = ("file", "pairs", "stated", "position match (95 %)", "shuffled (95 %)", "mean prefix",
-            f"W{found.gamma}", "cost ratio", "ceiling", "predicted speed-up (95 %)")  # fmt: skip
     return [
-        Block("h3", (("Would EventGPT's answers do as drafts?",),)),
-        _paragraph(
-            "Position match is the share of ids that agree in their places; shuffled is the same "
-            "share over drafts and targets of different clips: what is not above its range says "
-            "nothing about the image. Intervals are over whole clips "
-            "(jackknife, six clips or more). "
-            "W is the share of the first drafted ids that would be accepted; the cost ratio is per "
-            "token, over all N tokens of the answers; the ceiling is the speed-up if all were "
-            "accepted. Under 1x is slower."
-        ),
-        *_table(head, rows),
+        Paragraph(f"Time per token {definition}: {', '.join(names)}.")
+        for definition, names in files.items()
     ]
 
 
-def _denominators(used: Sequence[tuple[ResultFile, tuple[Finding, ...]]]) -> list[Block]:
-    """Where a finding and the table give one count as two shares."""
-    told = [(file.name, both_denominators(file, found)) for file, found in used]
-    return [_paragraph(f"{name}: {sentence}") for name, sentence in told if sentence]
+def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
+    rows, gamma = [], 0
+    for file in files:
+        stated = {one.ours: one.stated for one in answer_pairs.stated(file)}
+        for name, acceptance in answer_pairs.variants(file).items():
+            gamma = acceptance.gamma
+            own = stated.get(acceptance.rate.value if acceptance.rate else None)
+            title = file.name if name == "main" else f"{file.name} ({name.replace('_', ' ')})"
+            rows.append((title, *_acceptance(acceptance, own)))
+    if not rows:
+        return []
+    columns = ("file", "pairs", "stated", "position match (95 %)", "shuffled (95 %)", "mean prefix",
+               f"W{gamma}", "cost ratio", "ceiling", "predicted speed-up (95 %)")  # fmt: skip
+    return [
+        Heading(3, "EventGPT's answers as drafts"),
+        Paragraph(
+            "Position match is the share of token ids that are equal at the same position. "
+            "Shuffled is the same share between drafts and targets of different clips: a match "
+            "within or below its range says nothing about the image. Intervals are over whole "
+            "clips (jackknife, at least six clips). W is the share of the first drafted ids that "
+            "the target would accept. The cost ratio is the draft's time per token divided by the "
+            "target's, over all N tokens of the answers. The ceiling is the speed-up if every id "
+            "were accepted. A speed-up below 1x is a slowdown."
+        ),
+        *_table(columns, rows, 1),
+    ]
+
+
+def _acceptance(found: Acceptance, stated: float | None) -> tuple[str, ...]:
+    return (
+        found.amount,
+        percent(stated),
+        range_percent(found.rate),
+        range_percent(found.shuffled),
+        f"{found.mean_prefix:.2f}",
+        f"{found.first_window:.3f}",
+        NONE if found.cost_ratio is None else f"{found.cost_ratio:.3f}",
+        times(found.ceiling),
+        range_times(found.speedup),
+    )
+
+
+def range_percent(found: Range | None) -> str:
+    """ "12.3% (10.0% to 14.0%)"."""
+    return percent(found.value, found.interval) if found else NONE
+
+
+def range_times(found: Range | None) -> str:
+    """ "1.23x (1.10 to 1.40)"."""
+    return times(found.value, found.interval) if found else NONE
+
+
+def _denominators(used: Sequence[Audited]) -> list[Paragraph]:
+    """Where a finding and the table state one count as two shares."""
+    sentences = [(file.name, both_denominators(file, findings)) for file, findings in used]
+    return [Paragraph(f"{name}: {sentence}") for name, sentence in sentences if sentence]
 
 
 def _unchecked(files: Sequence[ResultFile]) -> list[Block]:
-    """Rates of acceptance that rest on the file's word alone."""
+    """Stated acceptance rates of files without token ids."""
     rows = [
-        (file.name, one.path, f"{one.stated:.1%}")
+        (file.name, one.path, percent(one.stated))
         for file in files
         for one in answer_pairs.stated(file)
         if one.ours is None
@@ -225,49 +230,27 @@ def _unchecked(files: Sequence[ResultFile]) -> list[Block]:
     if not rows:
         return []
     return [
-        _paragraph("Rates that files state and keep no token ids for: they cannot be checked."),
-        *_table(("file", "in the file at", "stated"), rows),
+        Paragraph("These rates cannot be checked, because their files have no token ids."),
+        *_table(("file", "place in the file", "stated"), rows, 2),
     ]
 
 
-def _acceptance(found: Acceptance, stated: float | None) -> tuple[str, ...]:
-    return (
-        found.amount,
-        "-" if stated is None else f"{stated:.1%}",
-        _percent(found.rate),
-        _percent(found.shuffled),
-        f"{found.mean_prefix:.2f}",
-        f"{found.first_window:.3f}",
-        "-" if found.cost_ratio is None else f"{found.cost_ratio:.3f}",
-        _times(found.ceiling),
-        _speedup(found.speedup),
-    )
-
-
-def _percent(found: Range | None) -> str:
-    if found is None:
-        return "-"
-    ends = found.interval
-    return f"{found.value:.1%} ({ends[0]:.1%} to {ends[1]:.1%})" if ends else f"{found.value:.1%}"
-
-
-def _file(file: ResultFile, findings: Sequence[Finding]) -> list[Block]:
-    made = [Block("h3", ((file.name,),))]
+def _file(file: ResultFile, findings: Sequence[AuditFinding]) -> list[Block]:
+    made: list[Block] = [Heading(3, file.name)]
     if file.status != "ok":
-        made.append(_paragraph(file.message))
+        made.append(Paragraph(file.message))
     if file.status == "unknown":
         return made
-    many = amount(file.samples, file.clips)
-    held = many if "records" in many else f"{many} samples"
-    made.append(_paragraph(f"Group {file.group}; {held}, {len(file.failures)} failed."))
+    answers = amount(file.samples, file.clips)
+    held = answers if "records" in answers else f"{answers} samples"
+    made.append(Paragraph(f"Group {file.group}; {held}, {len(file.failures)} failed."))
     models = file_summary.models(file)
     who = [(model.model, model.claimed, model.evidence) for model in models]
-    made += _table(("in the file", "claimed", "what shows it"), who)
-    rows = [row for model in models for row in _model(model)]
-    head = ("model", "what", "n", "mean", "median", "mean without the first", "corrected mean")
-    made += _table(head, rows)
+    made += _table(("name in the file", "claimed", "evidence"), who, 3)
+    columns = ("model", "what", "n", "mean", "median", "mean without the first", "corrected mean")
+    made += _table(columns, [row for model in models for row in _model(model)], 2)
     if findings:
-        made.append(Block("list", tuple((_finding(one),) for one in findings)))
+        made.append(Bullets(tuple(map(_finding, findings))))
     return made
 
 
@@ -275,26 +258,22 @@ def _model(model: file_summary.ModelSummary) -> list[tuple[str, ...]]:
     rows = []
     for key, stage in model.stages.items():
         values = [stage.recorded.mean, stage.recorded.median, stage.recorded.mean_without_first]
-        after = stage.corrected.mean if stage.corrected else None
-        cells = [_ms(key, value) for value in values]
-        corrected = "not measured" if stage.corrected is None else _ms(key, after)
+        corrected = "not measured" if stage.corrected is None else _ms(key, stage.corrected.mean)
         what = f"{key} ({stage.part}), ms" if stage.part else f"{key}, ms"
+        cells = [_ms(key, value) for value in values]
         rows.append((model.model, what, str(stage.recorded.n), *cells, corrected))
-    told, mended = model.tokens_recorded, model.tokens_corrected
-    if told.n:
-        cells = [_number(one) for one in (told.mean, told.median, told.mean_without_first)]
-        rows.append((model.model, "tokens", str(told.n), *cells, _number(mended.mean)))
+    recorded = model.tokens_recorded
+    if recorded.n:
+        averages = (recorded.mean, recorded.median, recorded.mean_without_first)
+        cells = [precise(value) for value in (*averages, model.tokens_corrected.mean)]
+        rows.append((model.model, "tokens", str(recorded.n), *cells))
     return rows
 
 
 def _ms(key: str, value: float | None) -> str:
-    return "-" if value is None else _number(milliseconds(key, value))
+    return NONE if value is None else precise(milliseconds(key, value))
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def _finding(found: Finding) -> str:
-    mended = f" Correction: {found.correction}" if found.correction else ""
-    return f"{found.severity}: {found.message}{mended}"
+def _finding(found: AuditFinding) -> str:
+    correction = f" Correction: {found.correction}" if found.correction else ""
+    return f"{found.severity}: {found.message}{correction}"

@@ -15,14 +15,14 @@ from engine.published.read.who_answered import disputed, shown
 
 ROUNDING_MS = 0.05  # less is not shown
 Means = tuple[float, dict[str, float], float]  # total ms, ms by part, tokens
-ONE_SIDED = ", timed for one model alone"  # the end of such a part's name
-# a part that one of the models has not apart -> the first of these that both have holds its time
+ONE_SIDED = ", timed for one model only"  # the end of such a part's name
+# a part that one model does not time separately -> the parts that may include it
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
 @dataclass(frozen=True)
-class Part:
-    """One bar of a waterfall: milliseconds that EventGPT saves (negative: loses) per sample."""
+class WaterfallPart:
+    """One bar: milliseconds per sample that EventGPT saves (negative: it takes longer)."""
 
     name: str
     ms: float
@@ -30,9 +30,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """From the other model's mean total to EventGPT's; the parts and nothing else between them.
+    """From the other model's mean total to EventGPT's; the parts add up to the difference.
 
-    per_token_ratio is of the tokens that decoding times cover; `definition` says which.
+    per_token_ratio counts the tokens that the decoding times cover; `definition` says which.
     """
 
     file: str
@@ -40,32 +40,31 @@ class Waterfall:
     fast: str
     slow_ms: float
     fast_ms: float
-    parts: tuple[Part, ...]
+    parts: tuple[WaterfallPart, ...]
     tokens_ratio: float | None
     per_token_ratio: float | None
     definition: str = ""  # of a time per token, in words
 
     @property
     def nonsense(self) -> str:
-        """Why the parts cannot be read: one of them is more than all the time there was."""
+        """Why the parts are implausible: one of them is more than the whole time; "" if none is."""
         whole = max(self.slow_ms, self.fast_ms)
         worst = max(self.parts, key=lambda part: abs(part.ms), default=None)
         if worst is None or abs(worst.ms) <= whole:
             return ""
         return (
-            f"These counts and times do not divide into parts that make sense: {worst.name!r} "
-            f"alone would be {abs(worst.ms):,.0f} ms of a total of {whole:,.0f} ms."
+            f"These counts and times give implausible parts: {worst.name!r} alone would be "
+            f"{abs(worst.ms):,.0f} ms of a total of {whole:,.0f} ms."
         )
 
 
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
-    """What the difference of the mean totals is made of, of all records of both models.
+    """The parts of the difference of the mean totals, over all records of both models.
 
-    Decoding is divided at EventGPT's own speed: fewer tokens first, then time per token.  A stage
-    that one model has not apart is no 0: it stands in one part with the stage that holds it, of
-    both, or in a part of one model alone.  "unaccounted" is what the totals are more than their
-    stages.  None where a file lacks totals, stages or token
-    counts of either model.
+    Decoding is split at EventGPT's own speed: fewer tokens first, then time per token.  If one
+    model does not time a stage separately, the stage is compared together with the stage that
+    includes it, or is a part of one model only.  "unaccounted" is total minus stages.  None if
+    totals, stages or token counts of either model are missing.
     """
     if not file.draft or file.status != "ok":
         return None
@@ -75,7 +74,7 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     tokens, per_token, parts = _parts(file, slow, fast)
     rest = (slow[0] - fast[0]) - math.fsum(part.ms for part in parts)
     if abs(rest) > ROUNDING_MS:
-        parts.append(Part(UNACCOUNTED, rest))
+        parts.append(WaterfallPart(UNACCOUNTED, rest))
     return Waterfall(
         file=file.name,
         slow=_name(file, file.target, corrected),
@@ -94,11 +93,13 @@ def _name(file: ResultFile, model: str, corrected: bool) -> str:
     return shown(identity, corrected) + disputed(identity, corrected)
 
 
-def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | None, list[Part]]:
+def _parts(
+    file: ResultFile, slow: Means, fast: Means
+) -> tuple[float, float | None, list[WaterfallPart]]:
     """The ratios of tokens and of times per token, and the parts that both models have."""
     theirs, mine = _alike(slow[1], fast[1])
     parts = [
-        Part(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
+        WaterfallPart(_of(name, theirs, mine), theirs.get(name, 0.0) - mine.get(name, 0.0))
         for name in dict.fromkeys([*theirs, *mine])
         if name != "decode" or name not in theirs or name not in mine
     ]
@@ -106,23 +107,23 @@ def _parts(file: ResultFile, slow: Means, fast: Means) -> tuple[float, float | N
     counts = [lengths.covered(file, tokens) for tokens in (slow[2], fast[2])]
     if not decode_slow or not decode_fast or min(counts) <= 0:
         if decode_slow is not None and decode_fast is not None:
-            parts.append(Part("decode", decode_slow - decode_fast))
+            parts.append(WaterfallPart("decode", decode_slow - decode_fast))
         return slow[2] / fast[2], None, parts
     each = decode_fast / counts[1]
-    parts.append(Part("fewer tokens", (slow[2] - fast[2]) * each))
-    parts.append(Part("time per token", decode_slow - counts[0] * each))
+    parts.append(WaterfallPart("fewer tokens", (slow[2] - fast[2]) * each))
+    parts.append(WaterfallPart("time per token", decode_slow - counts[0] * each))
     return slow[2] / fast[2], decode_slow / counts[0] / each, parts
 
 
 def _of(name: str, theirs: dict[str, float], mine: dict[str, float]) -> str:
-    """The name of a part, which says where only one model was timed."""
+    """The name of a part, marked if only one model was timed."""
     return name if name in theirs and name in mine else f"{name}{ONE_SIDED}"
 
 
 def _alike(
     slow: dict[str, float], fast: dict[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Both with the same parts where one has a stage apart and the other has it in another."""
+    """Both with the same parts: a stage that only one model separates is merged in both."""
     for part, holders in _HELD_BY.items():
         held = next((one for one in holders if one in slow and one in fast), "")
         if held and (part in slow) != (part in fast):
@@ -131,7 +132,7 @@ def _alike(
 
 
 def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
-    """The held part under a name of both, in its place, with the other's time where it has one."""
+    """`part` merged into `held` under a name of both."""
     name = "prefill + vision" if held == "prefill" else f"{part} + {held}"
     merged = parts[held] + parts.get(part, 0.0)
     kept = ((name, merged) if key == held else (key, ms) for key, ms in parts.items())
@@ -139,7 +140,7 @@ def _joined(parts: dict[str, float], part: str, held: str) -> dict[str, float]:
 
 
 def _means(file: ResultFile, model: str, corrected: bool) -> Means | None:
-    """(mean total ms, mean ms by part with prefill apart, mean tokens)."""
+    """(mean total ms, mean ms by part, mean tokens)."""
     records = file.of(model, corrected)
     tokens = file_summary.average([r.tokens for r in records if r.tokens is not None]).mean
     parts: dict[str, float] = {}

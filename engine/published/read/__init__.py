@@ -1,38 +1,38 @@
 """Published result files in one common form, whatever script wrote them.
 
-`read(paths)` and `read_bytes(name, data)` give a ResultFile each: recorded and corrected records,
-who is claimed to have answered and what shows it, the figures the file states beside those of its
-rows.  `summary.as_dict` is its JSON, `rows.rows` the project's own result rows, `own.from_rows`
-the way back, `sets` what is kept on disk.
+`read(paths)` and `read_bytes(name, data)` give ResultFiles: recorded and corrected records, the
+claimed models and the evidence for them, and the stated figures beside those of the rows.
+file_summary has the JSON form, as_result_rows and own_rows convert to and from the project's own
+result rows, imported_sets keeps files on disk.
 
-Boundary: data alone.  Neither torch nor pandas; verdicts are engine.published.audit's.
+Boundary: data only, neither torch nor pandas; engine.published.audit judges.
 """
 
 from engine.published.read.file_forms import read_bytes, read_value, unreadable
 from engine.published.read.parsing import RecordsError
 from engine.published.read.read_files import read
 from engine.published.read.record_types import (
+    AnswerRecord,
     Claim,
-    Failure,
-    Figure,
+    FailedSample,
     Group,
     Identity,
     Problem,
-    Record,
     ResultFile,
+    SampleFigure,
     milliseconds,
 )
 
 __all__ = [
+    "AnswerRecord",
     "Claim",
-    "Failure",
-    "Figure",
+    "FailedSample",
     "Group",
     "Identity",
     "Problem",
-    "Record",
     "RecordsError",
     "ResultFile",
+    "SampleFigure",
     "milliseconds",
     "read",
     "read_bytes",

@@ -1,6 +1,6 @@
-"""Which answers of a file can be compared id by id, and the acceptance figures of each such pair.
+"""Pairs of answers that can be compared id by id, and their acceptance figures.
 
-Boundary: makes pairs of records; the arithmetic is engine.analysis.acceptance's.
+Boundary: makes pairs of records; engine.analysis.acceptance computes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
 from engine.analysis.acceptance_marks import Painting, Spelling, from_text, learn
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
 
 Decoding = tuple[Part, float]
 
 
 @dataclass(frozen=True)
 class Stated:
-    """A file's own acceptance figure beside ours; `ours` None where it has no ids."""
+    """An acceptance that the file states, beside the computed one (None without ids)."""
 
     path: str
     stated: float
@@ -36,8 +36,8 @@ def pairs_of(
 ) -> tuple[Pair, ...]:
     """The pairs of two models by sample and question, in the draft's order.
 
-    corrected takes the prompt out of the ids.  shift leaves out the target's first ids, for a
-    draft that begins later.  timed: with their times, by default where they are corrected.
+    corrected: the ids without the prompt.  shift: leaves out so many first ids of the target, for a
+    draft that begins later.  timed: with times, by default if corrected.
     """
     timed = corrected if timed is None else timed
     found = []
@@ -61,11 +61,11 @@ def pairs_of(
 
 def matched(
     file: ResultFile, draft: str, target: str, corrected: bool = True
-) -> Iterator[tuple[Record, Record]]:
+) -> Iterator[tuple[AnswerRecord, AnswerRecord]]:
     """The answers of two models to the same sample and question, in the draft's order.
 
-    A sample that stands there twice is taken once, by the first record of each; of own runs, where
-    repeats are wanted, each draft's record beside the target's first.
+    A sample that appears twice counts once, by the first record of each model.  In own runs each
+    repeat of the draft is paired with the target's first record.
     """
     others = {_key(record): record for record in reversed(file.of(target, corrected))}
     seen: set[tuple[str, str]] = set()
@@ -76,21 +76,23 @@ def matched(
             yield record, others[key]
 
 
-def _key(record: Record) -> tuple[str, str]:
+def _key(record: AnswerRecord) -> tuple[str, str]:
     return record.sample, record.question
 
 
-def _times(draft: Record, target: Record, file: ResultFile) -> tuple[float | None, float | None]:
-    """Milliseconds of decoding of both, or of neither where they cover different parts."""
+def _times(
+    draft: AnswerRecord, target: AnswerRecord, file: ResultFile
+) -> tuple[float | None, float | None]:
+    """Decoding ms of both, or (None, None) if they cover different parts."""
     found, other = decoding(draft, file), decoding(target, file)
     if found is None or other is None or found[0] != other[0]:
         return None, None
     return found[1], other[1]
 
 
-def decoding(record: Record, file: ResultFile) -> Decoding | None:
-    """(part, ms) of decoding the answer: the token steps, else with the prefill, else in all."""
-    if not record.times:  # files of pairs are large and often have none
+def decoding(record: AnswerRecord, file: ResultFile) -> Decoding | None:
+    """(part, ms) of decoding: the token steps, otherwise with prefill, otherwise the total."""
+    if not record.times:  # large files of pairs often have no times
         return None
     for part in ("steps", "decode"):
         found = part_of(record, file.group, part)
@@ -103,7 +105,7 @@ def decoding(record: Record, file: ResultFile) -> Decoding | None:
 
 
 def drafts(file: ResultFile) -> tuple[str, ...]:
-    """The models whose ids can be drafts for the file's target: the draft first."""
+    """The models whose ids can be drafts for the file's target, the main draft first."""
     names = [file.draft, *(m for m in file.models if m in ("adapter", "adapted"))]
     return tuple(name for name in names if name and pairs_of(file, name, file.target))
 
@@ -111,21 +113,22 @@ def drafts(file: ResultFile) -> tuple[str, ...]:
 def acceptance(
     file: ResultFile, draft: str = "", target: str = "", gamma: int = GAMMA
 ) -> Acceptance | None:
-    """The figures of two models of a file, by default those it compares; None without ids."""
+    """The figures of two models of a file, by default the compared ones; None without ids."""
     return _analysed(file, draft or file.draft, target or file.target, gamma)
 
 
 def as_recorded(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
-    """Every draft against the target with ids, counts and times as the file has them, by draft."""
+    """By draft, the figures against the target with recorded ids, counts and times."""
     every = {name: _analysed(file, name, file.target, gamma, "recorded") for name in drafts(file)}
     return {name: one for name, one in every.items() if one is not None}
 
 
 def variants(file: ResultFile, gamma: int = GAMMA) -> dict[str, Acceptance]:
-    """Every comparison a file allows, by name.
+    """Every comparison that a file allows, by name.
 
-    "main"; "raw" with the prompt left in; "without_sliced" without answers that lack their
-    beginning; per further draft its name, and NAME_shifted against the target from its second id.
+    "main"; "raw": ids including the prompt; "without_sliced": without answers whose first ids are
+    missing; for each further draft its name, and NAME_shifted: against the target from its second
+    id.
     """
     names = drafts(file)
     kinds = {"main": (file.draft, "")}
@@ -152,7 +155,7 @@ _KNOWN: WeakKeyDictionary[ResultFile, dict[tuple[str, str, int, str], Acceptance
 def _analysed(
     file: ResultFile, draft: str, target: str, gamma: int, way: str = ""
 ) -> Acceptance | None:
-    """Computed once per file: the audit, the figures and the report ask for the same."""
+    """Computed once per file, because the audit, the figures and the report use it."""
     known = _KNOWN.setdefault(file, {})
     key = draft, target, gamma, way
     if key not in known:
@@ -165,18 +168,18 @@ def _analysed(
 
 
 def _whole(file: ResultFile, pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """Pairs of answers that still have their first ids."""
+    """Pairs of answers without missing first ids."""
     cut = {_key(record) for record in file.corrected if "sliced" in record.marks}
     return tuple(pair for pair in pairs if (pair.sample, pair.question) not in cut)
 
 
 def painting(
-    file: ResultFile, draft: Record, target: str = "", corrected: bool = True
+    file: ResultFile, draft: AnswerRecord, target: str = "", corrected: bool = True
 ) -> Painting | None:
     """A draft's text, each piece accepted or rejected by the target's answer to the same sample.
 
-    draft: a record with ids and text, corrected if the target's are.  None where either answer
-    lacks its ids.
+    draft: a record with ids and text, corrected if `corrected` is True.  None if either answer has
+    no ids.
     """
     others = [r for r in file.of(target or file.target, corrected) if _key(r) == _key(draft)]
     other = others[0].ids if others else None
@@ -189,7 +192,7 @@ _SPELLED: WeakKeyDictionary[ResultFile, Spelling] = WeakKeyDictionary()
 
 
 def _spelling(file: ResultFile) -> Spelling:
-    """What the file's answers teach about the letters of ids, learnt once."""
+    """The text of each id, learnt once from the file's answers."""
     if file not in _SPELLED:
         whole = [r for r in file.corrected if r.ids and r.text and "sliced" not in r.marks]
         _SPELLED[file] = learn([(r.ids or (), r.text or "") for r in whole])
@@ -197,7 +200,7 @@ def _spelling(file: ResultFile) -> Spelling:
 
 
 def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
-    """The file's own acceptance figures beside the position match of its ids."""
+    """The acceptance figures that the file states, beside the position match of its ids."""
     way = "" if corrected else "recorded"
     ours = _rate(file, file.draft, way)
     adapter = _adapter_rate(file, way)
@@ -210,7 +213,7 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Stated, ...]:
 
 
 def _adapter_rate(file: ResultFile, way: str) -> float | None:
-    """Files with an adapter state the adapter's rate."""
+    """The rate of an adapter's draft; files with an adapter state this one."""
     every = (_rate(file, name, way) for name in ("adapter", "adapted") if name in file.models)
     return next((rate for rate in every if rate is not None), None)
 

@@ -1,9 +1,10 @@
-"""Whose tokens an answer's are: prompts that stand in front of it, and slices that it lacks.
+"""Corrects answers that include the prompt, or that lack their first ids.
 
-Published scripts kept a prompt's ids in front of an answer, or cut as many off one that never held
-them.  The first can be taken off; of the second only the number is known, and only for EventGPT.
+Some published scripts kept the prompt's ids in front of an answer; others cut as many ids off
+answers without a prompt.  The first can be removed.  Of the second only the number is known, and
+only for EventGPT.
 
-Boundary: changes one record at a time; the sentences about it are the audit's.
+Boundary: changes one record at a time; the audit writes the sentences.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engine.published.read.record_types import BOS, Identity, Record
+from engine.published.read.record_types import BOS, AnswerRecord, Identity
 from engine.published.read.who_answered import CLIP_ID, IMAGE_ID, KEY_FAMILY, foreign
 
-SLICE = 60  # ids of the scripts' prompt, cut off answers of EventGPT that never held it
+SLICE = 60  # the length of the scripts' prompt, which they cut off EventGPT's answers
 ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
 PLACEHOLDERS = frozenset({IMAGE_ID, CLIP_ID, -200})
 MANY_PLACEHOLDERS = 100
-WORDS = 0.8  # tokens a word: fewer are no whole answer, for each word takes one at least
-MOST = 2.0  # tokens a word: the published files' whole answers have 1.0 to 1.5
-_EARLY = 100  # a prompt's text before its image is no longer
+WORDS = 0.8  # tokens per word: an answer with fewer is incomplete, because a word has at least one
+MOST = 2.0  # tokens per word: complete published answers have 1.0 to 1.5
+_EARLY = 100  # at most so many ids before the image in a prompt
 
 
 def prompt_ids(ids: Sequence[int] | None) -> int:
-    """How many of the ids are the prompt's: up to and with "ASSISTANT:", or else with the last
-    placeholder of an image near the beginning."""
+    """How many ids belong to the prompt: up to and including "ASSISTANT:", otherwise the last image
+    placeholder near the beginning."""
     if not ids or not (ids[0] == BOS or not PLACEHOLDERS.isdisjoint(ids)):
         return 0
     size = len(ASSISTANT)
@@ -43,13 +44,14 @@ def _placeholders(ids: Sequence[int]) -> int:
 
 
 def is_open(ids: Sequence[int] | None) -> bool:
-    """Whether a prompt is there without the "ASSISTANT:" that shows its end."""
+    """Whether the ids have a prompt without the "ASSISTANT:" at its end."""
     cut = prompt_ids(ids)
     return bool(cut and ids is not None and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
 
 
-def stripped(record: Record, prompted: bool) -> Record:
-    """prompted: other answers of this model hold the prompt, so that a count alone says nothing."""
+def stripped(record: AnswerRecord, prompted: bool) -> AnswerRecord:
+    """The record without a prompt.  prompted: other answers of this model include it, so a count
+    without ids is unknown."""
     if prompted and not record.ids and record.tokens is not None:
         return mark(replace(record, tokens=None), "prompt")
     cut = prompt_ids(record.ids)
@@ -59,20 +61,20 @@ def stripped(record: Record, prompted: bool) -> Record:
     return mark(replace(record, ids=ids, tokens=float(len(ids))), "prompt")
 
 
-def is_sliced(record: Record) -> bool:
-    """A count below 0.8 of the words: ids were cut off, whoever answered."""
+def is_sliced(record: AnswerRecord) -> bool:
+    """Whether there are fewer than 0.8 tokens per word: first ids are missing."""
     if not record.tokens or not record.text:
         return False
     return record.tokens < WORDS * words(record)
 
 
-def words(record: Record) -> int:
-    """Of the answer alone: some texts repeat the question in front of it."""
+def words(record: AnswerRecord) -> int:
+    """The number of words of the answer, without a question in front of it."""
     return len((record.text or "").rpartition("ASSISTANT:")[2].split())
 
 
-def mended(record: Record, identity: Identity | None) -> Record:
-    """A sliced count with what the scripts cut off EventGPT's, or None where that is not known."""
+def with_missing_ids(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
+    """A record with missing ids: the count plus SLICE, or None if the number is unknown."""
     if not is_sliced(record) or record.tokens is None:
         return record
     whole = record.tokens + SLICE
@@ -80,13 +82,12 @@ def mended(record: Record, identity: Identity | None) -> Record:
     return mark(replace(record, tokens=whole if explained else None), "sliced")
 
 
-def is_of_the_scripts(record: Record, identity: Identity | None) -> bool:
-    """Whether the scripts' cut is what EventGPT's answer lacks; with its prompt in front it lacks
-    something else."""
+def is_of_the_scripts(record: AnswerRecord, identity: Identity | None) -> bool:
+    """Whether the scripts cut SLICE ids off this answer: only EventGPT's without a prompt."""
     if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
         return False
     return identity is None or not foreign(identity.claimed, record.model)
 
 
-def mark(record: Record, *marks: str) -> Record:
+def mark(record: AnswerRecord, *marks: str) -> AnswerRecord:
     return replace(record, marks=record.marks | set(marks))

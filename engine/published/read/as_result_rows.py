@@ -1,7 +1,7 @@
-"""Records of other people's files as the project's own result rows, recorded or corrected.
+"""Records of published files in the form of the project's own result rows.
 
 Boundary: the shape of engine.storage.result_rows with source "recorded"; times are milliseconds.
-What a file does not say is None, never 0.
+Missing values are None, never 0.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import EOS, Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile, milliseconds
 from engine.published.read.who_answered import shown
 
 
 def rows(file: ResultFile, corrected: bool = True) -> list[dict[str, Any]]:
-    """One row per sample and model.  Each holds its recorded values, its unit and its path."""
+    """One row per sample and model, with its recorded values, unit and path."""
     source = file.corrected if corrected else file.records
     return [
         row(file, record, original, corrected)
@@ -23,9 +23,9 @@ def rows(file: ResultFile, corrected: bool = True) -> list[dict[str, Any]]:
 
 
 def row(
-    file: ResultFile, record: Record, original: Record, corrected: bool = True
+    file: ResultFile, record: AnswerRecord, original: AnswerRecord, corrected: bool = True
 ) -> dict[str, Any]:
-    """One record as a row; `original` is the same record as the file has it."""
+    """One record as a row; original: the same record as recorded."""
     identity = file.identities.get(record.model)
     prefill, steps = (_stage(file, record, part) for part in ("prefill", "steps"))
     total = _ms(file, record, "total")
@@ -68,13 +68,13 @@ def row(
     }
 
 
-def _ms(file: ResultFile, record: Record, part: Part) -> float | None:
+def _ms(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
     found = part_of(record, file.group, part)
     return milliseconds(*found) if found else None
 
 
-def _stage(file: ResultFile, record: Record, part: Part) -> dict[str, Any] | None:
-    """A stage that stands as the mean of others, for its own was a warm-up, is "derived"."""
+def _stage(file: ResultFile, record: AnswerRecord, part: Part) -> dict[str, Any] | None:
+    """A stage; its source is "derived" if the mean of other records replaces a warm-up."""
     found = part_of(record, file.group, part)
     if found is None:
         return None
@@ -82,8 +82,8 @@ def _stage(file: ResultFile, record: Record, part: Part) -> dict[str, Any] | Non
     return {"ms": milliseconds(*found), "source": source, "original_ms": None}
 
 
-def _decode(file: ResultFile, record: Record) -> dict[str, Any] | None:
-    """Decoding with its prefill, made of the two where a file keeps them apart."""
+def _decode(file: ResultFile, record: AnswerRecord) -> dict[str, Any] | None:
+    """Decoding including prefill; the sum if the file separates them."""
     whole = _stage(file, record, "decode")
     prefill, steps = _ms(file, record, "prefill"), _ms(file, record, "steps")
     if whole or (prefill is None and steps is None):
@@ -91,13 +91,13 @@ def _decode(file: ResultFile, record: Record) -> dict[str, Any] | None:
     return {"ms": (prefill or 0.0) + (steps or 0.0), "source": "derived", "original_ms": None}
 
 
-def _rate(file: ResultFile, record: Record) -> float | None:
-    """Tokens over decoding time, in seconds; these files have no time of the first token."""
+def _rate(file: ResultFile, record: AnswerRecord) -> float | None:
+    """Tokens per second of decoding; these files have no time to the first token."""
     spent = _ms(file, record, "steps") or _ms(file, record, "decode")
     return 1000 * record.tokens / spent if spent and record.tokens else None
 
 
-def _stop(record: Record) -> str | None:
+def _stop(record: AnswerRecord) -> str | None:
     if not record.ids:
         return None
     return "eos" if record.ids[-1] == EOS else "length"

@@ -1,7 +1,7 @@
-"""Values of a file, taken one by one with care: numbers, texts, token ids, names of samples.
+"""Reads single values of a file: numbers, texts, token ids, names of samples.
 
-Boundary: knows no group.  A value that cannot be used is left out (None) and noted as a Problem;
-it is never a zero and never stops the file.
+Boundary: independent of groups.  An unusable value becomes None and is noted as a Problem; it never
+becomes 0 and never stops the file.
 """
 
 from __future__ import annotations
@@ -11,33 +11,32 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from engine.published.read.record_types import Failure, Problem
+from engine.published.read.record_types import FailedSample, Problem
 
 NOTED = 1_000  # problems kept per file
-MOST, LEAST = 1e15, 1e-12  # beyond these no second, token or byte is meant
+MOST, LEAST = 1e15, 1e-12  # outside this range a number is not a time, count or size
 _ID_LIMIT = 2**31
 
 
 class Cells:
-    """Reads the fields of a file's objects and remembers what was wrong with them."""
+    """Reads the fields of a file's objects and collects problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self._noted: set[str] = set()
 
     def note(self, kind: str, path: str, message: str) -> None:
-        """Once per place: some values are read for a model and again for the sample."""
+        """Notes a problem once per path: some values are read twice."""
         if len(self.problems) < NOTED and path not in self._noted:
             self._noted.add(path)
             self.problems.append(Problem(kind, path, message))
 
     def number(self, value: object, path: str, time: bool = False) -> float | None:
-        """A float of a sensible size; None for null, and for text, true, lists, NaN, Infinity and
-        negative times, which are noted."""
+        """A float, or None.  Text, true, lists, NaN, Infinity and negative times are noted."""
         if value is None:
             return None
         if isinstance(value, (bool, list, dict)):
-            self.note("type", path, f"{quoted(value)} is no number")
+            self.note("type", path, f"{quoted(value)} is not a number")
             return None
         if isinstance(value, str):
             self.note("text", path, f"{quoted(value)} is text instead of a number")
@@ -47,7 +46,7 @@ class Cells:
         except OverflowError:
             found = math.inf
         if not abs(found) < MOST:
-            self.note("finite", path, f"{quoted(value)} is no finite number of these files' kind")
+            self.note("finite", path, f"{quoted(value)} is not a usable finite number")
             return None
         if time and found < 0:
             self.note("negative", path, f"a time of {found:g} is negative")
@@ -57,7 +56,7 @@ class Cells:
     def numbers(
         self, item: Mapping[str, Any], path: str, keys: Iterable[str]
     ) -> dict[str, float | None]:
-        """What stands under these keys, where they are there; None for what is no usable number."""
+        """The numbers of the keys that exist; None for unusable ones."""
         there = (key for key in keys if key in item)
         return {key: self.number(item[key], f"{path}.{key}", is_time(key)) for key in there}
 
@@ -68,7 +67,7 @@ class Cells:
             if isinstance(value, str):
                 return value
             if value is not None:
-                self.note("type", f"{path}.{key}", f"{quoted(value)} is no text")
+                self.note("type", f"{path}.{key}", f"{quoted(value)} is not text")
         return None
 
     def ids(self, item: Mapping[str, Any], path: str, *keys: str) -> tuple[int, ...] | None:
@@ -77,25 +76,27 @@ class Cells:
             value = item.get(key)
             if not isinstance(value, list):
                 if isinstance(value, (bool, str, dict)):
-                    self.note("type", f"{path}.{key}", f"{quoted(value)} is no list of token ids")
+                    self.note(
+                        "type", f"{path}.{key}", f"{quoted(value)} is not a list of token ids"
+                    )
                 continue
             if not value or (_whole(value) and _in_range(value)):
                 return tuple(map(int, value))
-            self.note("type", f"{path}.{key}", "the list holds something that is no token id")
+            self.note("type", f"{path}.{key}", "the list has an entry that is not a token id")
         return None
 
     def objects(self, value: object, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """(number, path, object) of each object in a list; a note for everything else."""
+        """(index, path, object) of each object in a list; notes everything else."""
         if not isinstance(value, list):
-            self.note("type", path, f"{quoted(value)} is no list")
+            self.note("type", path, f"{quoted(value)} is not a list")
             return
         for index, item in enumerate(value):
             if isinstance(item, dict):
                 yield index, f"{path}[{index}]", item
             else:
-                self.note("type", f"{path}[{index}]", f"{quoted(item)} is no object")
+                self.note("type", f"{path}[{index}]", f"{quoted(item)} is not an object")
 
-    def failures(self, value: object) -> tuple[Failure, ...]:
+    def failures(self, value: object) -> tuple[FailedSample, ...]:
         """The file's `errors`: {sample_idx, error} or {sample_idx, egpt_error, vl_error}."""
         found = []
         for index, path, item in self.objects(value, "errors") if value is not None else ():
@@ -103,12 +104,12 @@ class Cells:
             words = [f"{key}: {brief(item[key])}" if key != "error" else brief(item[key])
                      for key in keys]  # fmt: skip
             name = sample_name({"sample": path} | item, index)  # else a result's place in its list
-            found.append(Failure(name, path, "; ".join(words) or "no reason"))
+            found.append(FailedSample(name, path, "; ".join(words) or "no reason given"))
         return tuple(found)
 
 
 def _whole(ids: list[Any]) -> bool:
-    """Whether all are whole numbers, 512.0 too: some scripts write ids as floats."""
+    """Whether all are whole numbers; 512.0 is one, because some scripts write ids as floats."""
     kinds = set(map(type, ids))
     return kinds == {int} or (kinds <= {int, float} and all(one == one // 1 for one in ids))
 
@@ -118,12 +119,12 @@ def _in_range(ids: list[int]) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """True and false are none."""
+    """Whether the value is a number; true and false are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def question_of(item: Mapping[str, Any]) -> str:
-    """What was asked, where a row keeps it."""
+    """The question, "" if the row has none."""
     found = (item.get(key) for key in ("question", "query"))
     return next((text[:500] for text in found if isinstance(text, str)), "")
 
@@ -143,7 +144,7 @@ def flat(value: object, prefix: str = "", depth: int = 4, lists: bool = False) -
 
 
 def settings(value: object) -> dict[str, object]:
-    """A file's settings, flat.  A number that no setting can be stands as its text."""
+    """A file's settings, flat.  Numbers that are too large become text."""
     return {key: inner if _is_setting(inner) else quoted(inner)
             for key, inner in flat(value).items()}  # fmt: skip
 
@@ -153,7 +154,7 @@ def _is_setting(value: object) -> bool:
 
 
 def sample_name(item: Mapping[str, Any], index: int, *more: str) -> str:
-    """What a record calls its sample, else its place in the list."""
+    """The record's sample name, otherwise its index."""
     for key in (*more, "id", "sample_id", "sample_idx", "sample"):
         value = item.get(key)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -173,8 +174,7 @@ _WORDS = {"None": "null", "True": "true", "False": "false",
 
 
 def quoted(value: object, most: int = 40) -> str:
-    """A value in a sentence, as JSON spells it; of a list or an object, which may be nested deep,
-    only its kind."""
+    """A value in a sentence, as in JSON; of lists and objects only the kind."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
     text = repr(value)
@@ -184,7 +184,7 @@ def quoted(value: object, most: int = 40) -> str:
 
 
 def brief(value: object, most: int = 200) -> str:
-    """One line of what may be a whole traceback."""
+    """A long text in one short line."""
     words = quoted(value) if isinstance(value, (list, dict)) else str(value)
     text = " ".join(words.split())
     return text if len(text) <= most else f"{text[:most]}..."

@@ -1,17 +1,16 @@
-"""Corrected records beside the recorded ones: what can be mended is, the rest is left out.
+"""Corrected records beside the recorded ones.  What cannot be corrected is left out.
 
-The rules and their proof: docs/published-files.md.  A corrected record differs only by
-its `marks`:  "sliced" (new tokens were cut off: 60 are added to the count, or it is left out),
-"prompt" (the prompt stood in the answer), "context" (2,048 counted twice), "cold" and "cold:KEY" (a
-warm-up, and the stage that shows it), "total" (made of the stages), "placeholder:KEY" (a stage that
+The rules are in the documentation of published files.  `marks` say what was corrected: "sliced"
+(first tokens were missing: 60 are added to the count, or it is left out), "prompt" (the answer
+included the prompt), "context" (2,048 tokens counted twice), "cold" and "cold:KEY" (a warm-up, and
+the affected stage), "total" (replaced by the sum of the stages), "placeholder:KEY" (a stage that
 was never measured).
 
-Of a warm-up only the stage that shows it is left out, for the record's other stages and its tokens
-are as good as any: the stage stands there as the mean of the model's other records, and the
-record's total, and its time to the end of the prefill where the file has one, are as much shorter.
-So means of stages and of what they leave add up to the mean of totals, everywhere.
+In a warm-up record only the affected stage is replaced, by the mean of the model's other records.
+The total, and the time to the end of the prefill, are reduced by the same time.  So the mean stages
+and the unaccounted rest still add up to the mean total.
 
-Boundary: changes records; the sentences about it are the audit's.
+Boundary: changes records; the audit writes the sentences.
 """
 
 from __future__ import annotations
@@ -20,8 +19,14 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from engine.published.read.answer_tokens import is_sliced, mark, mended, prompt_ids, stripped
-from engine.published.read.record_types import Group, Identity, Part, Record, milliseconds
+from engine.published.read.answer_tokens import (
+    is_sliced,
+    mark,
+    prompt_ids,
+    stripped,
+    with_missing_ids,
+)
+from engine.published.read.record_types import AnswerRecord, Group, Identity, Part, milliseconds
 from engine.published.read.who_answered import CLIP_TOKENS, EXPANSION
 
 PLACEHOLDER_MS = 0.01
@@ -31,23 +36,22 @@ THOUSANDFOLD = 300.0
 COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 TO_PREFILL = "prefill_complete_time"  # D: stages 1 to 4 by definition
-_TIMED = frozenset("ABCDE")
 _SAME: tuple[Part, ...] = ("preprocess", "vision", "prefill")  # work for every sample
 _LENGTH: tuple[Part, ...] = ("decode", "steps")
 Place = tuple[str, str]  # a record by its model and path
 
 
 def corrected(
-    records: Sequence[Record], group: Group, identities: Mapping[str, Identity]
-) -> tuple[Record, ...]:
-    """The records in their order, each mended where the file proves it wrong."""
+    records: Sequence[AnswerRecord], group: Group, identities: Mapping[str, Identity]
+) -> tuple[AnswerRecord, ...]:
+    """The records in their order, each corrected if the file shows that it is wrong."""
     empty = placeholders(records, group)
     cold = cold_stages(records, group)
     prompted = {record.model for record in records if prompt_ids(record.ids)}
     found = []
     for record in records:
         identity = identities.get(record.model)
-        better = mended(stripped(record, record.model in prompted), identity)
+        better = with_missing_ids(stripped(record, record.model in prompted), identity)
         better = _context(better, identity)
         better = _without(better, empty.get(record.model, ()))
         better = _total(better, group)
@@ -58,9 +62,9 @@ def corrected(
 
 
 def _usual(
-    records: Sequence[Record], first: Record, cold: Mapping[Place, Mapping[str, float]]
+    records: Sequence[AnswerRecord], first: AnswerRecord, cold: Mapping[Place, Mapping[str, float]]
 ) -> dict[str, float]:
-    """Each stage of a warm-up by its mean over the model's records that show none in it."""
+    """By stage of a warm-up, the mean over the model's records without a warm-up in it."""
     found = {}
     mine = [record for record in records if record.model == first.model]
     for key in cold[first.model, first.path]:
@@ -71,8 +75,8 @@ def _usual(
     return found
 
 
-def _warmed(record: Record, group: Group, usual: Mapping[str, float]) -> Record:
-    """With the usual time in place of each stage that shows a warm-up, in the total too."""
+def _warmed(record: AnswerRecord, group: Group, usual: Mapping[str, float]) -> AnswerRecord:
+    """The record with usual times instead of the stages of a warm-up, also in the total."""
     times = {**record.times, **usual}
     saved = {key: record.times[key] - value for key, value in usual.items()}
     total = part_of(record, group, "total")
@@ -92,13 +96,13 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
     return 5 <= context - EXPANSION - CLIP_TOKENS <= 150
 
 
-def _context(record: Record, identity: Identity | None) -> Record:
+def _context(record: AnswerRecord, identity: Identity | None) -> AnswerRecord:
     if not is_doubled(record.context, identity) or record.context is None:
         return record
     return mark(replace(record, context=record.context - EXPANSION), "context")
 
 
-def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str, ...]]:
+def placeholders(records: Sequence[AnswerRecord], group: Group) -> dict[str, tuple[str, ...]]:
     """By model, the stages that never took more than 10 microseconds: they were not measured."""
     longest: dict[tuple[str, str], float] = {}
     for record in records:
@@ -112,14 +116,14 @@ def placeholders(records: Sequence[Record], group: Group) -> dict[str, tuple[str
     return found
 
 
-def _without(record: Record, keys: Sequence[str]) -> Record:
+def _without(record: AnswerRecord, keys: Sequence[str]) -> AnswerRecord:
     if not keys:
         return record
     times = {key: value for key, value in record.times.items() if key not in keys}
     return mark(replace(record, times=times), *(f"placeholder:{key}" for key in keys))
 
 
-def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | None:
+def part_of(record: AnswerRecord, group: Group, part: Part) -> tuple[str, float] | None:
     """(key, value) of the record's time for this part of a run, in the file's unit."""
     if not record.times:
         return None
@@ -129,7 +133,7 @@ def part_of(record: Record, group: Group, part: Part) -> tuple[str, float] | Non
     return None
 
 
-def stage_sum(record: Record, group: Group) -> float | None:
+def stage_sum(record: AnswerRecord, group: Group) -> float | None:
     """The sum of a record's stages in the file's unit; None unless it has at least two."""
     if len(record.times) < 2:
         return None
@@ -138,29 +142,28 @@ def stage_sum(record: Record, group: Group) -> float | None:
     return sum(found) if len(found) > 1 else None
 
 
-def is_whole(record: Record, group: Group, stages: Collection[str]) -> bool:
-    """Whether a record has all of these stages (those that its model has in any record): no sum of
-    it lacks one."""
+def is_whole(record: AnswerRecord, group: Group, stages: Collection[str]) -> bool:
+    """Whether a record has all of these stages, so that their sum is complete."""
     lost = any(group.stages.get(key, "total") != "total" for key in record.lost)
     return not lost and all(key in record.times for key in stages)
 
 
-def stages_of(records: Sequence[Record], group: Group) -> frozenset[str]:
+def stages_of(records: Sequence[AnswerRecord], group: Group) -> frozenset[str]:
     """The keys of stages that any of the records has, those that stage_sum adds."""
     keys = {key for record in records for key in record.times}
     return frozenset(_added({key: group.stages.get(key, "total") for key in keys}))
 
 
 def _added(parts: Mapping[str, Part]) -> list[str]:
-    """Where decoding is given whole, its prefill and steps are not added to it."""
+    """The keys to add: without totals, and without prefill and steps if decode includes them."""
     skipped = {"total", "prefill", "steps"} if "decode" in parts.values() else {"total"}
     return [key for key, part in parts.items() if part not in skipped]
 
 
-def _total(record: Record, group: Group) -> Record:
-    """A total that its own stages exceed is replaced by their sum."""
+def _total(record: AnswerRecord, group: Group) -> AnswerRecord:
+    """A total below the sum of its stages is replaced by this sum."""
     total, stages = part_of(record, group, "total"), stage_sum(record, group)
-    if group.letter[0] not in _TIMED or total is None or stages is None:
+    if not group.has_stage_times or total is None or stages is None:
         return record
     key, value = total
     if stages - value <= TOLERANCE * stages:
@@ -168,21 +171,20 @@ def _total(record: Record, group: Group) -> Record:
     return mark(replace(record, times={**record.times, key: stages}), "total")
 
 
-def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str, float]]:
-    """By (model, path) of a first record, its stages that are a warm-up, with the median of the
-    others.  Two models of one row have one path.
+def cold_stages(records: Sequence[AnswerRecord], group: Group) -> dict[Place, dict[str, float]]:
+    """By (model, path) of a first record, its stages with a warm-up and the median of the others.
 
-    Loading depends on the disk and is not looked at.  Decoding depends on the answer's length, so
-    it is a warm-up only where its time for each token is one too; other stages do the same work for
-    every sample.
+    Loading depends on the disk and is not checked.  Decoding depends on the answer's length, so it
+    is a warm-up only if its time per token is one too.  Other stages do the same work for every
+    sample.
     """
-    rows: dict[str, list[Record]] = {}
+    rows: dict[str, list[AnswerRecord]] = {}
     for record in records:
         rows.setdefault(record.model, []).append(record)
     found: dict[Place, dict[str, float]] = {}
     for first, *rest in rows.values():
         if _is_thousandfold(first, rest, group):
-            continue  # in another unit: no stage of it is a warm-up
+            continue  # in another unit, so not a warm-up
         for key, value in first.times.items():
             part = group.stages.get(key)
             values = [record.times[key] for record in rest if key in record.times]
@@ -192,26 +194,26 @@ def cold_stages(records: Sequence[Record], group: Group) -> dict[Place, dict[str
     return found
 
 
-def _is_thousandfold(first: Record, rest: Sequence[Record], group: Group) -> bool:
-    """Whether a first record takes in all what no warm-up does: seconds are read as others' ms."""
+def _is_thousandfold(first: AnswerRecord, rest: Sequence[AnswerRecord], group: Group) -> bool:
+    """Whether a first record takes too long for a warm-up: its unit is probably different."""
     mine, *others = (_whole(record, group) for record in (first, *rest))
     known = [value for value in others if value]
     return bool(mine and known and mine > THOUSANDFOLD * statistics.median(known))
 
 
-def _whole(record: Record, group: Group) -> float | None:
+def _whole(record: AnswerRecord, group: Group) -> float | None:
     total = part_of(record, group, "total")
     return total[1] if total else stage_sum(record, group)
 
 
-def _is_slow(key: str, first: Record, rest: Sequence[Record]) -> bool:
-    """Whether a first decoding is a warm-up by the token, over records whose tokens are known."""
+def _is_slow(key: str, first: AnswerRecord, rest: Sequence[AnswerRecord]) -> bool:
+    """Whether a first decoding time per token is a warm-up, over records with known tokens."""
     paces = [pace for record in rest if (pace := _pace(key, record)) is not None]
     mine = _pace(key, first)
     return mine is not None and is_warm_up(mine, paces)
 
 
-def _pace(key: str, record: Record) -> float | None:
+def _pace(key: str, record: AnswerRecord) -> float | None:
     whole = stripped(record, prompted=False)
     if key not in record.times or not whole.tokens or is_sliced(whole):
         return None
@@ -219,12 +221,12 @@ def _pace(key: str, record: Record) -> float | None:
 
 
 def is_warm_up(first: float, others: Sequence[float]) -> bool:
-    """Whether a first value is no value like the others and moves their mean.
+    """Whether a first value is an outlier that changes the mean.
 
-    It makes the mean over 5 % longer, is over twice the largest of the others and further above
-    their median than ten standard deviations, taken from the median deviation.  One of ten values
-    that scatter by half of their mean passes once in 50,000 times; a ratio to the median alone
-    passes noise, and a spread alone passes a difference that changes nothing.
+    It must raise the mean by more than 5 %, be more than twice the largest other value, and be more
+    than ten standard deviations (from the median deviation) above the median.  A first of ten
+    values that scatter by half of their mean passes once in 50,000 times.  A ratio to the median
+    would also accept noise, and a spread would also accept irrelevant differences.
     """
     if len(others) < 2 or min(others) <= 0:
         return False

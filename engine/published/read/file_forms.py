@@ -1,7 +1,7 @@
-"""Which group a file belongs to, by its keys alone, and its way into the common form.
+"""The group of a file, from its keys, and the conversion to the common form.
 
-Boundary: file names are never looked at.  A file of another kind is "unknown" and says which keys
-it has; a run that only failed is "failed" and has no figures.
+Boundary: file names are not used.  A file of another kind is "unknown", with its keys in a message;
+a run that only failed is "failed" and has no figures.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from engine.published.read import (
     who_answered,
 )
 from engine.published.read.cells import Cells, brief, settings
-from engine.published.read.file_reading import Reading
+from engine.published.read.file_reading import FileReading
 from engine.published.read.parsing import RecordsError, parse, shown
 from engine.published.read.record_types import Group, ResultFile
 
-UNKNOWN = Group("?", "unknown")
+UNKNOWN = Group("unknown", "unknown")
 OTHER = "choose a result file of the benchmark"
-FAILED = Group("Z", "failed run (results empty, only errors)")
-NO_ROWS = Group("Z", "no rows")
+FAILED = Group("failed", "failed run (results empty, only errors)")
+NO_ROWS = Group("failed", "no rows")
 _FLAT = re.compile(r"(egpt|llava|videollava)_(time|stage\d_time|token_ids|memory_\w+)")
 _BESIDE = {"config", "statistics", "summary", "errors"}
-Reader = Callable[[Any, Reading], None]
+Reader = Callable[[Any, FileReading], None]
 LIMIT_ROWS = 200_000  # the longest published list has 2,220
 SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
 
@@ -44,7 +44,7 @@ def read_bytes(name: str, data: bytes) -> ResultFile:
 
 
 def unreadable(name: str, message: str, size: int = 0) -> ResultFile:
-    """The place of a file that could not be read, with the reason."""
+    """A file that could not be read, with the reason."""
     return ResultFile(name, UNKNOWN, "unknown", message, bytes=size)
 
 
@@ -52,13 +52,13 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
     """A parsed JSON value in the common form."""
     rows = _most_rows(value)
     if rows > LIMIT_ROWS:
-        told = f"result files of at most {LIMIT_ROWS:,} are read"
-        return unreadable(name, f"{name} holds a list of {rows:,} rows: {told}.", size)
+        limit = f"result files may have at most {LIMIT_ROWS:,}"
+        return unreadable(name, f"{name} has a list of {rows:,} rows: {limit}.", size)
     found = group_of(value)
     if found is None:
         return unreadable(name, f"{name} is of another kind ({_keys(value)}): {OTHER}.", size)
     group, reader = found
-    reading = Reading(group, Cells())
+    reading = FileReading(group, Cells())
     reader(value, reading)
     reading.settle()
     if group not in (FAILED, NO_ROWS):
@@ -67,7 +67,7 @@ def read_value(name: str, value: Any, size: int = 0) -> ResultFile:
 
 
 def _most_rows(value: Any, depth: int = 2) -> int:
-    """The length of the longest list where these files have their rows."""
+    """The length of the longest list that may contain the rows."""
     if isinstance(value, list):
         return len(value)
     inner = value.values() if isinstance(value, dict) and depth else ()
@@ -93,7 +93,7 @@ def group_of(value: Any) -> tuple[Group, Reader] | None:
 
 
 def _bare(value: list[Any]) -> tuple[Group, Reader] | None:
-    """Rows without anything around them: A, or the pairs of F."""
+    """A bare list of rows: flat, or token pairs."""
     rows = [item for item in value[:50] if isinstance(item, dict)]
     if any(_FLAT.fullmatch(key) for row in rows[:1] for key in row):
         return timed_readers.FLAT, timed_readers.flat_rows
@@ -107,14 +107,14 @@ def _bare(value: list[Any]) -> tuple[Group, Reader] | None:
 
 
 def _is_without_rows(value: dict[str, Any]) -> bool:
-    """A list for rows that is empty, among other keys of these files."""
+    """Whether the list of rows is empty, among other known keys."""
     return bool(_BESIDE & value.keys()) and any(
         value.get(key) == [] for key in ("samples", "results")
     )
 
 
 def _by_rows(value: dict[str, Any]) -> tuple[Group, Reader] | None:
-    """Groups whose rows stand in `results` or `samples`, told apart by the rows' keys."""
+    """Groups whose rows are in `results` or `samples`, recognised by the rows' keys."""
     for name in ("samples", "results"):
         rows = value.get(name)
         if isinstance(rows, list):
@@ -167,7 +167,7 @@ def _paired(keys: set[str], rows: list[Any]) -> tuple[Group, Reader] | None:
     return None
 
 
-def _nothing(_value: Any, _reading: Reading) -> None:
+def _nothing(_value: Any, _reading: FileReading) -> None:
     """A failed run has no rows."""
 
 
@@ -176,22 +176,22 @@ def _keys(value: Any) -> str:
         names = [_quoted(key) for key in list(value)[:SHOWN_KEYS]]
         more = len(value) - SHOWN_KEYS
         rest = f" and {more:,} more" if more > 0 else ""
-        told = f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
-        return told + _row_keys(value)
+        description = f"unknown: keys {', '.join(names)}{rest}" if names else "an empty object"
+        return description + _row_keys(value)
     if isinstance(value, list):
         first = next((item for item in value if isinstance(item, dict)), None)
         return f"a list; {_keys(first)}" if first else "a list without known objects"
-    kinds = {str: "text", bool: "a single true or false", type(None): "nothing but null"}
+    kinds = {str: "text", bool: "a single true or false", type(None): "only null"}
     return kinds.get(type(value), "a single number")
 
 
 def _quoted(key: object) -> str:
-    """A key in quotes: keys are words, and a message has words of its own."""
+    """A key in quotes, to separate it from the message."""
     return f"'{shown(brief(key, 40))}'"
 
 
 def _row_keys(value: dict[str, Any]) -> str:
-    """The keys of the first row, where rows stand there: they tell the models' names."""
+    """The keys of the first row, which show the models' names."""
     for name in ("results", "samples"):
         rows = value.get(name)
         row = next((item for item in rows if isinstance(item, dict)), {}) if isinstance(
@@ -202,7 +202,7 @@ def _row_keys(value: dict[str, Any]) -> str:
     return ""
 
 
-def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
+def _finish(name: str, value: Any, reading: FileReading, size: int) -> ResultFile:
     document = value if isinstance(value, dict) else {}
     config = settings(document.get("config"))
     failures = reading.cells.failures(document.get("errors"))
@@ -231,8 +231,8 @@ def _finish(name: str, value: Any, reading: Reading, size: int) -> ResultFile:
 
 def _why_failed(name: str, failures: tuple[Any, ...], group: Group) -> str:
     if group is NO_ROWS:
-        return f"{name} holds no rows: its run wrote no result, run it again."
+        return f"{name} has no rows: its run wrote no result. Run it again."
     if not failures:
-        return f"{name} holds no result that can be used: check how it was written."
+        return f"{name} has no usable result: check how it was written."
     every = f"all of its {len(failures):,} samples" if len(failures) > 1 else "its only sample"
-    return f"{name} holds no result: {every} failed; the first says: {failures[0].message}."
+    return f"{name} has no result: {every} failed. First message: {failures[0].message}."

@@ -1,6 +1,6 @@
-"""What a reader fills in while it goes through one file, and the figures the file states itself.
+"""The state of reading one file, and the figures that the file states.
 
-Boundary: collects; groups.py turns it into a ResultFile.
+Boundary: collects; file_forms.py makes a ResultFile of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.published.read import stated_figures as claims
 from engine.published.read.cells import NOTED, Cells, flat, is_time, quoted, sample_name
-from engine.published.read.record_types import Claim, Figure, Group, Record
+from engine.published.read.record_types import AnswerRecord, Claim, Group, SampleFigure
 
 DEPTH = 6  # of summaries within summaries
 COUNTS = ("num_output_tokens", "tokens", "n_tokens", "draft_tokens", "decode_tokens")
@@ -25,21 +25,20 @@ Values = tuple[list[float], int]
 
 
 @dataclass
-class Reading:
-    """One file on its way into the common form.
+class FileReading:
+    """One file while it is read.
 
-    missing: by model, and under "" for what belongs to none, how many rows could not be read.
-    odd: by model, key and place what is no number, to be named where other rows have numbers.
-    spoken: (model, field) that a summary's key means where its name does not say so.
-    unread: keys of rows that are not known.
+    missing: unreadable rows by model, "" for rows of no model.  odd: (model, key, path, value) of
+    values that are not numbers; they are noted if other rows have numbers there.  spoken: the
+    (model, field) of summary keys that do not name it.  unread: unknown keys of rows.
     """
 
     group: Group
     cells: Cells
     unit: str = "s"
     models: list[str] = field(default_factory=list)
-    records: list[Record] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
+    records: list[AnswerRecord] = field(default_factory=list)
+    figures: list[SampleFigure] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     claimed: dict[str, str] = field(default_factory=dict)
     draft: str = ""
@@ -53,8 +52,7 @@ class Reading:
     def rows(
         self, value: object, path: str, *models: str
     ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-        """(number, path, object) of each row; what is no object, or holds nothing, is one that
-        these models miss."""
+        """(index, path, object) of each row.  Empty rows and other values count as missing."""
         if isinstance(value, list):
             bad = sum(not isinstance(item, dict) or not item for item in value)
             self.missing.update(dict.fromkeys(models, bad))
@@ -74,7 +72,7 @@ class Reading:
     def answer(
         self, model: str, item: dict[str, Any], path: str, sample: str, question: str = ""
     ) -> None:
-        """A record whose fields stand in an object of their own."""
+        """Adds a record from an object of its own."""
         values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
         numbers = self.cells.numbers(
             values, path, [key for key in values if _numeric(key, values[key])]
@@ -101,10 +99,7 @@ class Reading:
         question: str = "",
         clip: str = "",
     ) -> None:
-        """A record of numbers: times by their keys, the count of tokens, and the others.
-
-        A number of None stood there and could not be used.
-        """
+        """Adds a record; unusable numbers are None."""
         usable = {key: value for key, value in numbers.items() if value is not None}
         times = {key: value for key, value in usable.items() if is_time(key)}
         sizes = {key: value for key, value in usable.items() if not is_time(key)}
@@ -113,11 +108,13 @@ class Reading:
                 self.cells.note("negative", f"{path}.{key}", f"{sizes[key]:g} is below zero")
                 del sizes[key]
             elif not sizes.get(key, 0.0).is_integer():
-                self.cells.note("whole", f"{path}.{key}", f"{sizes[key]:g} counts no tokens")
+                self.cells.note(
+                    "whole", f"{path}.{key}", f"{sizes[key]:g} is not a number of tokens"
+                )
                 del sizes[key]
         stated = next((sizes[key] for key in COUNTS if key in sizes), None)
         self.records.append(
-            Record(
+            AnswerRecord(
                 model=model,
                 sample=sample,
                 path=path,
@@ -136,7 +133,7 @@ class Reading:
             self.models.append(model)
 
     def per_sample(self, item: dict[str, Any], path: str, index: int, *keys: str) -> None:
-        """Numbers of a row that belong to no model; of the objects named, all their numbers."""
+        """Adds numbers of a row that belong to no model."""
         sample = sample_name(item, index)
         self.sampled += 1
         values = flat({key: item[key] for key in keys if key in item}, lists=True)
@@ -144,15 +141,17 @@ class Reading:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found = self.cells.number(value, f"{path}.{name}")
                 if found is not None:
-                    self.figures.append(Figure(name, sample, f"{path}.{name}", found))
+                    self.figures.append(SampleFigure(name, sample, f"{path}.{name}", found))
             else:
                 self._note_odd("", path, {name: value})
 
     def flag(self, item: dict[str, Any], path: str, index: int, key: str) -> None:
-        """A true or false of a row that belongs to no model, as 1 or 0."""
+        """Adds a true or false of a row as 1 or 0."""
         if isinstance(item.get(key), bool):
             place = f"{path}.{key}"
-            self.figures.append(Figure(key, sample_name(item, index), place, float(item[key])))
+            self.figures.append(
+                SampleFigure(key, sample_name(item, index), place, float(item[key]))
+            )
 
     def _note_odd(self, model: str, path: str, values: Mapping[str, object]) -> None:
         for key, value in values.items():
@@ -160,17 +159,17 @@ class Reading:
                 self.odd.append((model, key, f"{path}.{key}", value))
 
     def settle(self) -> None:
-        """Names what is no number where other rows have one."""
+        """Notes values that are not numbers if other rows have numbers there."""
         numeric = {("", figure.name) for figure in self.figures}
         numeric |= {(record.model, key) for record in self.records for key in record.sizes}
         for model, key, path, value in self.odd:
             if (model, key) in numeric:
                 kind, what = ("text", "text instead of a") if isinstance(value, str) else (
-                    "type", "no")  # fmt: skip
+                    "type", "not a")  # fmt: skip
                 self.cells.note(kind, path, f"{quoted(value)} is {what} number")
 
     def state(self, summary: object, path: str, model: str = "", depth: int = DEPTH) -> None:
-        """The figures of a summary, each beside what the rows give."""
+        """Adds the figures of a summary, each beside the value from the rows."""
         if not isinstance(summary, dict) or not depth:
             return
         for key, value in summary.items():
@@ -205,14 +204,14 @@ class Reading:
         return next((values for values in every if values), [])
 
     def _listed(self, model: str) -> int:
-        """How many rows a model has, or samples have, the unreadable ones with them."""
+        """The number of rows of a model or of samples, including unreadable ones."""
         if not model and self.sampled:
             return self.sampled + self.missing[""]
         of = model or (self.models[0] if self.models else "")
         return sum(record.model == of for record in self.records) + self.missing[of]
 
     def _values(self, name: str, model: str, path: str = "") -> Values:
-        """The rows' values of a field, of a model or else of the sample, and how many there are."""
+        """The rows' values of a field, of a model or of the sample, and the number of rows."""
         rows = [record for record in self.records if record.model == model]
         tried = (name, f"{name}_time", f"sd_{name}", *claims.ALIASES.get(name, ()))
         for key in tried:
@@ -228,7 +227,7 @@ class Reading:
         return [], 0
 
     def _spoken(self, name: str) -> tuple[str, str]:
-        """("videollava", "time") of "vllava_time": the model that a summary's key speaks of."""
+        """("videollava", "time") for "vllava_time": the model and field of a summary key."""
         if name in self.spoken:
             return self.spoken[name]
         start, _, rest = name.partition("_")
@@ -236,14 +235,14 @@ class Reading:
         return (model, rest) if model in self.models else ("", name)
 
 
-def _of(record: Record, key: str) -> float | None:
+def _of(record: AnswerRecord, key: str) -> float | None:
     if key == "tokens":
         return record.tokens
     return record.times.get(key, record.sizes.get(key))
 
 
 def _numeric(key: str, value: object) -> bool:
-    """A number, or whatever stands where these files have a number."""
+    """Whether the value is a number, or its key is known to have numbers."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return True
     return is_time(key) or key in COUNTS or key in CONTEXTS

@@ -1,8 +1,8 @@
 """The figures of a file: per model and stage its mean, median and mean without the first record.
 
 Boundary: arithmetic over a ResultFile; `as_dict` is the shape that `python -m engine import --json`
-prints.  Stages keep the file's keys and unit.  Recorded means are over all records; a corrected
-one leaves a warm-up out of the stage that shows it, and out of the total (see correct.py).
+prints.  Stages keep the file's keys and unit.  Recorded means are over all records; corrected means
+do not include a warm-up (see corrected.py).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from engine.analysis.acceptance import GAMMA, Acceptance, Range
 from engine.published.read.answer_pairs import Stated, stated, variants
 from engine.published.read.answer_tokens import prompt_ids
 from engine.published.read.corrected import is_whole, part_of, stage_sum, stages_of
-from engine.published.read.record_types import EOS, Record, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, ResultFile
 
 
 @dataclass(frozen=True)
 class Average:
-    """n values by their mean, median and mean without the first; None where there is none."""
+    """Mean, median and mean without the first of n values; None without values."""
 
     mean: float | None
     median: float | None
@@ -32,7 +32,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Stage:
-    """One timing key of a model: what part of a run it covers, recorded and corrected."""
+    """One timing key of a model, the part of a run that it covers, recorded and corrected."""
 
     part: str
     recorded: Average
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class ModelSummary:
-    """One model of a file.  `figures`: means of its other numbers, and counts of what is wrong."""
+    """One model of a file.  figures: means of its other numbers, and counts of problems."""
 
     model: str
     claimed: str
@@ -55,7 +55,7 @@ class ModelSummary:
 
 
 def average(values: Sequence[float]) -> Average:
-    """Of any number of values, none included."""
+    """The averages of any number of values."""
     if not values:
         return Average(None, None, None, 0)
     mean = math.fsum(values) / len(values)
@@ -84,12 +84,12 @@ def _model(file: ResultFile, model: str) -> ModelSummary:
     )
 
 
-def _tokens(records: Sequence[Record]) -> list[float]:
+def _tokens(records: Sequence[AnswerRecord]) -> list[float]:
     return [record.tokens for record in records if record.tokens is not None]
 
 
 def _stages(
-    file: ResultFile, recorded: Sequence[Record], corrected: Sequence[Record]
+    file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> dict[str, Stage]:
     found = {}
     for key in dict.fromkeys(key for record in recorded for key in record.times):
@@ -102,9 +102,8 @@ def _stages(
     return found
 
 
-def _after(corrected: Sequence[Record], key: str) -> Average:
-    """Of the records that show no warm-up in this stage; where it was the first's, none of them
-    is the first."""
+def _after(corrected: Sequence[AnswerRecord], key: str) -> Average:
+    """The averages without a warm-up in this stage.  Without it no record is the first."""
     timed = [record for record in corrected if key in record.times]
     warm = [record for record in timed if f"cold:{key}" not in record.marks]
     found = average([record.times[key] for record in warm])
@@ -113,7 +112,7 @@ def _after(corrected: Sequence[Record], key: str) -> Average:
 
 
 def _figures(
-    file: ResultFile, recorded: Sequence[Record], corrected: Sequence[Record]
+    file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     for key in dict.fromkeys(key for record in recorded for key in record.sizes):
@@ -130,8 +129,10 @@ def _figures(
     )
 
 
-def _answers(recorded: Sequence[Record], corrected: Sequence[Record]) -> dict[str, float]:
-    """What the ids and texts show: distinct texts, EOS, prompt ids, slices."""
+def _answers(
+    recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
+) -> dict[str, float]:
+    """Figures of ids and texts: distinct texts, EOS, prompt ids, missing ids."""
     found: dict[str, float] = {}
     ids = [record.ids for record in recorded if record.ids is not None]
     texts = [record.text for record in recorded if record.text is not None]
@@ -149,7 +150,7 @@ def _answers(recorded: Sequence[Record], corrected: Sequence[Record]) -> dict[st
     return found
 
 
-def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
+def _rates(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, float]:
     """Tokens per second of decoding over all records, and how far totals are from their stages."""
     found: dict[str, float] = {}
     timed = []
@@ -163,15 +164,15 @@ def _rates(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
     gaps, known = [], stages_of(recorded, file.group)
     for record in (one for one in recorded if is_whole(one, file.group, known)):
         total, stages = part_of(record, file.group, "total"), stage_sum(record, file.group)
-        if total and stages is not None and file.group.letter[0] in "ABCDE":
+        if total and stages is not None and file.group.has_stage_times:
             gaps.append(abs(total[1] - stages))
     if gaps:
         found["max_total_minus_stages"] = max(gaps)
     return found
 
 
-def _speculation(file: ResultFile, recorded: Sequence[Record]) -> dict[str, float]:
-    """Group G: the speed-up as a ratio of means, acceptance over all drafts, equal texts."""
+def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> dict[str, float]:
+    """Group wall_clock: the speed-up of means, acceptance over all drafts, equal texts."""
     if not recorded or "sd_total_ms" not in recorded[0].times:
         return {}
     found: dict[str, float] = {}
@@ -249,7 +250,7 @@ def _as_dict(found: ModelSummary) -> dict[str, Any]:
 
 
 def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> dict[str, Any]:
-    """The main comparison's figures, the others by name, and the file's own; {} without ids."""
+    """The figures of all comparisons and the stated rates; {} without ids."""
     found = variants(file, gamma)
     if not found:
         return {}

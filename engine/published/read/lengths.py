@@ -1,6 +1,6 @@
-"""How long answers are: where a limit cut them, and how much of a difference in time is length.
+"""Lengths of answers: which stopped at a limit, and how length contributes to a time difference.
 
-Boundary: arithmetic over the corrected records of a ResultFile; the sentences are the audit's.
+Boundary: arithmetic over the corrected records of a ResultFile; the audit writes the sentences.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.published.read.answer_pairs import decoding, matched
-from engine.published.read.record_types import EOS, Part, Record, ResultFile
+from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile
 
 CUT_FROM, CUT_SHARE = 3, 0.2
 _LIMIT = re.compile(r"max|limit|gamma", re.IGNORECASE)
@@ -19,15 +19,15 @@ _LENGTH = re.compile(r"tok|draft|length|gamma", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Answers of a model that stop at one length without an end of their own.
+class LengthCut:
+    """Answers of a model that stop at the same length without an end-of-text id.
 
-    answers: how many records have a length.  named: the setting of the file that is this length,
-    "" for none.  ended: whether the file has ids, which show that none of the records ended.
+    answers: the number of records with a length.  named: the setting with this value, "" for none.
+    ended: whether ids show that the answers have no end.
     """
 
     tokens: int
-    records: tuple[Record, ...]
+    records: tuple[AnswerRecord, ...]
     answers: int
     named: str
     ended: bool
@@ -35,10 +35,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Work:
-    """Over so many pairs, the target's time divided by the draft's: tokens x time per token.
+    """Over `pairs` pairs, the target's time divided by the draft's: tokens x time per token.
 
-    per_token is of the tokens that the time covers (see `covered`): where that is one less than
-    there are, the product differs from the ratio by as much.
+    per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
+    tokens, the product differs slightly from the ratio.
     """
 
     pairs: int
@@ -48,46 +48,46 @@ class Work:
     per_token: float
 
 
-def cut(file: ResultFile, model: str) -> Cut | None:
-    """Where a limit cut a model's answers: a fifth of them and at least three stop at the longest
-    length without EOS.
+def cut(file: ResultFile, model: str) -> LengthCut | None:
+    """The answers that a limit stopped: at least a fifth and three of them have the greatest
+    length and no EOS.
 
-    Without ids the length has to be one of the file's settings.  With ids and without such a
-    setting, three different answers have to stop there, or every one: equal texts have equal ends.
+    Without ids the length must be a setting of the file.  With ids but without such a setting,
+    three different answers or all answers must stop there, because equal texts have equal ends.
     """
-    # our own rows say themselves where a limit cut them
+    # own rows record when a limit stopped them
     records = [r for r in file.of(model, corrected=True)
                if not (file.own and "stop:length" in r.marks)]  # fmt: skip
     with_ids = [record for record in records if record.ids]
     return _by_ids(file, with_ids) if with_ids else _by_counts(file, records)
 
 
-def _by_ids(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+def _by_ids(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
     most = max(len(record.ids or ()) for record in records)
     found = [r for r in records if r.ids and len(r.ids) == most and r.ids[-1] != EOS]
     named = _setting(file, most)
     different = len({record.ids for record in found}) >= CUT_FROM
     if not _enough(found, records) or not (named or different or len(found) == len(records)):
         return None
-    return Cut(most, tuple(found), len(records), named, True)
+    return LengthCut(most, tuple(found), len(records), named, True)
 
 
-def _by_counts(file: ResultFile, records: Sequence[Record]) -> Cut | None:
+def _by_counts(file: ResultFile, records: Sequence[AnswerRecord]) -> LengthCut | None:
     counted = [record for record in records if record.tokens]
     most = max((record.tokens or 0.0 for record in counted), default=0.0)
     found = [record for record in counted if record.tokens == most]
     named = _setting(file, most)
     if not named or not _enough(found, counted):
         return None
-    return Cut(int(most), tuple(found), len(counted), named, False)
+    return LengthCut(int(most), tuple(found), len(counted), named, False)
 
 
-def _enough(found: Sequence[Record], records: Sequence[Record]) -> bool:
+def _enough(found: Sequence[AnswerRecord], records: Sequence[AnswerRecord]) -> bool:
     return len(found) >= max(CUT_FROM, CUT_SHARE * len(records))
 
 
 def _setting(file: ResultFile, tokens: float) -> str:
-    """The setting of the file that allows so many tokens."""
+    """The setting that limits answers to this number of tokens."""
     for key, value in file.config.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if number and value == tokens and _LIMIT.search(key) and _LENGTH.search(key):
@@ -96,28 +96,28 @@ def _setting(file: ResultFile, tokens: float) -> str:
 
 
 def covered(file: ResultFile, tokens: float) -> float:
-    """How many of an answer's tokens its decoding time is that of.
+    """The number of tokens that the decoding time covers.
 
-    D times the prefill apart and counts the first token to it: its own avg_token_time divides by
-    N - 1, as a TPOT does.  The others divide by N (G's own per_token_ms) or say nothing.
+    Group five_stages counts the first token to the prefill: its avg_token_time divides by N - 1, as
+    TPOT does.  The others divide by N, or do not say.
     """
     return tokens - 1 if divides_by_less(file) else tokens
 
 
 def divides_by_less(file: ResultFile) -> bool:
     """Whether the first token belongs to a file's prefill and not to its decoding."""
-    return file.group.letter == "D"
+    return file.group.first_token_in_prefill
 
 
 def definition(file: ResultFile) -> str:
-    """What a time per token of this file is, in words."""
+    """The definition of time per token in this file, in words."""
     if divides_by_less(file):
-        return "over the N - 1 tokens after the first, which is the prefill's"
+        return "over the N - 1 tokens after the first, which the prefill gives"
     return "over all N tokens"
 
 
 def work(file: ResultFile, corrected: bool = True) -> Work | None:
-    """What the ratio of the two models' decoding times is made of; None without both or counts."""
+    """The factors of the ratio of decoding times; None without times or counts of both."""
     if not file.draft or file.status != "ok":
         return None
     rows = []

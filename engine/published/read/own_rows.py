@@ -8,11 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.published.read.record_types import Failure, Group, Identity, Record, ResultFile
+from engine.published.read.record_types import (
+    AnswerRecord,
+    FailedSample,
+    Group,
+    Identity,
+    ResultFile,
+)
 from engine.published.read.who_answered import family_of
 
 RUNS = Group(
-    "own",
+    "own_runs",
     "runs of this project",
     {
         "load_ms": "load",
@@ -23,6 +29,7 @@ RUNS = Group(
         "decode_ms": "decode",
         "total_ms": "total",
     },
+    has_stage_times=True,
 )
 Row = Mapping[str, Any]
 
@@ -43,7 +50,7 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
         records=records,
         corrected=records,
         failures=tuple(
-            Failure(str(row.get("sample", "")), f"[{index}]", str(row["error"]))
+            FailedSample(str(row.get("sample", "")), f"[{index}]", str(row["error"]))
             for index, row in enumerate(rows)
             if row.get("error")
         ),
@@ -53,9 +60,9 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
     )
 
 
-def _record(row: Row, path: str) -> Record:
+def _record(row: Row, path: str) -> AnswerRecord:
     ids = row.get("token_ids")
-    return Record(
+    return AnswerRecord(
         model=str(row["model"]),
         sample=str(row["sample"]),
         path=path,

@@ -8,17 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from engine.published.read.cells import brief, question_of, sample_name
-from engine.published.read.file_reading import Reading
+from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Group
 
-PAIRS = Group("F", "token-pairs", {"time": "total"})
+PAIRS = Group("token_pairs", "token-pairs", {"time": "total"})
 SPECULATION = Group(
-    "F",
+    "token_pairs",
     "token-pairs",
     {"prefill_ms": "prefill", "draft_ms": "steps", "decode_ms": "steps", "time_ms": "total"},
 )
 WALLCLOCK = Group(
-    "G",
+    "wall_clock",
     "e2e-wallclock",
     {
         "prefill_ms": "prefill",
@@ -28,10 +28,10 @@ WALLCLOCK = Group(
         "sd_total_ms": "total",
     },
 )
-TEXTS = Group("H", "text-only/estimates", {"time": "total"})
+TEXTS = Group("estimates", "text-only/estimates", {"time": "total"})
 # the other form of H: stage times of both models in one flat row, and an assumed acceptance
 METRICS = Group(
-    "H",
+    "estimates",
     TEXTS.title,
     {
         "vision_time": "vision",
@@ -70,7 +70,7 @@ PREFIXES = {  # the names of two models in one row, draft first
 }
 
 
-def pair_rows(data: dict[str, Any] | list[Any], reading: Reading) -> None:
+def pair_rows(data: dict[str, Any] | list[Any], reading: FileReading) -> None:
     """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them; or such
     rows alone."""
     name = "samples" if "samples" in data else "results"
@@ -100,7 +100,7 @@ def _names(rows: list[tuple[int, str, dict[str, Any]]]) -> tuple[str, str]:
 
 
 def _numbers(
-    reading: Reading, item: dict[str, Any], path: str, names: dict[str, str]
+    reading: FileReading, item: dict[str, Any], path: str, names: dict[str, str]
 ) -> dict[str, float | None]:
     """A model's numbers out of a row of several, under the names that they share."""
     found = reading.cells.numbers(item, path, names)
@@ -108,7 +108,7 @@ def _numbers(
 
 
 def _pair_row(
-    reading: Reading, models: list[str], index: int, path: str, item: dict[str, Any]
+    reading: FileReading, models: list[str], index: int, path: str, item: dict[str, Any]
 ) -> bool:
     cells, timed = reading.cells, False
     sample = sample_name(item, index)
@@ -128,7 +128,7 @@ def _pair_row(
     return timed
 
 
-def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
+def speculation_rows(data: dict[str, Any], reading: FileReading) -> None:
     """F4: speculative decoding tried on a few samples, in milliseconds."""
     reading.unit = "ms"
     reading.pair("egpt", "vl")
@@ -155,7 +155,7 @@ def speculation_rows(data: dict[str, Any], reading: Reading) -> None:
     reading.state(data.get("summary"), "summary")
 
 
-def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
+def wallclock_rows(data: dict[str, Any], reading: FileReading) -> None:
     """G: the target alone ("baseline") and each way to draft for it, in milliseconds."""
     reading.unit = "ms"
     reading.models.append("baseline")
@@ -178,12 +178,14 @@ def wallclock_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(figures, f"aggregate.{way}", model)
 
 
-def _wall_row(reading: Reading, model: str, index: int, path: str, item: dict[str, Any]) -> None:
+def _wall_row(
+    reading: FileReading, model: str, index: int, path: str, item: dict[str, Any]
+) -> None:
     question = question_of(item)
     reading.answer(model, item, path, sample_name(item, index), question)
 
 
-def text_rows(data: dict[str, Any], reading: Reading) -> None:
+def text_rows(data: dict[str, Any], reading: FileReading) -> None:
     """H: texts, counts and an acceptance estimated from the texts; no token ids."""
     reading.pair("egpt", "vl")
     for index, path, item in reading.rows(data.get("results"), "results", "egpt", "vl", ""):
@@ -204,7 +206,7 @@ def is_metrics(keys: set[str]) -> bool:
     return mine == FLAT_TIMES or bool(mine and keys & TARGET_TIMES)
 
 
-def metric_rows(data: dict[str, Any] | list[Any], reading: Reading) -> None:
+def metric_rows(data: dict[str, Any] | list[Any], reading: FileReading) -> None:
     """H with times: EventGPT's stages under plain names, the target's under "vl_...", in seconds.
 
     The answer's ids and text are the target's.  Every number stands among the row's figures too,
@@ -229,7 +231,7 @@ def metric_rows(data: dict[str, Any] | list[Any], reading: Reading) -> None:
 
 
 def _metric_answer(
-    reading: Reading, model: str, item: dict[str, Any], path: str, sample: str
+    reading: FileReading, model: str, item: dict[str, Any], path: str, sample: str
 ) -> None:
     names = {key: name for key, (whose, name) in METRIC_KEYS.items()
              if whose == model and not _is_list(item.get(key))}  # fmt: skip
@@ -247,7 +249,7 @@ def _is_list(value: object) -> bool:
     return isinstance(value, list)
 
 
-def _not_read(reading: Reading, path: str, keys: set[str]) -> None:
+def _not_read(reading: FileReading, path: str, keys: set[str]) -> None:
     """Each key once, at the first row that has it."""
     for key in sorted(keys - reading.unread):
         reading.unread.add(key)

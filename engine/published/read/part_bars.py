@@ -1,9 +1,7 @@
-"""The stages of a file's models as bars: a mean or median per part of a run.
+"""Mean or median stage times of a file's models, for bars.
 
-Boundary: arithmetic over a ResultFile, in milliseconds; nothing is drawn.  A part that a file did
-not time, or that was a placeholder, is absent, never 0.  In corrected ones a stage that shows a
-warm-up stands as the mean of the others (see correct.py), so stages and what they leave make up the
-total.
+Boundary: arithmetic over a ResultFile, in milliseconds.  A part that was not timed, or was a
+placeholder, is absent, never 0.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import Literal
 
 from engine.palette import UNACCOUNTED
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Part, Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
 from engine.types import STAGES
 
 Middle = Literal["mean", "median"]
@@ -30,8 +28,8 @@ PARTS: Mapping[str, tuple[Part, ...]] = {
 
 @dataclass(frozen=True)
 class Bar:
-    """One model.  parts: ms by stage and "unaccounted"; total in ms, None where the file has none.
-    notes: how the parts are to be read."""
+    """One model.  parts: ms by stage and "unaccounted"; total in ms, None if the file has none.
+    notes: how to read the parts."""
 
     model: str
     n: int
@@ -85,12 +83,12 @@ def _known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _time(file: ResultFile, record: Record, part: Part) -> float | None:
+def _time(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
     found = part_of(record, file.group, part)
     return milliseconds(*found) if found else None
 
 
-def _spent(file: ResultFile, record: Record, stage: str) -> float | None:
+def _spent(file: ResultFile, record: AnswerRecord, stage: str) -> float | None:
     for part in PARTS[stage]:
         if (found := _time(file, record, part)) is not None:
             return found
@@ -100,19 +98,21 @@ def _spent(file: ResultFile, record: Record, stage: str) -> float | None:
     return math.fsum(made) if made else None
 
 
-def _notes(file: ResultFile, records: tuple[Record, ...], parts: Mapping[str, float]) -> list[str]:
+def _notes(
+    file: ResultFile, records: tuple[AnswerRecord, ...], parts: Mapping[str, float]
+) -> list[str]:
     found = []
     keys = {key for record in records for key in record.times}
     known = {file.group.stages.get(key) for key in keys}
     if "load+preprocess" in known:
-        found.append("load holds preprocessing: both were timed together")
+        found.append("load includes preprocessing: both were timed together")
     if "steps" in known and "prefill" not in known:
-        found.append("decode is the token steps alone")
+        found.append("decode is the token steps only")
     if "prefill" in known and not known & {"steps", "decode"}:
-        found.append("decode is the prefill alone")
+        found.append("decode is the prefill only")
     absent = [stage for stage in STAGES if stage not in parts]
     if "load+preprocess" in known and "preprocess" in absent:
         absent.remove("preprocess")
     if absent:
-        found.append(f"not measured apart: {', '.join(absent)}")
+        found.append(f"not measured separately: {', '.join(absent)}")
     return found

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from engine.published.read.answer_pairs import decoding
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import Record, ResultFile, milliseconds
+from engine.published.read.record_types import AnswerRecord, ResultFile, milliseconds
 
 TOKEN_MS = (0.1, 5_000.0)
 PREFILL_MS = (1.0, 30_000.0)
@@ -112,7 +112,7 @@ def _middles(file: ResultFile, model: str) -> dict[str, float]:
     return {what: statistics.median(values) for what, values in known.items() if values}
 
 
-def _per_token(file: ResultFile, record: Record) -> float | None:
+def _per_token(file: ResultFile, record: AnswerRecord) -> float | None:
     spent = decoding(record, file)
     return spent[1] / record.tokens if spent and record.tokens else None
 

@@ -25,20 +25,64 @@ NAMES = {
 }
 
 
+GroupName = Literal[
+    "flat",
+    "legacy",
+    "newest",
+    "frames",
+    "five_stages",
+    "parallel",
+    "token_pairs",
+    "wall_clock",
+    "estimates",
+    "failed",
+    "unknown",
+    "own_runs",
+]
+LETTERS: Mapping[GroupName, str] = {  # what documents, pages and the JSON output call a group
+    "flat": "A",
+    "legacy": "B",
+    "newest": "B'",
+    "frames": "C",
+    "five_stages": "D",
+    "parallel": "E",
+    "token_pairs": "F",
+    "wall_clock": "G",
+    "estimates": "H",
+    "failed": "Z",
+    "unknown": "?",
+    "own_runs": "own",
+}
+
+
 @dataclass(frozen=True)
 class Group:
-    """One kind of file.  `stages` maps its timing keys to the part of a run they cover."""
+    """One kind of file.
 
-    letter: str
+    stages: its timing keys and the part of a run that each covers.  has_stage_times: a record's
+    stages should add up to its total.  total_is_whole_run: the total includes loading.
+    first_token_in_prefill: the prefill time includes the first token.  fixed_length: all answers
+    have a fixed small number of tokens.
+    """
+
+    name: GroupName
     title: str
     stages: Mapping[str, Part] = field(default_factory=dict)
+    has_stage_times: bool = False
+    total_is_whole_run: bool = False
+    first_token_in_prefill: bool = False
+    fixed_length: bool = False
+
+    @property
+    def letter(self) -> str:
+        return LETTERS[self.name]
 
     def __str__(self) -> str:
         return f"{self.letter} {self.title}"
 
 
 @dataclass(frozen=True)
-class Record:
+class AnswerRecord:
     """One model's answer to one sample.
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
@@ -95,7 +139,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedSample:
     """A sample that the file lists as failed."""
 
     sample: str
@@ -113,7 +157,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Figure:
+class SampleFigure:
     """A number that a file keeps per sample but for no model: "parallel.overlap_window"."""
 
     name: str
@@ -136,10 +180,10 @@ class ResultFile:
     message: str = ""
     unit: str = "s"
     models: tuple[str, ...] = ()
-    records: tuple[Record, ...] = ()
-    corrected: tuple[Record, ...] = ()
-    failures: tuple[Failure, ...] = ()
-    figures: tuple[Figure, ...] = ()
+    records: tuple[AnswerRecord, ...] = ()
+    corrected: tuple[AnswerRecord, ...] = ()
+    failures: tuple[FailedSample, ...] = ()
+    figures: tuple[SampleFigure, ...] = ()
     claims: tuple[Claim, ...] = ()
     identities: Mapping[str, Identity] = field(default_factory=dict)
     config: Mapping[str, object] = field(default_factory=dict)
@@ -148,7 +192,7 @@ class ResultFile:
     target: str = ""
     bytes: int = 0
 
-    def of(self, model: str, corrected: bool = False) -> tuple[Record, ...]:
+    def of(self, model: str, corrected: bool = False) -> tuple[AnswerRecord, ...]:
         """The records of one model, in the file's order."""
         source = self.corrected if corrected else self.records
         return tuple(record for record in source if record.model == model)
@@ -156,7 +200,7 @@ class ResultFile:
     @property
     def own(self) -> bool:
         """Whether these are rows of this project rather than of a file from elsewhere."""
-        return self.group.letter == "own"
+        return self.group.name == "own_runs"
 
     @property
     def samples(self) -> int:

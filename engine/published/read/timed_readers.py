@@ -1,7 +1,7 @@
 """Readers of files whose rows are timed stages: groups A, B, B', C, D and E.
 
-Schemas: see docs/published-files.md.  Each reader takes the parsed file and fills a
-Reading; keys that a file lacks are simply absent.
+Schemas: see docs/published-files.md.  Each reader takes the parsed file and fills a FileReading;
+keys that a file lacks are simply absent.
 
 Boundary: reads the keys; judges nothing.
 """
@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from engine.published.read.cells import is_number, question_of, quoted, sample_name
-from engine.published.read.file_reading import Reading
+from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Group, Part
 
 FLAT = Group(
-    "A",
+    "flat",
     "flat-3stage",
     {
         "stage1_time": "load",
@@ -23,6 +23,8 @@ FLAT = Group(
         "stage3_time": "decode",  # the vision tower inside generate(), with the decoding
         "time": "total",
     },
+    has_stage_times=True,
+    total_is_whole_run=True,
 )
 FOUR: dict[str, Part] = {
     "stage1_time": "load",
@@ -32,10 +34,10 @@ FOUR: dict[str, Part] = {
     "total_time": "total",
 }
 FIVE: dict[str, Part] = {**FOUR, "stage4_time": "prefill", "stage5_time": "steps"}
-LEGACY = Group("B", "4stage-legacy", FOUR)
-NEWEST = Group("B'", "4stage-newest", FOUR)
+LEGACY = Group("legacy", "4stage-legacy", FOUR, has_stage_times=True, total_is_whole_run=True)
+NEWEST = Group("newest", "4stage-newest", FOUR, has_stage_times=True, total_is_whole_run=True)
 FRAMES = Group(
-    "C",
+    "frames",
     "1-vs-8-frames",
     {
         "stage12_time": "load+preprocess",
@@ -44,10 +46,20 @@ FRAMES = Group(
         "s5_time": "steps",
         "total_time": "total",
     },
+    has_stage_times=True,
+    total_is_whole_run=True,
+    fixed_length=True,
 )
-STAGES = Group("D", "5stages", FIVE)
+STAGES = Group(
+    "five_stages",
+    "5stages",
+    FIVE,
+    has_stage_times=True,
+    total_is_whole_run=True,
+    first_token_in_prefill=True,
+)
 PARALLEL = Group(
-    "E",
+    "parallel",
     "parallel-4bit",
     {
         "vision_time": "vision",
@@ -56,10 +68,11 @@ PARALLEL = Group(
         "generation_time": "steps",
         "total_time": "total",
     },
+    has_stage_times=True,
 )
 
 
-def flat_rows(data: list[Any], reading: Reading) -> None:
+def flat_rows(data: list[Any], reading: FileReading) -> None:
     """A: both models side by side in one object per sample, told apart by prefixes."""
     rows = list(reading.rows(data, "$", ""))
     models = [model for model in ("egpt", "videollava", "llava") if _any_key(rows, f"{model}_")]
@@ -76,7 +89,7 @@ def _any_key(rows: list[tuple[int, str, dict[str, Any]]], start: str) -> bool:
 
 
 def _flat_answer(
-    reading: Reading, model: str, item: dict[str, Any], path: str, sample: str, question: str
+    reading: FileReading, model: str, item: dict[str, Any], path: str, sample: str, question: str
 ) -> None:
     cells, prefix = reading.cells, f"{model}_"
     mine = {key[len(prefix) :]: value for key, value in item.items() if key.startswith(prefix)}
@@ -100,7 +113,7 @@ def _text_key(item: dict[str, Any]) -> str:
     return next((key for key in item if "llava" in key and "_" not in key), "")
 
 
-def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
+def legacy_rows(data: dict[str, Any], reading: FileReading) -> None:
     """B: a list of rows and a summary per model."""
     reading.pair("eventgpt", "videollava")
     for model in ("eventgpt", "videollava"):
@@ -118,7 +131,7 @@ def legacy_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(speculation, "speculative_decoding")
 
 
-def newest_rows(data: dict[str, Any], reading: Reading) -> None:
+def newest_rows(data: dict[str, Any], reading: FileReading) -> None:
     """B': one object per sample with an object per model; the summary has one per model too."""
     reading.pair("eventgpt", "videollava")
     _nested(data.get("samples"), "samples", reading)
@@ -126,7 +139,7 @@ def newest_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(data.get(name), name)
 
 
-def frame_rows(data: dict[str, Any], reading: Reading) -> None:
+def frame_rows(data: dict[str, Any], reading: FileReading) -> None:
     """C: an object per model with its samples and statistics."""
     reading.pair("eventgpt", "videollava")
     for model in ("eventgpt", "videollava"):
@@ -138,14 +151,14 @@ def frame_rows(data: dict[str, Any], reading: Reading) -> None:
         reading.state(inner.get("stats"), f"{model}.stats", model)
 
 
-def stage_rows(data: dict[str, Any], reading: Reading) -> None:
+def stage_rows(data: dict[str, Any], reading: FileReading) -> None:
     """D and E: one object per sample with an object per model, and shared statistics."""
     reading.pair("eventgpt", "videollava")
     _nested(data.get("results"), "results", reading)
     reading.state(data.get("statistics"), "statistics")
 
 
-def _nested(rows: object, name: str, reading: Reading) -> None:
+def _nested(rows: object, name: str, reading: FileReading) -> None:
     models = ("eventgpt", "videollava")
     for index, path, item in reading.rows(rows, name, *models, ""):
         sample = sample_name(item, index)
@@ -159,11 +172,11 @@ def _nested(rows: object, name: str, reading: Reading) -> None:
             _flat_parallel(reading, item, path, sample)
 
 
-def _nested_answer(reading: Reading, model: str, inner: object, path: str, sample: str) -> None:
+def _nested_answer(reading: FileReading, model: str, inner: object, path: str, sample: str) -> None:
     if not isinstance(inner, dict):
         reading.missing[model] += 1
         if inner is not None:  # null is how some scripts say that a model failed
-            reading.cells.note("type", path, f"{quoted(inner)} is no object")
+            reading.cells.note("type", path, f"{quoted(inner)} is not an object")
         return
     label = inner.get("model")
     if isinstance(label, str):
@@ -171,7 +184,7 @@ def _nested_answer(reading: Reading, model: str, inner: object, path: str, sampl
     reading.answer(model, inner, path, sample)
 
 
-def _flat_parallel(reading: Reading, item: dict[str, Any], path: str, sample: str) -> None:
+def _flat_parallel(reading: FileReading, item: dict[str, Any], path: str, sample: str) -> None:
     for model, prefix in (("eventgpt", "egpt_"), ("videollava", "vl_")):
         if item.get(f"{prefix}error"):
             continue  # its zeros are no measurement

@@ -6,48 +6,52 @@ Boundary: looks at keys alone; what it names is a Problem of the kind "model".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.published.read.file_reading import IDS, Reading
+from engine.published.read.file_reading import IDS, FileReading
+from engine.published.read.record_types import GroupName
 
 NOT_MODELS = ("acceptance", "parallel", "config", "summary", "statistics", "speculative_decoding")
 NOT_ANSWERS = ("prompt_tokens", "input_tokens", "reference_tokens", "accepted_tokens",
                "rejected_tokens", "matched_tokens")  # fmt: skip
 FLAT = re.compile(r"(?P<model>.+?)_(?:stage\d_time|token_ids)")
 LISTED = re.compile(r"(?P<model>.+?)_(?:output_|draft_)?tokens")
+PATTERNS: Mapping[GroupName, re.Pattern[str]] = {"flat": FLAT, "token_pairs": LISTED}
 STAGE = re.compile(r"stage\d_time|total_time")
-READ = {"A": ("egpt",), "F": ("egpt", "vl", "adapter", "adapted", "sd")}
+READ: Mapping[GroupName, tuple[str, ...]] = {
+    "flat": ("egpt",),
+    "token_pairs": ("egpt", "vl", "adapter", "adapted", "sd"),
+}
+NESTED: tuple[GroupName, ...] = ("newest", "five_stages", "parallel")  # an object for each model
 LOOKED_AT = 1_000  # rows
 
 
-def name(value: Any, reading: Reading) -> None:
+def name(value: Any, reading: FileReading) -> None:
     """Notes each further model once, at its first place."""
-    known = {*reading.models, *READ.get(reading.group.letter, ())}
+    known = {*reading.models, *READ.get(reading.group.name, ())}
     seen: set[str] = set()
-    for model, path in _places(value, reading.group.letter):
+    for model, path in _places(value, reading.group.name):
         if model not in known and model not in seen:
             seen.add(model)
             both = " and ".join(reading.models[:2])
             reading.cells.note("model", path, f"the answers read are those of {both}")
 
 
-def _places(value: Any, letter: str) -> Iterator[tuple[str, str]]:
-    if letter == "B":
+def _places(value: Any, group: GroupName) -> Iterator[tuple[str, str]]:
+    if group == "legacy":
         yield from _lists(value)
-    elif letter == "C":
+    elif group == "frames":
         yield from ((key, key) for key, inner in value.items()
                     if isinstance(inner, dict) and "samples" in inner)  # fmt: skip
     for place, row in _rows(value):
         for key, inner in row.items():
-            if letter in ("B'", "D", "E") and _is_answer(key, inner):
+            if group in NESTED and _is_answer(key, inner):
                 yield key, f"{place}.{key}"
-            found = {"A": FLAT, "F": LISTED}.get(letter, _NOTHING).fullmatch(key)
-            if found and (letter == "A" or (isinstance(inner, list) and key not in NOT_ANSWERS)):
+            pattern = PATTERNS.get(group)
+            found = pattern.fullmatch(key) if pattern else None
+            if found and (group == "flat" or (isinstance(inner, list) and key not in NOT_ANSWERS)):
                 yield found["model"], f"{place}.{key}"
-
-
-_NOTHING = re.compile(r"(?!)")
 
 
 def _lists(value: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,10 +1,10 @@
-"""Who answered: what a file claims, and what its numbers show.
+"""Which model answered: what a file claims, and what its numbers show.
 
 Visual tokens (facts of the published checkpoints): LLaVA-1.5 576 per image at id 32000; Video-LLaVA
 2,056 per clip of 8 frames at id 32001; EventGPT T + 577 for T event images.  Weights in 16 bits:
 LLaVA-1.5 7.06 billion parameters, 13,472 MiB; Video-LLaVA two vision towers more, 14,05x MiB.
 
-Boundary: says what the evidence is; audit.py says whether it contradicts the label.
+Boundary: collects the evidence; the audit says whether it contradicts the label.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from engine.published.read.record_types import NAMES, Identity, Record, ResultFile
+from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
 KEY_FAMILY = {
     "egpt": "eventgpt",
@@ -26,13 +26,13 @@ IMAGE_TOKENS, IMAGE_ID = 576, 32000
 CLIP_TOKENS, CLIP_ID = 2056, 32001
 FRAMES = 8  # of a clip
 MOST_IMAGES = 32  # of events
-EXPANSION = 2048  # what a doubled prefill length has too much
+EXPANSION = 2048  # the excess of a doubled prefill length
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
 EVENT_TEXT = 59  # of the scripts' prompt of 60 ids, one stands for the image
 ONE_IMAGE = frozenset({EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1})
 FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
-DISPUTED = ", label disputed"  # the audit's evidence names another model
+DISPUTED = ", label disputed"  # the evidence shows another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
 Evidence = tuple[str | None, str]
 
@@ -40,7 +40,7 @@ Evidence = tuple[str | None, str]
 def identities(
     models: Sequence[str],
     claimed: Mapping[str, str],
-    records: Sequence[Record],
+    records: Sequence[AnswerRecord],
     config: Mapping[str, object],
 ) -> dict[str, Identity]:
     """Every model's, by its name in the file."""
@@ -50,12 +50,14 @@ def identities(
 
 
 def identify(
-    model: str, claimed: str | None, records: Sequence[Record], config: Mapping[str, object]
+    model: str, claimed: str | None, records: Sequence[AnswerRecord], config: Mapping[str, object]
 ) -> Identity:
-    """What is claimed and what the file shows; "nothing" is said in words too."""
+    """The claimed model and the evidence in the file."""
     claim = claimed or NAMES.get(KEY_FAMILY.get(model, ""), model)
     if foreign(claim, model):
-        return Identity(claim, f"{claim[:80]} is no model whose contexts or weights are known here")
+        return Identity(
+            claim, f"{claim[:80]} is a model whose contexts and weights are unknown here"
+        )
     wanted = _wanted(model, claim)
     found = [
         *_from_ids(records),
@@ -71,37 +73,37 @@ def identify(
 
 
 def _wanted(model: str, claim: str) -> str | None:
-    """The family that a model should be of: by its name, else by its key."""
+    """The family that a model should have: by its name, otherwise by its key."""
     return family_of(claim) or KEY_FAMILY.get(model)
 
 
 def _exchanged(
-    found: Mapping[str, Identity], rows: Mapping[str, Sequence[Record]]
+    found: Mapping[str, Identity], rows: Mapping[str, Sequence[AnswerRecord]]
 ) -> dict[str, Identity]:
-    """The other model under EventGPT's label leaves EventGPT's contexts to the other label: alone
-    they could be those of one image of LLaVA-1.5 and a longer question."""
+    """Identities if the labels are exchanged: the other label then has EventGPT's contexts, which
+    could otherwise be one image of LLaVA-1.5 and a longer question."""
     wanted = {model: _wanted(model, one.claimed) for model, one in found.items()}
     swapped = any(wanted[model] == "eventgpt" and one.family == "video_llava"
                   for model, one in found.items())  # fmt: skip
-    mended = {}
+    exchanged = {}
     for model, one in found.items():
         tokens = {int(record.context) for record in rows[model] if record.context}
         other = wanted[model] not in ("eventgpt", None) and not foreign(one.claimed, model)
         if swapped and other and tokens and tokens <= ONE_IMAGE | FIVE_IMAGES:
-            told = f"a context of {max(tokens)} is that of EventGPT's event images"
-            mended[model] = Identity(one.claimed, told, "eventgpt", False)
-    return mended
+            evidence = f"a context of {max(tokens)} fits EventGPT's event images"
+            exchanged[model] = Identity(one.claimed, evidence, "eventgpt", False)
+    return exchanged
 
 
 def foreign(claimed: str, model: str) -> bool:
-    """Whether a model is named as something else than the families known: no rule about EventGPT,
-    Video-LLaVA or LLaVA-1.5 holds for it.  Its key alone is no name."""
+    """Whether the claimed name is of no known family, so that no rule about EventGPT, Video-LLaVA
+    or LLaVA-1.5 applies.  A key is not a name."""
     return claimed != model and _spoken_of(claimed) is None
 
 
 def speaks_of_eventgpt(file: ResultFile) -> bool:
-    """Whether the file's two models can bear out a claim about EventGPT: neither is foreign, and
-    none of the evidence puts another model in its place or EventGPT in the other's."""
+    """Whether the file can be evidence for a claim about EventGPT: both models are of known
+    families, and the evidence shows neither another model as EventGPT nor EventGPT as the other."""
     pair = [(model, file.identities[model]) for model in (file.draft, file.target)]
     if any(foreign(one.claimed, model) for model, one in pair):
         return False
@@ -109,17 +111,17 @@ def speaks_of_eventgpt(file: ResultFile) -> bool:
 
 
 def shown(identity: Identity, corrected: bool = True) -> str:
-    """Whom a model is shown as: corrected by the evidence where there is any, else by the label."""
+    """The shown name: corrected by the evidence if there is any, otherwise the label."""
     return NAMES.get(identity.family or "", identity.claimed) if corrected else identity.claimed
 
 
 def disputed(identity: Identity, corrected: bool) -> str:
-    """What stands behind a label as recorded where the evidence names another model, else ""."""
+    """The suffix of a recorded label that the evidence contradicts, otherwise ""."""
     return DISPUTED if identity.agrees is False and not corrected else ""
 
 
 def family_of(name: str) -> str | None:
-    """The family that a checkpoint's name speaks of: its last part alone counts."""
+    """The family in a checkpoint's name; only its last part counts."""
     return _spoken_of(name.rstrip("/").rsplit("/", 1)[-1])
 
 
@@ -134,13 +136,13 @@ def _spoken_of(name: str) -> str | None:
     return None
 
 
-def _from_ids(records: Sequence[Record]) -> list[Evidence]:
+def _from_ids(records: Sequence[AnswerRecord]) -> list[Evidence]:
     for record in records:
         if record.ids and record.ids.count(IMAGE_ID) >= IMAGE_TOKENS:
             images = record.ids.count(IMAGE_ID) // IMAGE_TOKENS
-            return [("llava", f"its ids hold {images} x 576 image placeholders of LLaVA-1.5")]
+            return [("llava", f"its ids have {images} x 576 image placeholders of LLaVA-1.5")]
         if record.ids and record.ids.count(CLIP_ID) >= CLIP_TOKENS:
-            return [("video_llava", "its ids hold 2,056 video placeholders of Video-LLaVA")]
+            return [("video_llava", "its ids have 2,056 video placeholders of Video-LLaVA")]
     return []
 
 
@@ -162,7 +164,7 @@ def _spoken(model: str) -> tuple[str, ...]:
     return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
 
 
-def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
+def _from_weights(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
     """The memory that the weights took; EventGPT's is no different from LLaVA-1.5's."""
     if wanted == "eventgpt":
         return []
@@ -170,12 +172,12 @@ def _from_weights(wanted: str | None, records: Sequence[Record]) -> list[Evidenc
         size = record.sizes.get("memory_model_mb")
         for family, (low, high) in WEIGHTS_MB.items():
             if size is not None and low <= size <= high:
-                return [(family, f"weights of {size:,.0f} MB are those of {NAMES[family]}-7B")]
+                return [(family, f"weights of {size:,.0f} MB fit {NAMES[family]}-7B")]
     return []
 
 
-def _from_context(wanted: str | None, records: Sequence[Record]) -> list[Evidence]:
-    """What the most frequent context fits, where all others fit the same family."""
+def _from_context(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
+    """What the most frequent context fits, if all others fit the same family."""
     counts = Counter(int(record.context) for record in records if record.context)
     found = {tokens: _fits(tokens, wanted) for tokens in counts}
     families = {family for fits in found.values() for family, _ in fits}
@@ -192,18 +194,18 @@ def _fits(tokens: int, wanted: str | None) -> list[Evidence]:
 
 
 def _event_context(tokens: int) -> list[Evidence]:
-    """Of EventGPT, or of Video-LLaVA where no number of event images fits."""
+    """EventGPT, or Video-LLaVA if no number of event images fits."""
     images = tokens - EVENT_TEXT - EVENT_TOKENS
     if images in (0, 1):
-        return [("eventgpt", f"a context of {tokens} is that of one event image, not of five")]
+        return [("eventgpt", f"a context of {tokens} fits one event image, not five")]
     if 1 < images <= MOST_IMAGES:
         return [("eventgpt", f"a context of {tokens} fits {images} event images")]
     return [one for one in _usual(tokens) if one[0] == "video_llava"]
 
 
 def _other_context(tokens: int, wanted: str | None) -> list[Evidence]:
-    """What a context shows: nothing where the model that is named could have it too, with another
-    number of pictures or another question."""
+    """What a context shows: nothing if the named model could have it with another number of
+    pictures or another question."""
     usual = _usual(tokens)
     mine = [one for one in usual if one[0] == wanted]
     possible = [words for family, words in _possible(tokens) if wanted in (None, family)]
@@ -214,7 +216,7 @@ def _other_context(tokens: int, wanted: str | None) -> list[Evidence]:
 
 
 def _usual(tokens: int) -> list[Evidence]:
-    """By the pictures that the benchmark shows: 8 frames, or a single image of LLaVA-1.5."""
+    """By the inputs of the benchmark: 8 frames, or a single image for LLaVA-1.5."""
     for doubled in (0, EXPANSION):
         if tokens - doubled - CLIP_TOKENS in _TEXT:
             extra = f" (with {EXPANSION:,} counted twice)" if doubled else ""
@@ -229,7 +231,7 @@ def _usual(tokens: int) -> list[Evidence]:
 
 
 def _possible(tokens: int) -> list[tuple[str, str]]:
-    """(family, what it would be) of the models that any number of pictures gives this context."""
+    """(family, description) of the models that could have this context."""
     found = []
     for family, each in (("llava", IMAGE_TOKENS), ("video_llava", CLIP_TOKENS // FRAMES)):
         for images in range(1, 2 * FRAMES + 1):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str = "acceptance_rows") -> list[Finding]:
+def found(value: Any, rule: str = "acceptance_rows") -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
@@ -32,7 +32,7 @@ def test_rows_that_state_their_own_counts_are_right(value: Any) -> None:
 def test_a_rate_that_is_not_its_counts_is_named_and_judges_no_summary() -> None:
     value = five(rate=0.9)
     (one,) = found(value)
-    assert "all 4 rows state another acceptance" in one.message
+    assert "all 4 rows state an acceptance that contradicts" in one.message
     assert "states 90.0% for 2 of 51, which is 3.9%" in one.message
     assert len(one.paths) == 4 and one.paths[0] == "results[0].acceptance.acceptance_rate"
     assert not found(value, "summaries")
@@ -49,7 +49,7 @@ def test_a_wrong_summary_is_judged_by_rows_that_are_right() -> None:
 
 def test_matches_that_no_ids_give_are_named() -> None:
     (one,) = found(five(matched=7))
-    assert "counts 7 matches where its ids give 1" in one.message
+    assert "counts 7 matches, but its ids give 1" in one.message
 
 
 @pytest.mark.parametrize("matched", [0, 1, 2])  # leading, by position, with the begin-of-text id
@@ -86,7 +86,10 @@ def flagged(flag: bool, same: bool) -> Any:
 def test_a_flag_that_the_ids_contradict_is_found(same: bool) -> None:
     assert not found(flagged(same, same), "flags")
     (one,) = found(flagged(not same, same), "flags")
-    assert one.severity == "error" and "all 3 rows say of output_matches" in one.message
+    assert (
+        one.severity == "error"
+        and "all 3 rows have an output_matches flag that the answers contradict" in one.message
+    )
     assert ("identical" in one.message) is same
     assert one.paths[0] == "results[0].output_matches"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def capped(value: Any) -> list[Finding]:
+def capped(value: Any) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == "capped"]
 
 
@@ -27,8 +27,9 @@ def pairs(cut: int, whole: int, limit: int = 50, named: bool = True) -> Any:
 
 def test_a_share_of_answers_at_the_limit_is_found_and_the_limit_named() -> None:
     (one,) = capped(pairs(7, 3))
-    assert "7 of 10 answers stop at 50 tokens, the limit of config.max_tokens, without an end" in (
-        one.message
+    assert (
+        "7 of 10 answers stop at 50 tokens, the limit of config.max_tokens, without an end-of-"
+        "text id" in one.message
     )
     assert one.figures == {"tokens": 50.0, "answers": 10.0, "share": 0.7} and len(one.paths) == 7
     (one,) = capped(pairs(7, 3, named=False))
@@ -64,7 +65,7 @@ def test_without_ids_the_settings_name_the_limit() -> None:
     assert not capped(value)
     value["config"]["max_new_tokens"] = 50
     (one,) = capped(value)
-    assert one.model == "vl" and "the file has no ids that show an end" in one.message
+    assert one.model == "vl" and "the file has no ids to show an end" in one.message
     value["config"] = {"max_samples": 50}
     assert not capped(value)
 
@@ -88,6 +89,6 @@ def test_both_caps_explain_a_ratio_of_decoding_times() -> None:
     (one,) = [finding for finding in audit(read(value)) if finding.rule == "unequal"]
     assert one.figures["ratio"] == pytest.approx(790 / 300)
     assert one.figures["tokens_ratio"] * one.figures["per_token_ratio"] == pytest.approx(790 / 300)
-    assert "1.67 times the tokens at 1.58 times the time per token" in one.message
-    assert "EventGPT (egpt) is cut at 30 tokens (config.max_draft)" in one.message
-    assert "Video-LLaVA (vl) is cut at 50 tokens (config.max_tokens)" in one.message
+    assert "1.67 times the tokens and 1.58 times the time per token" in one.message
+    assert "EventGPT (egpt) is limited to 30 tokens (config.max_draft)" in one.message
+    assert "Video-LLaVA (vl) is limited to 50 tokens (config.max_tokens)" in one.message

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -36,7 +36,7 @@ def planted(name: str, bad: Any) -> tuple[Any, Any]:
     return value, broken
 
 
-def rules(findings: tuple[Finding, ...]) -> set[str]:
+def rules(findings: tuple[AuditFinding, ...]) -> set[str]:
     return {finding.rule for finding in findings} - {"unusable"}
 
 
@@ -105,7 +105,7 @@ def test_a_model_that_is_no_object_is_named(bad: Any) -> None:
     found = audit(read(value))
     assert rules(found) <= before | {"one_sided"}
     (named,) = [one for one in found if one.rule == "unusable"]
-    assert named.paths == ("samples[0].eventgpt",) and "is no object" in named.message
+    assert named.paths == ("samples[0].eventgpt",) and "is not an object" in named.message
 
 
 def test_the_bars_and_gaps_of_a_file_do_not_count_a_lost_stage() -> None:
@@ -125,7 +125,7 @@ def test_a_count_whose_ids_are_lost_may_hold_the_prompt() -> None:
     file = read(broken)
     assert file.of("videollava", corrected=True)[0].tokens is None
     (found,) = [one for one in audit(file) if one.rule == "prompt_counted"]
-    assert "in 3 of 4 answers; 617.0 tokens on average are 20.0 new ones" in found.message
+    assert "in 3 of 4 answers; 617.0 tokens on average, of which 20.0 are new" in found.message
 
 
 def test_a_text_among_figures_is_named_where_other_rows_have_numbers() -> None:

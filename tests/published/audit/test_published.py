@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import RULES, SEVERITIES, Finding, audit
+from engine.published.audit import RULES, SEVERITIES, AuditFinding, audit
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import read_bytes
 from tests.published.read import synthetic as made
 
@@ -42,7 +42,7 @@ def stands(shown: str, unit: str, held: set[float]) -> bool:
                for one in held for scale in scales)  # fmt: skip
 
 
-def wrong(finding: Finding, held: set[float]) -> list[str]:
+def wrong(finding: AuditFinding, held: set[float]) -> list[str]:
     """What the finding says is stated and is not there."""
     found = [shown + unit for shown, unit in STATED.findall(finding.message)
              if not stands(shown, unit, held)]  # fmt: skip
@@ -117,5 +117,5 @@ def test_a_wrong_quote_is_seen() -> None:
         ("the first states 90.5 ms, its stages", []),
         ("the first states 91.5 ms, its stages", ["91.5 ms"]),
     ):
-        assert wrong(Finding("x", "error", message), held) == bad
-    assert wrong(Finding("x", "error", "", figures={"stated": 1.04}), held) == ["stated 1.04"]
+        assert wrong(AuditFinding("x", "error", message), held) == bad
+    assert wrong(AuditFinding("x", "error", "", figures={"stated": 1.04}), held) == ["stated 1.04"]

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from tests.published.audit.test_units import scaled
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
@@ -65,7 +65,7 @@ def slow(times: float, tokens: int = 11) -> Any:
     return value
 
 
-def decoding(value: Any) -> list[Finding]:
+def decoding(value: Any) -> list[AuditFinding]:
     return [one for one in found(value, "warm_up") if "stage4_time" in one.message]
 
 

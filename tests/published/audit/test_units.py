@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import plausible_units
 from tests.published.audit.test_own_rows import clean
 from tests.published.read import synthetic as made
@@ -26,7 +26,7 @@ FILES: dict[str, Any] = {
 }
 
 
-def found(value: Any, rule: str = "implausible") -> list[Finding]:
+def found(value: Any, rule: str = "implausible") -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
@@ -58,7 +58,7 @@ def test_a_whole_file_in_another_unit_is_found(name: str, factor: float) -> None
     findings = found(scaled(FILES[name], factor))
     assert findings and plausible_units.is_doubtful(read(scaled(FILES[name], factor)))
     for one in findings:
-        assert one.severity == "error" and one.model and "another unit" in one.message
+        assert one.severity == "error" and one.model and "not in the file's unit" in one.message
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_one_model_in_another_unit_is_named(name: str, model: str, factor: float
 
 def test_the_limits_stand_in_the_sentence() -> None:
     (one,) = found(scaled(made.flat(), 1000.0, "egpt_"))
-    assert "a token takes 90.91 s in the middle of the records" in one.message
+    assert "a token takes 90.91 s (median)" in one.message
     assert "0.1 ms to 5 s is possible" in one.message
     assert one.figures == {"ms": pytest.approx(90_909, rel=1e-3), "possible_from_ms": 0.1,
                            "possible_to_ms": 5000.0}  # fmt: skip
@@ -88,7 +88,7 @@ def test_models_a_hundredfold_apart_are_named_together() -> None:
     assert not found(scaled(made.newest(), 0.5, "videollava")) and not found(value)
     both = scaled(value, 1 / 20, "videollava")
     (one,) = found(both)
-    assert "models of one size do not differ a hundredfold" in one.message
+    assert "models of the same size do not differ by a factor of" in one.message
     assert plausible_units.is_doubtful(read(both))
 
 
@@ -155,7 +155,7 @@ def test_the_headlines_do_not_count_a_file_in_another_unit(model: str) -> None:
     (overall, *_) = headlines([read(made.flat()), read(scaled(made.flat(), 1000.0, model))])
     assert [one.doubted for one in overall.evidence] == [False, True]
     assert "a token of egpt takes 90,909 ms" in overall.evidence[1].notes[0]
-    assert "1 file gives" in overall.verdict and "1 more left out" in overall.verdict
+    assert "1 file gives" in overall.verdict and "1 more not counted" in overall.verdict
 
 
 def test_the_headlines_take_a_sample_once() -> None:

@@ -8,20 +8,21 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
-from engine.published.audit.finding import many, share, verb
+from engine.analysis.number_text import count
+from engine.published.audit import AuditFinding, audit
+from engine.published.audit.finding import share, verb
 from engine.published.read import answer_pairs, file_summary
 from tests.published.audit.test_published import PLANTED, sliced, twice
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
 def test_one_thing_and_several() -> None:
-    assert (many(1, "sample"), many(2220, "sample")) == ("1 sample", "2,220 samples")
+    assert (count(1, "sample"), count(2220, "sample")) == ("1 sample", "2,220 samples")
     assert share(1, 1, "answer") == "the only answer" and share(5, 5, "answer") == "all 5 answers"
     assert share(1, 5, "answer") == "1 of 5 answers"
     assert (verb(1, "is", "are"), verb(2, "is", "are")) == ("is", "are")
@@ -49,7 +50,7 @@ def test_the_sliced_sentence_says_what_acceptance_does() -> None:
     (one,) = [finding for finding in audit(file) if finding.rule == "sliced_tokens"]
     figures = file_summary.acceptance_dict(file)
     assert figures["pairs"] == 4 and figures["without_sliced"]["pairs"] == 3  # they stay
-    assert "are compared as they are" in one.correction
+    assert "are compared as recorded" in one.correction
     every, whole = figures["pos_rate"], figures["without_sliced"]["pos_rate"]
     assert f"{every:.1%} of the ids match by position, {whole:.1%} in the 3 pairs" in one.correction
     assert f"{every:.1%}" != f"{whole:.1%}"
@@ -65,7 +66,7 @@ def test_pairs_take_the_first_as_the_sentence_says() -> None:
     value = twice()
     value[-1] = json.loads(json.dumps(value[-1]))
     value[-1]["egpt_token_ids"] = value[-1]["llava_token_ids"] = [5, 6, 7]
-    assert all("pairs of answers take the first" in one.message
+    assert all("Pairs of answers use the first" in one.message
                for one in found(value, "duplicates"))  # fmt: skip
     file, clean = read(value), read(made.flat())
     pairs = answer_pairs.pairs_of(file, "egpt", "llava")
@@ -84,12 +85,12 @@ def test_a_duplicated_sample_does_not_hide_the_begin_of_text_id() -> None:
     value["results"].append(json.loads(json.dumps(value["results"][0])))
     value["results"][-1]["acceptance"]["matched_tokens"] = 2
     (one,) = found(value, "bos_matched")
-    assert "id of every sample: 21 are left" in one.message
+    assert "id of every sample. Without it 21 match" in one.message
 
 
 def test_a_few_exceptions_are_told_and_many_are_none() -> None:
     (one,) = found(bos(odd=2), "bos_matched")
-    assert "id of 18 of 20 samples: 20 are left" in one.message
+    assert "id of 18 of 20 samples. Without it 20 match" in one.message
     assert one.figures["samples_with_bos"] == 18
     assert not found(bos(odd=3), "bos_matched") and not found(bos(odd=20), "bos_matched")
 
@@ -108,7 +109,7 @@ def test_a_speed_up_that_is_neither_is_not_called_one_of_both_models() -> None:
     assert "divides the time of both models" in found(value, "speedup")[0].message
     for row in value["results"]:
         row["parallel"]["parallel_speedup"] = 9.0
-    assert "is not what the rows give" in found(value, "speedup")[0].message
+    assert "does not follow from the rows" in found(value, "speedup")[0].message
 
 
 def test_ways_to_draft_are_one_finding() -> None:

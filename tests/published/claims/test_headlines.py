@@ -34,8 +34,8 @@ def test_the_notes_say_what_stands_in_the_way() -> None:
     (one,) = headlines([read(made.legacy())])[0].evidence
     assert "labelled Video-LLaVA, but LLaVA-1.5 answered" in one.notes
     (one,) = headlines([read(made.five())])[0].evidence
-    assert "EventGPT saw one event image" in one.notes and one.samples == 4
-    assert "Video-LLaVA: all answers cut at 50 tokens" in one.notes
+    assert "EventGPT got one event image" in one.notes and one.samples == 4
+    assert "Video-LLaVA: all answers stopped at 50 tokens" in one.notes
     assert any("2.00x the tokens at 1.00x" in n for n in headlines([read(made.flat())])[0]
                .evidence[0].notes)  # fmt: skip
 
@@ -63,10 +63,10 @@ def test_what_the_findings_state_stands_beside_the_ratio() -> None:
         row["eventgpt"] |= {"output_tokens": made.ids(row["sample_idx"], 50, end=False),
                             "num_output_tokens": 50}  # fmt: skip
     told = headlines([read(value)])[1].evidence[0].notes
-    assert "EventGPT: 4 of 6 answers cut at 50 tokens" in told
-    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    assert "EventGPT: 4 of 6 answers stopped at 50 tokens" in told
+    assert "Video-LLaVA: all answers stopped at 50 tokens" in told
     told = headlines([read(made.parallel(same=True))])[1].evidence[0].notes
-    assert "Video-LLaVA gave one and the same answer to all 5" in told
+    assert "Video-LLaVA gave the same answer to all 5" in told
 
 
 def test_a_file_without_a_waterfall_still_says_its_lengths() -> None:
@@ -84,8 +84,8 @@ def test_means_at_the_limit_are_cut_answers() -> None:
         "videollava": {"decode_ms": 700.0, "avg_tokens": 50.0},
     }
     told = headlines([read(value)])[1].evidence[0].notes
-    assert "EventGPT: all answers cut at 50 tokens" in told
-    assert "Video-LLaVA: all answers cut at 50 tokens" in told
+    assert "EventGPT: all answers stopped at 50 tokens" in told
+    assert "Video-LLaVA: all answers stopped at 50 tokens" in told
     value["stage_timing"]["eventgpt"]["avg_tokens"] = 34.0
     told = headlines([read(value)])[1].evidence[0].notes
     assert not any(note.startswith("EventGPT: ") for note in told)
@@ -93,7 +93,7 @@ def test_means_at_the_limit_are_cut_answers() -> None:
 
 def test_nothing_is_said_of_nothing() -> None:
     for headline in headlines([read(made.failed()), read(made.texts())]):
-        assert headline.evidence == () and "nothing can be said" in headline.verdict
+        assert headline.evidence == () and "so there is no evidence" in headline.verdict
 
 
 @pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
@@ -136,7 +136,7 @@ def test_a_stage_of_one_model_alone_is_a_part_of_its_own() -> None:
         del row["llava_stage1_time"]
     found = parts(value)
     assert "load" not in found and found["unaccounted"] == pytest.approx(200.0)
-    assert found["load, timed for one model alone"] == pytest.approx(-20.0)
+    assert found["load, timed for one model only"] == pytest.approx(-20.0)
 
 
 def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
@@ -217,11 +217,11 @@ def test_every_file_without_both_times_says_why() -> None:
         assert set(told) | {one.file for one in headline.evidence} == set(value)
         assert not set(told) & {one.file for one in headline.evidence}
         assert "the run failed" in told["Z"] and "not usable" in told["other"]
-        assert "one model alone" in told["alone"] and "no times" in told["F3"]
-    assert "leave loading out" in reasons(overall)["E"] and "loading" in reasons(overall)["H"]
+        assert "one model only" in told["alone"] and "no times" in told["F3"]
+    assert "not include loading" in reasons(overall)["E"] and "loading" in reasons(overall)["H"]
     assert "no rows of EventGPT" in reasons(overall)["G"]
     assert "together with preprocessing" in reasons(loading)["C"]
-    assert "as a whole" in reasons(decoding)["H"]
+    assert "only whole answers" in reasons(decoding)["H"]
 
 
 def test_times_of_one_model_and_samples_apart_are_told_apart() -> None:
@@ -230,7 +230,7 @@ def test_times_of_one_model_and_samples_apart_are_told_apart() -> None:
         del row["llava_stage1_time"]
     apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
     loading = headlines([read(one_sided, "a")])[2]
-    assert "loading is timed for one model alone" in reasons(loading)["a"]
+    assert "loading is timed for one model only" in reasons(loading)["a"]
     assert headlines([read(apart, "b")])[2].evidence[0].samples == 3
 
 
@@ -251,11 +251,11 @@ def test_a_file_whose_units_cannot_be_right_is_in_no_verdict() -> None:
     for headline in headlines([good, bad]):
         doubted = {one.file: one.doubted for one in headline.evidence}
         assert doubted == {"good": False, "bad": True}
-        assert "1 file gives" in headline.verdict and "1 more left out" in headline.verdict
+        assert "1 file gives" in headline.verdict and "1 more not counted" in headline.verdict
         (noted,) = [one for one in headline.evidence if one.doubted]
         assert "units in doubt" in noted.notes[0]
     (alone, *_) = headlines([bad])
-    assert "nothing can be said" in alone.verdict and "left out" in alone.verdict
+    assert "so there is no evidence" in alone.verdict and "not counted" in alone.verdict
 
 
 def test_one_record_in_another_unit_is_doubt_enough() -> None:
@@ -297,9 +297,13 @@ def test_parts_that_are_more_than_all_the_time_are_nonsense() -> None:
     """As recorded the prompt counts as output: 617 tokens against 11."""
     file = read(made.legacy())
     recorded, corrected = waterfall(file, corrected=False), waterfall(file)
-    assert recorded and "make sense" in recorded.nonsense and "fewer tokens" in recorded.nonsense
+    assert (
+        recorded
+        and "implausible parts" in recorded.nonsense
+        and "fewer tokens" in recorded.nonsense
+    )
     assert corrected and corrected.nonsense == ""
-    assert "makes no sense" in "; ".join(headlines([file], False)[0].evidence[0].notes)
+    assert "is not plausible" in "; ".join(headlines([file], False)[0].evidence[0].notes)
 
 
 def test_claims_go_into_json() -> None:

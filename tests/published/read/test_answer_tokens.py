@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import answer_tokens
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -14,7 +14,7 @@ from tests.published.read.synthetic import read
 TEXT = " ".join(["There is a road with a car on it."] * 6)  # 54 words
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
@@ -32,7 +32,7 @@ def flat(count: int, model: str = "egpt", key: str = "egpt") -> Any:
 def test_sixty_are_added_where_the_words_explain_them() -> None:
     assert tokens(flat(7), "egpt") == [11, 67, 11, 11]
     (one,) = found(flat(7), "sliced_tokens")
-    assert "60 tokens, the known cut of these scripts, were added to each" in one.correction
+    assert "60 tokens, the number that these scripts cut off, were added to each" in one.correction
     assert not found(flat(66), "sliced_tokens")  # control
 
 
@@ -42,18 +42,18 @@ def test_a_count_that_sixty_more_would_not_explain_is_left_out_and_said() -> Non
     assert tokens(rows, "egpt") == [11, None, 11, 11]
     (one,) = found(rows, "sliced_tokens")
     assert (
-        "Nothing was added: 60 more, the known cut of these scripts, would make 62 tokens of 9"
-        in (one.correction)
+        "Nothing was added: 60 more, the number that these scripts cut off, would give 62 tokens "
+        "for 9" in one.correction
     )
     rows[2] |= {"egpt_token_ids": made.ids(4, 7), "egpt": TEXT}
     (one,) = found(rows, "sliced_tokens")
-    assert "were added to each such count but 1: 60 more" in one.correction
+    assert "were added to each such count except 1: 60 more" in one.correction
 
 
 def test_another_model_s_ids_are_counted_against_its_words_too() -> None:
     value = flat(7, "llava", "llava-1.5-7b-hf")
     (one,) = found(value, "sliced_tokens")
-    assert one.model == "llava" and "how many ids were cut off is not known" in one.correction
+    assert one.model == "llava" and "the number of missing ids is unknown" in one.correction
     assert tokens(value, "llava") == [22, None, 22, 22]
     assert not found(flat(66, "llava", "llava-1.5-7b-hf"), "sliced_tokens")
 
@@ -82,7 +82,7 @@ def test_placeholders_without_the_end_of_a_prompt_are_a_prompt(token: int) -> No
     (one,) = found(rows, "prompt_counted")
     assert one.figures == {
         "prompt_ids": 577.0, "tokens_recorded": 599.0, "tokens_corrected": 22.0}  # fmt: skip
-    assert 'no "ASSISTANT:" shows where the answer begins' in one.correction
+    assert 'no "ASSISTANT:" marks the start of the answer' in one.correction
     assert not found(rows, "degenerate")
 
 
@@ -105,4 +105,7 @@ def test_a_limit_holds_for_what_is_left_of_a_prompted_answer() -> None:
     assert not found(value, "beyond_limit")
     value["config"]["max_new_tokens"] = 19
     (one,) = found(value, "beyond_limit")
-    assert "4 answers have more new tokens than the limit; one has 20 where 19" in one.message
+    assert (
+        "4 answers have more new tokens than the limit; one has 20, and the limit is 19"
+        in one.message
+    )

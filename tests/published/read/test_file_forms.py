@@ -181,7 +181,7 @@ def test_what_a_summary_states_stands_beside_its_rows() -> None:
         (b"{}", "an empty object"),
         (b"[1, 2, null]", "a list without known objects"),
         (b"17", "a single number"),
-        (b"null", "nothing but null"),
+        (b"null", "only null"),
         (b"false", "a single true or false"),
         (b'"x"', "text"),
         (b'{"dataset": "1s", "percentiles": {}}', "unknown: keys 'dataset', 'percentiles'"),
@@ -352,5 +352,5 @@ def test_a_setting_that_is_no_number_of_use_stands_as_text(odd: float) -> None:
 def test_a_list_that_is_too_long_is_refused(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.published.read.file_forms.LIMIT_ROWS", 5)
     file = read(wrap([{"egpt_time": 1.0, "stage5_time": 1.0}] * 6))
-    assert file.status == "unknown" and "holds a list of 6 rows" in file.message
+    assert file.status == "unknown" and "has a list of 6 rows" in file.message
     assert read(made.flat(5)).status == "ok"

@@ -81,7 +81,7 @@ def test_odd_values_cost_only_themselves(odd: Any) -> None:
 def test_an_assumed_acceptance_is_said_to_be_one() -> None:
     (found,) = [one for one in audit(read(made.metrics())) if one.rule == "estimate"]
     assert found.message == (
-        "The stated acceptance of 40.0% is the same number in all 5 rows: it was assumed and not "
+        "The stated acceptance of 40.0% is the same number in all 5 rows: it was assumed, not "
         "measured."
     )
     value = made.metrics()

@@ -17,7 +17,7 @@ def test_a_bar_holds_the_means_of_its_stages_and_what_they_leave() -> None:
     )
     assert (first.model, first.n, first.tokens) == ("egpt", 4, 11)
     assert first.total == pytest.approx(1030.0) and other.total == pytest.approx(2300.0)
-    assert first.notes == ("not measured apart: vision",)
+    assert first.notes == ("not measured separately: vision",)
 
 
 def test_a_warm_up_is_in_the_recorded_bar_alone() -> None:
@@ -52,7 +52,7 @@ def test_a_placeholder_is_absent_once_corrected() -> None:
     file = read(made.five())
     assert "vision" in bars(file, corrected=False)[1].parts
     other = bars(file)[1]
-    assert "vision" not in other.parts and other.notes == ("not measured apart: vision",)
+    assert "vision" not in other.parts and other.notes == ("not measured separately: vision",)
 
 
 def test_decode_is_made_of_prefill_and_steps() -> None:

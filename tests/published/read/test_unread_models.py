@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.read import read_bytes
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def unusable(value: Any) -> list[Finding]:
+def unusable(value: Any) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == "unusable"]
 
 
@@ -62,7 +62,7 @@ def test_a_row_without_an_answer_is_named(row: Any) -> None:
     value = made.five()
     value["results"][1] = row
     (one,) = unusable(value)
-    assert "1 row holds no answer (results[1]" in one.message and read(value).samples == 3
+    assert "1 row has no answer (results[1]" in one.message and read(value).samples == 3
 
 
 def test_ids_written_as_floats_are_ids() -> None:
@@ -80,8 +80,9 @@ def test_a_count_that_is_no_whole_number_is_left_out() -> None:
     value = made.legacy()
     value["eventgpt_results"][0]["tokens"] = 34.5
     (one,) = unusable(value)
-    assert "1 value is no whole number (eventgpt_results[0].tokens, 34.5 counts no tokens)" in (
-        one.message
+    assert (
+        "1 value is not a whole number (eventgpt_results[0].tokens, 34.5 is not a number of tokens)"
+        in (one.message)
     )
     assert read(value).of("eventgpt")[0].tokens == 11  # its ids
     assert not [f for f in audit(read(value)) if f.rule in ("count_and_ids", "summaries")]
@@ -108,7 +109,7 @@ def test_flat_rows_of_one_model_have_no_other() -> None:
 )
 def test_a_known_kind_without_rows_says_so(value: Any) -> None:
     file = read(value)
-    assert file.status == "failed" and "holds no rows" in file.message and not file.records
+    assert file.status == "failed" and "has no rows" in file.message and not file.records
     assert str(file.group) == "Z no rows" and not audit(file)
 
 
@@ -128,9 +129,9 @@ def errors(*names: Any) -> Any:
 
 def test_errors_of_samples_that_have_a_result_are_no_failures() -> None:
     (one,) = [f for f in audit(read(errors(1, 1, 1))) if f.rule == "failures"]
-    assert "3 errors name 1 sample that has a result all the same" in one.message
+    assert "3 errors name 1 sample that still has a result" in one.message
     lost, kept = (f for f in audit(read(errors(7, 7, 8, 1))) if f.rule == "failures")
-    assert lost.message.startswith("2 of 6 samples failed and are in none of the means")
+    assert lost.message.startswith("2 of 6 samples failed and are not in the means")
     assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from engine.published.audit import Finding, audit
+from engine.published.audit import AuditFinding, audit
 from engine.published.claims.headlines import headlines
 from engine.published.read.who_answered import foreign, speaks_of_eventgpt
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
 
-def found(value: Any, rule: str) -> list[Finding]:
+def found(value: Any, rule: str) -> list[AuditFinding]:
     return [finding for finding in audit(read(value)) if finding.rule == rule]
 
 
@@ -38,7 +38,7 @@ def test_foreign_names_are_evidence_of_nothing() -> None:
     file = read(named("Qwen2-VL-7B", "InternVL"))
     for identity in file.identities.values():
         assert identity.family is None and identity.agrees is None
-        assert "is no model whose contexts or weights are known here" in identity.evidence
+        assert "is a model whose contexts and weights are unknown here" in identity.evidence
     rules = {finding.rule for finding in audit(file)}
     assert not rules & {"label", "one_image", "doubled_context"} and "placeholder" in rules
 
@@ -48,7 +48,7 @@ def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
         assert not speaks_of_eventgpt(read(value))
         for headline in headlines([read(value)], intervals=False):
             assert not headline.evidence
-            assert headline.without[0].reason.startswith("another model than EventGPT")
+            assert headline.without[0].reason.startswith("a model other than EventGPT")
     assert headlines([read(made.five())], intervals=False)[0].evidence  # control
 
 
@@ -70,7 +70,7 @@ def test_exchanged_answers_under_kept_labels_are_found() -> None:
     told = found(exchanged(), "label")
     assert [one.model for one in told] == ["eventgpt", "videollava"]
     assert "fits Video-LLaVA's 2,056 visual tokens" in told[0].message
-    assert "a context of 637 is that of EventGPT's event images" in told[1].message
+    assert "a context of 637 fits EventGPT's event images" in told[1].message
     file = read(exchanged(labels=True))  # control: the labels went with the answers
     assert [one.agrees for one in file.identities.values()] == [True, True]
     assert not found(exchanged(labels=True), "label") and not found(made.five(), "label")
@@ -89,7 +89,7 @@ def test_one_image_is_found_by_the_record() -> None:
     for row in value["results"][:2]:
         row["eventgpt"]["prefill_length"] = 641
     (one,) = found(value, "one_image")
-    assert "EventGPT: 4 of 6 answers were given from one event image" in one.message
+    assert "EventGPT: 4 of 6 answers use one event image" in one.message
     assert one.paths[0] == "results[2].eventgpt"
     assert "(4 of 6 records)" in read(value).identities["eventgpt"].evidence
     for row in value["results"]:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.published.claims.headlines import headlines
-from engine.published.claims.waterfall import Part, Waterfall, waterfall
+from engine.published.claims.waterfall import Waterfall, WaterfallPart, waterfall
 from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -16,7 +16,11 @@ from ui.widgets.theme import STAGE_COLOURS
 
 
 def fall() -> Waterfall:
-    parts = (Part("load", 200.0), Part("prefill", 20.0), Part("time per token", -50.0))
+    parts = (
+        WaterfallPart("load", 200.0),
+        WaterfallPart("prefill", 20.0),
+        WaterfallPart("time per token", -50.0),
+    )
     return Waterfall("f", "Slow <b>", "Fast", 1000.0, 830.0, parts, 2.0, 0.9)
 
 
@@ -38,7 +42,7 @@ def test_a_part_of_one_model_alone_has_the_colour_of_its_stage() -> None:
     found = waterfall(read(value))
     assert found is not None
     frame = published_charts.falls(found).set_index("name")
-    assert frame.loc["load, timed for one model alone", "stage"] == "load"
+    assert frame.loc["load, timed for one model only", "stage"] == "load"
 
 
 def test_a_waterfall_has_units_stage_colours_and_words() -> None:

@@ -9,11 +9,11 @@ from engine.published.read import ResultFile, file_summary
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 from ui.published import claim_view, draft_view, file_figures, file_list, opened_sets, record_table
-from ui.published.opened_sets import Audited, Opened
+from ui.published.opened_sets import Audited, OpenedSets
 
 
-def look(*found: ResultFile, corrected: bool = True) -> Opened:
-    return Opened((), (), tuple(Audited(file, audit(file)) for file in found), corrected)
+def look(*found: ResultFile, corrected: bool = True) -> OpenedSets:
+    return OpenedSets((), (), tuple(Audited(file, audit(file)) for file in found), corrected)
 
 
 def rows(file: ResultFile, corrected: bool) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -25,9 +25,9 @@ def test_the_table_of_files_says_kind_and_state() -> None:
     found = look(read(made.five(errors=2), "a.json"), read(made.failed(), "b.json"), read(17))
     first, second, third = file_list.table(found).rows
     assert first[:3] == ("a.json", "D 5stages", "read") and first[4:6] == ("4", "2")
-    assert second[2] == "the run failed" and third[1:4] == ("unknown", "not usable", "-")
-    assert third[4:] == ("-", "-", "-") and len(file_list.unread(found)) == 2
-    assert file_list.told(found).startswith("3 files: 1 with results, 1 of a run that failed")
+    assert second[2] == "the run failed" and third[1:4] == ("unknown", "not usable", "–")
+    assert third[4:] == ("–", "–", "–") and len(file_list.unread(found)) == 2
+    assert file_list.summary(found).startswith("3 files: 1 with results, 1 of a failed run")
 
 
 def test_the_table_of_files_names_the_models_that_the_switch_says() -> None:
@@ -52,7 +52,7 @@ def test_the_switch_changes_tokens_and_means_and_names() -> None:
 def test_a_placeholder_is_not_measured() -> None:
     file = read(made.five())
     found = {key[1]: row for key, row in rows(file, True).items() if "Video" in key[0]}
-    assert found["stage3_time: vision (ms)"] == ("-", "not measured", "-", "-")
+    assert found["stage3_time: vision (ms)"] == ("–", "not measured", "–", "–")
 
 
 def test_who_answered_is_claimed_beside_its_evidence() -> None:
@@ -83,7 +83,7 @@ def test_a_verdict_says_no_more_than_the_figures() -> None:
         kind: draft_view.verdict(one)
         for kind, one in draft_view.variants(read(made.legacy(6)), True, 5).items()
     }
-    assert "Without times of both models" in told["raw"]
+    assert "without times of both models" in told["raw"]
     assert "slower" in told["main"] and "faster" not in told["main"]
     few = draft_view.variants(read(made.legacy(5)), True, 5)["main"]
     assert "Too few clips for an interval" in draft_view.verdict(few)
@@ -93,8 +93,8 @@ def test_as_recorded_there_is_one_comparison_per_draft() -> None:
     file = read(made.pairs("F3"))
     assert set(draft_view.variants(file, True, 5)) == {"main", "adapter", "adapter_shifted"}
     assert set(draft_view.variants(file, False, 5)) == {"egpt", "adapter"}
-    assert draft_view.spoken(file, "adapter_shifted").endswith("from its second id")
-    assert draft_view.spoken(file, "egpt") == "egpt for vl"
+    assert draft_view.comparison_name(file, "adapter_shifted").endswith("from its second id")
+    assert draft_view.comparison_name(file, "egpt") == "egpt for vl"
 
 
 def test_claims_follow_the_switch() -> None:

@@ -2,36 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from engine.types import Sample
 from ui.widgets import text
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (None, "–"),
-        (0.0, "0.00 ms"),
-        (0.417, "0.42 ms"),
-        (48.21, "48.2 ms"),
-        (1204.4, "1,204 ms"),
-        (-0.5, "-0.50 ms"),
-    ],
-)
-def test_milliseconds_keep_three_digits(value: float | None, shown: str) -> None:
-    assert text.ms(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(None, "–"), (8.04, "8.0 tok/s"), (1218.3, "1,218 tok/s")]
-)
-def test_rates_have_their_unit(value: float | None, shown: str) -> None:
-    assert text.rate(value) == shown
-
-
-def test_counts_are_singular_and_plural() -> None:
-    assert [text.count(n, "frame") for n in (0, 1, 8)] == ["0 frames", "1 frame", "8 frames"]
 
 
 def test_escaped_text_holds_no_live_markdown() -> None:
@@ -54,29 +26,6 @@ def test_names_of_samples_are_told_apart() -> None:
     names = text.names_of(samples)
     assert len(set(names.values())) == 3
     assert names[three] == "night · 357e6028" and two in names[two]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.2, "0 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert text.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (float("nan"), "–"),
-        (0.0, "0"),
-        (0.1234, "0.123"),
-        (12.34, "12.3"),
-        (1234.5, "1,234"),
-    ],
-)
-def test_figures(value: float | None, words: str) -> None:
-    assert text.figure(value) == words
 
 
 def test_when_a_run_began() -> None:
