@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
 from engine.prompts import check_question, plain_question
@@ -32,11 +32,11 @@ Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the mo
 Pixels = Literal["exact", "fast"]
 Extent = Literal["slice", "stream"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
-Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is no stage
+Doing = Literal["compile"] | StageName  # compiling is no stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
-STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
+STAGES: tuple[StageName, ...] = get_args(StageName)
 BACKENDS: tuple[Backend, ...] = ("auto", "eager", "compiled")
 FRAME_RULES = ("arange", "spread", "linspace")
 PIXELS: tuple[Pixels, ...] = ("exact", "fast")  # how stage 2 resizes pictures

@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from engine.benchmark.prepare import Ready, prepare, resume, settled
-from engine.benchmark.task_executor import Asker, Row, Tasks
+from engine.benchmark.task_executor import Asker, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.storage import run_header, run_store
 from engine.storage.plan import Task
+from engine.storage.result_rows import AnswerRow, Place, ResultRow
 from engine.types import Doing
 
 if TYPE_CHECKING:
@@ -196,34 +197,26 @@ class Sitting:
     def keep(
         self,
         tasks: Tasks,
-        found: Sequence[Row],
+        found: Sequence[AnswerRow],
         paused_ms: float = 0.0,
-        where: Mapping[str, Any] | None = None,
+        where: Place | None = None,
     ) -> None:
         """Writes a row per task, or nothing where there are smaller groups.
 
         `paused_ms`: how long the device was lent just before; `where`: the node, device and actor
         that answered, where it was not this process.
         """
-        for task, row in zip(tasks, found, strict=False):
-            sample = self.ready.samples[task.sample]
-            row |= {
-                "sequence": sample.sequence,
-                "reference": sample.reference,
-                "truth": dict(sample.truth),
-                "repeat": task.repeat,
-                "phase": task.phase,
-                "batch_asked": self.plan.batch,
-                "paused_ms": paused_ms,
-                "at": run_header.now(),
-            }
-            row |= {"where": dict(where)} if where is not None else {}
-            self.writer.append(row)
-        if found:
-            self.tracker.rows(found)
-        for task, row in zip(tasks, found, strict=False):
-            if not self.asker.missing(task):
-                self._count_failures(task.model, row["error"])
+        rows = []
+        for task, answer in zip(tasks, found, strict=False):
+            sample, batch = self.ready.samples[task.sample], self.plan.batch
+            at = run_header.now()
+            rows.append(ResultRow.kept(answer, task, sample, batch, paused_ms, at, where))
+            self.writer.append(rows[-1])
+        if rows:
+            self.tracker.rows(rows)
+        for row in rows:
+            if not self.asker.missing(row.task):
+                self._count_failures(row.model, row.error)
 
     def _count_failures(self, model: str, error: str | None) -> None:
         streak = self.streaks.setdefault(model, _Streak())

@@ -16,7 +16,7 @@ from engine.media import dataset
 from engine.models import registry
 from engine.storage import run_store
 from engine.storage.coverage import Standing
-from engine.storage.run_store import Run, task_of
+from engine.storage.run_store import Run
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
 from tests.benchmark.test_execute import go, go_on, plan
@@ -213,7 +213,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     run = go_on(folder)
     assert run.state == "finished"
     assert Counter(row["sample"] for row in rows_of(run)) == {f"id-{i}": 1 for i in range(COUNT)}
-    keys = [task_of(row) for _, row in run.results()]
+    keys = [row.task for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     assert answers(run) == answers(go(root, tmp_path / "single"))
     # What the first sitting measured stands; the rest of its batch is a smaller one.

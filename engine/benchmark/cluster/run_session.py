@@ -22,6 +22,7 @@ from engine.benchmark.cluster.workers import WAITING, Crew
 from engine.benchmark.execute import Sitting
 from engine.errors import ClusterError
 from engine.storage.plan import Task
+from engine.storage.result_rows import AnswerRow
 
 TICK_S = 0.2  # how soon a Cancel is seen
 PATIENCE_S = 30.0  # without a single worker
@@ -204,7 +205,8 @@ class _Work:
     def _keep(self, worker: str, task: Task, value: dict[str, Any]) -> None:
         self.tasks.done(worker, task)
         where = self.crew.where(worker, time.monotonic() - value["busy_s"])
-        self.sitting.keep([task], [value["row"]], self.lent.pop(task, 0.0), where)
+        row = AnswerRow.parse(value["row"])
+        self.sitting.keep([task], [row], self.lent.pop(task, 0.0), where)
         if not self.tasks.in_flight(worker):
             self.crew[worker].state = WAITING
         if task.phase == "measured":

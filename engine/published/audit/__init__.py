@@ -9,8 +9,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.published.audit import (
     accepted,
@@ -27,6 +26,7 @@ from engine.published.audit import (
 from engine.published.audit.finding import SEVERITIES, Finding, Rule, Severity
 from engine.published.read import own_rows
 from engine.published.read.record_types import ResultFile
+from engine.storage.result_rows import AnswerRow
 
 __all__ = ["RULES", "SEVERITIES", "Finding", "Rule", "Severity", "audit", "audit_rows"]
 
@@ -86,6 +86,6 @@ def audit(file: ResultFile) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def audit_rows(rows: Sequence[Mapping[str, Any]], name: str = "own runs") -> tuple[Finding, ...]:
-    """The same rules over the project's own result rows (engine.storage.result_rows)."""
+def audit_rows(rows: Sequence[AnswerRow], name: str = "own runs") -> tuple[Finding, ...]:
+    """The same rules over the project's own result rows."""
     return audit(own_rows.from_rows(rows, name))
