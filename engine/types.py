@@ -279,6 +279,13 @@ class Span:
     waited_ms: float | None = None
 
 
+def _check_stages(spans: tuple[Span, ...]) -> None:
+    """A stage that is not listed would be counted as unaccounted time, and nobody would notice."""
+    for span in spans:
+        if span.name.partition(".")[0] not in (*STAGES, "compile"):
+            raise ValueError(f"{span.name} is no stage: add it to StageName.")
+
+
 @dataclass(frozen=True)
 class Tower:
     """The shape of a CLIP vision tower: its width, depth and heads, and the pixels it takes."""
@@ -351,6 +358,9 @@ class Batch:
     tokens: int  # new ones, of all its samples
     cached: int = 0
 
+    def __post_init__(self) -> None:
+        _check_stages(self.spans)
+
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)
 
@@ -389,6 +399,9 @@ class RunResult:
     extent: Extent | None = None  # of the event pictures; None where none were drawn
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
+
+    def __post_init__(self) -> None:
+        _check_stages(self.spans)
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)

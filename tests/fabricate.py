@@ -190,7 +190,8 @@ def parsed(rows: Iterable[dict[str, Any]]) -> list[ResultRow]:
 
 def stored(run: Run) -> list[dict[str, Any]]:
     """The rows of a run as they stand in its file."""
-    return [json.loads(line) for line in (run.folder / run_store.RESULTS).open(encoding="utf-8")]
+    lines = (run.folder / run_store.RESULTS).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
 
 
 def task(row: dict[str, Any]) -> Task:

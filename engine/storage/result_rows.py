@@ -228,10 +228,10 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object; a failure has no figures, a sample alone none of a batch."""
-        left_out = _OF_BATCHES if self.size == 1 else frozenset()
-        if self.error is not None:
-            left_out = _OF_ANSWERS
-        return {name: one for name, one in to_builtins(self).items() if name not in left_out}
+        left_out = _OF_BATCHES if self.batch_id is None else frozenset()
+        left_out = left_out if self.error is None else _OF_ANSWERS
+        found = to_builtins(self, enc_hook=_plain)
+        return {name: one for name, one in found.items() if name not in left_out}
 
     @property
     def size(self) -> int:
@@ -241,16 +241,12 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     @property
     def spans(self) -> StageTimes:
         """The times of SPANS: of the stages, and of the two parts of the last one."""
-        stages = self.stages or {}
-        parts = {"prefill": self.prefill, "steps": self.steps}
-        return {name: stages.get(name) for name in STAGES} | parts
+        return _spans(self.stages, self.prefill, self.steps)
 
     @property
     def batch_spans(self) -> StageTimes:
         """The same of the batch."""
-        stages = self.batch_stages or {}
-        parts = {"prefill": self.batch_prefill, "steps": self.batch_steps}
-        return {name: stages.get(name) for name in STAGES} | parts
+        return _spans(self.batch_stages, self.batch_prefill, self.batch_steps)
 
     @property
     def cached(self) -> bool:
@@ -267,15 +263,11 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     def certificate_status(self) -> Standing:
         """What the row records; one from before coverage was recorded is not covered."""
         found = self.standing
-        if found is None:
-            return (
-                Standing("not covered", self.verified, (NOT_RECORDED,))
-                if self.verified
-                else UNVERIFIED
-            )
+        if found is None and self.verified:
+            return Standing("not covered", self.verified, (NOT_RECORDED,))
         known: tuple[State, ...] = ("verified", "not covered")
         for state in known:
-            if found.state == state:
+            if found is not None and found.state == state:
                 return Standing(state, found.certificate or "", found.missing)
         return UNVERIFIED
 
@@ -340,6 +332,13 @@ _NEEDED_IN_A_BATCH = (
 # None in the row of a sample that was answered in a batch.
 NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
               "uncached_total_ms", "unaccounted_ms", "token_ms")  # fmt: skip
+
+
+def _spans(
+    stages: StageTimes | None, prefill: StageTime | None, steps: StageTime | None
+) -> StageTimes:
+    times = {name: (stages or {}).get(name) for name in STAGES}
+    return times | {"prefill": prefill, "steps": steps}
 
 
 def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
@@ -419,6 +418,13 @@ def _copy(form: type[S], source: object, **more: Any) -> S:
     """A struct with the fields of the same names, and `more`."""
     names = [name for name in form.__struct_fields__ if name not in more]
     return form(**{name: getattr(source, name) for name in names}, **more)
+
+
+def _plain(value: object) -> str | float:
+    """A subclass of a plain type, such as torch's version, as that type."""
+    if isinstance(value, str | float):
+        return str(value) if isinstance(value, str) else float(value)
+    raise NotImplementedError
 
 
 def identity(model: ModelInfo) -> dict[str, Any]:

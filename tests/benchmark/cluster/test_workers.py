@@ -28,7 +28,7 @@ def crew(*devices: dict[str, Any]) -> Crew:
 
 
 def shares(found: Crew, worker: str = "0", ago_s: float = 0.0) -> list[str]:
-    return list(found.where(worker, time.monotonic() - ago_s)["shares"])
+    return list(found.where(worker, time.monotonic() - ago_s).shares or ())
 
 
 @pytest.mark.parametrize(
