@@ -321,6 +321,13 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
         return Task(self.model, self.sample, self.repeat, self.phase)
 
 
+# Fields whose names are those of their sources.
+_OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantization")
+_OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower", "visual_tokens",
+             "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
+_OF_REQUESTS = ("prompt", "mode", "cache", "frames", "pixels")
+_OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
+               "uncached_total_ms", "unaccounted_ms", "notes", "off_script")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "sample", "prompt", "mode", "pixels", "error")
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
@@ -342,51 +349,36 @@ def _spans(
 
 
 def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
-    request, model, answer = result.request, result.model, result.generation
-    load = result.machine_load
+    request, model, answer, load = (
+        result.request,
+        result.model,
+        result.generation,
+        result.machine_load,
+    )
     return {
+        **{name: getattr(model, name) for name in _OF_MODELS},
+        **{name: getattr(request, name) for name in _OF_REQUESTS},
+        **{name: getattr(result, name) for name in _OF_RESULTS},
         "model": model.name,
-        "family": model.family,
-        "checkpoint": model.checkpoint,
-        "revision": model.revision,
-        "digest": model.digest,
-        "dtype": model.dtype,
-        "quantization": model.quantization,
         "identity": identity(model),
         "sample": request.sample.id,
-        "prompt": request.prompt,
         "text": answer.text,
         "token_ids": answer.token_ids,
-        "new_tokens": result.new_tokens,
         "stop": answer.stop,
         "context_tokens": answer.prompt_tokens,
-        "mode": request.mode,
-        "cache": request.cache,
-        "frames": request.frames,
-        "pixels": request.pixels,
-        "shown": result.shown,
         "decode_config": _copy(Decoding, request.decode),
         "backend": AskedAndRan(request.decode.backend, result.backend),
-        "cold": result.cold,
         "stages": {name: _stage(result, name) for name in STAGES},
         "prefill": _stage(result, "decode.prefill"),
         "steps": _stage(result, "decode.steps"),
-        "ttft_ms": result.ttft_ms,
-        "tpot_ms": result.tpot_ms,
-        "tokens_per_s": result.tokens_per_s,
-        "total_ms": result.total_ms,
-        "uncached_total_ms": result.uncached_total_ms,
-        "unaccounted_ms": result.unaccounted_ms,
         "prefix": _copy(PrefixState, result.prefix) if result.prefix else None,
         "token_ms": answer.token_ms,
         "tensors": tuple(_copy(TensorShape, spec) for spec in result.tensors),
-        "notes": result.notes,
         "environment": dict(result.environment),
         "verified": standing.certificate if standing.state == "verified" else None,
         "batch": 1,
         "extent": AskedAndRan(request.extent, result.extent),
-        "off_script": result.off_script,
-        "machine_load": None if load is None else _copy(LoadFigures, load, busy=busy(load)),
+        "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
         "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
     }
 
@@ -429,17 +421,6 @@ def _plain(value: object) -> str | float:
 
 def identity(model: ModelInfo) -> dict[str, Any]:
     """The model's card: what of it is not in the row itself."""
-    return {
-        "source": model.source,
-        "headers": model.headers,
-        "device": model.device,
-        "parameters": model.parameters,
-        "stored_dtype": model.stored_dtype,
-        "tower": vars(model.tower) if model.tower else None,
-        "visual_tokens": model.visual_tokens,
-        "images": model.images,
-        "context_limit": model.context_limit,
-        "missing": None if model.missing is None else list(model.missing),
-        "extra": None if model.extra is None else list(model.extra),
-        "generation": list(model.generation),
-    }
+    card = {name: getattr(model, name) for name in _OF_CARDS}
+    lists = {name: list(value) for name, value in card.items() if isinstance(value, tuple)}
+    return card | lists | {"tower": vars(model.tower) if model.tower else None}

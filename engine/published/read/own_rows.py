@@ -19,7 +19,7 @@ from engine.published.read.who_answered import family_of
 from engine.storage.result_rows import AnswerRow, Decoding
 from engine.types import STAGES
 
-# In the order in which their figures are told.
+# The order in which the parts are listed.
 _PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total")
 RUNS = Group(
     "own",
