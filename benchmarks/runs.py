@@ -66,8 +66,8 @@ def _harness(folder: Path) -> dict[str, Any]:
         execute.run(ready, watcher)
     rows = [row for _, row in run_store.read(folder / "run").results()][:-1]
     wall = watcher.between_first_and_last_ms()
-    stages = [sum(row["stages"][name]["ms"] for name in STAGES) for row in rows]
-    inside = [row["unaccounted_ms"] for row in rows]
+    stages = [sum(span.ms for name in STAGES if (span := row.spans[name])) for row in rows]
+    inside = [row.unaccounted_ms or 0.0 for row in rows]
     return {
         "rows": len(rows),
         "stages_ms": spread(stages),
@@ -134,6 +134,7 @@ def write_run(folder: Path, results: int = RESULTS) -> None:
     """A run folder of so many results of two models, each of TOKENS tokens."""
     from engine.storage import run_store
     from engine.storage.plan import Plan
+    from engine.storage.result_rows import ResultRow
     from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
 
     models = ("model-0", "model-1")
@@ -144,7 +145,7 @@ def write_run(folder: Path, results: int = RESULTS) -> None:
     header = Header(Plan(models, ids), DatasetIdentity("/data", "0"), identities, {}, "0")
     with run_store.create(header, folder) as writer:
         for row in _rows(models, ids):
-            writer.append(row)
+            writer.append(ResultRow.parse(row))
 
 
 def _rows(models: tuple[str, ...], ids: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -176,8 +176,8 @@ def _run(folder: Path, workers: int) -> Run:
         watcher = _Watch(_hub(), ready, workers)
         with ready.writer:
             execute.run(ready, watcher, executor)
-    rows = [row for _, row in run_store.read(folder).results() if row["phase"] == "measured"]
-    service = [row["total_ms"] / 1000 for row in rows]
+    rows = [row for _, row in run_store.read(folder).results() if row.phase == "measured"]
+    service = [row.total_ms / 1000 for row in rows if row.total_ms is not None]
     return Run(watcher.rate(), *watcher.cost_ms(), service, watcher.starts)
 
 

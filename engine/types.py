@@ -32,11 +32,11 @@ Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the mo
 Pixels = Literal["exact", "fast"]
 Extent = Literal["slice", "stream"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
-Doing = Literal["compile", "load", "preprocess", "vision", "decode"]  # compiling is not a stage
+Doing = Literal["compile"] | StageName  # compiling is not a stage
 Source = Literal["measured", "cached", "hook", "derived"]
 Stop = Literal["eos", "length", "cancelled"]
 
-STAGES: tuple[StageName, ...] = ("load", "preprocess", "vision", "decode")
+STAGES: tuple[StageName, ...] = get_args(StageName)
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 FRAME_RULES: tuple[str, ...] = ("arange", "spread", "linspace")
 CACHES: tuple[CachePolicy, ...] = get_args(CachePolicy)
@@ -300,6 +300,13 @@ class Span:
     waited_ms: float | None = None
 
 
+def _check_stages(spans: tuple[Span, ...]) -> None:
+    """A stage that is not listed would be counted as unaccounted time, and nobody would notice."""
+    for span in spans:
+        if span.name.partition(".")[0] not in (*STAGES, "compile"):
+            raise ValueError(f"{span.name} is no stage: add it to StageName.")
+
+
 @dataclass(frozen=True)
 class Tower:
     """The shape of a CLIP vision tower: width, depth, heads, and its input in pixels."""
@@ -372,6 +379,9 @@ class Batch:
     tokens: int  # new tokens of all samples
     cached: int = 0
 
+    def __post_init__(self) -> None:
+        _check_stages(self.spans)
+
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)
 
@@ -410,6 +420,9 @@ class RunResult:
     extent: Extent | None = None  # of the event pictures; None if none were drawn
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
+
+    def __post_init__(self) -> None:
+        _check_stages(self.spans)
 
     def span(self, name: str) -> Span | None:
         return next((span for span in self.spans if span.name == name), None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.storage import run_store
-from engine.storage.plan import Plan
-from engine.storage.result_rows import NOT_OF_ONE
+from engine.storage.json_lines import Appender
+from engine.storage.plan import Plan, Task
+from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
 from engine.storage.run_store import Run
 from engine.types import DecodeConfig
@@ -172,11 +174,29 @@ def run(folder: Path, rows: Iterable[dict[str, Any]], finished: bool = True) -> 
     samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
     with run_store.create(header(models, samples), folder) as writer:
         writer.note("started")
+        lines = Appender(folder / run_store.RESULTS)  # rows of any version, right or wrong
         for one in found:
-            writer.append(one)
+            lines.append(one)
+        lines.close()
         if finished:
             writer.finish({})
     return run_store.read(folder)
+
+
+def parsed(rows: Iterable[dict[str, Any]]) -> list[ResultRow]:
+    """Such rows as they are read."""
+    return [ResultRow.parse(row) for row in rows]
+
+
+def stored(run: Run) -> list[dict[str, Any]]:
+    """The rows of a run as they stand in its file."""
+    lines = (run.folder / run_store.RESULTS).read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line]
+
+
+def task(row: dict[str, Any]) -> Task:
+    """The key of such a row."""
+    return Task(row["model"], row["sample"], row["repeat"], row["phase"])
 
 
 def pair(n: int, slow: float = 2.0) -> list[dict[str, Any]]:

@@ -40,6 +40,10 @@ def imports(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+def parts_of(path: Path) -> set[str]:
+    return {part for name in imports(path) for part in name.split(".")}
+
+
 def files(*folders: str) -> list[Path]:
     return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
@@ -122,13 +126,18 @@ def test_only_the_registry_names_a_concrete_model() -> None:
     concrete = {"llava", "video_llava", "eventgpt", "hf_llava"}
     for path in files("engine"):
         inside = path.parent.name == "models" or "demo" in path.parts
-        names = {part for name in imports(path) for part in name.split(".")}
-        assert inside or not names & concrete, path
+        assert inside or not parts_of(path) & concrete, path
 
 
 def test_only_the_cache_knows_diskcache() -> None:
     knowing = {path.name for path in files("engine") if "diskcache" in roots(path)}
     assert knowing == {"feature_cache.py"}
+
+
+def test_only_storage_reads_lines_as_dicts() -> None:
+    """Everybody else gets a ResultRow, which mypy lets nobody read by a string key."""
+    reading = [path for path in files("engine", "ui", "pages") if "json_lines" in parts_of(path)]
+    assert {path.parent.name for path in reading} == {"storage"}
 
 
 def test_only_the_hub_and_its_door_know_ray() -> None:

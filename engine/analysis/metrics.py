@@ -5,11 +5,14 @@ Boundary: a table of results in, values out; no statistics.  Formulas are shown 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+
+from engine.types import STAGES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,11 +39,15 @@ class Metric:
         return f"{self.name}_ms" if self.unit == "ms" else self.name
 
 
+_STAGES: Mapping[str, str] = {
+    "load": "read the files, choose the frames",
+    "preprocess": "resize, normalise, tokenise",
+    "vision": "vision tower and projector",
+    "decode": "embed, prefill, token steps",
+}
 METRICS: tuple[Metric, ...] = (
-    Metric("load", "load", "ms", "stage 1: read the files, choose the frames"),
-    Metric("preprocess", "preprocess", "ms", "stage 2: resize, normalise, tokenise", True),
-    Metric("vision", "vision", "ms", "stage 3: vision tower and projector", True),
-    Metric("decode", "decode", "ms", "stage 4: embed, prefill, token steps", True),
+    *(Metric(name, name, "ms", f"stage {number}: {_STAGES.get(name, name)}", name != "load")
+      for number, name in enumerate(STAGES, 1)),
     Metric("prefill", "decode: prefill", "ms", "start of stage 4 to the first token", True),
     Metric("steps", "decode: token steps", "ms", "first to last token"),
     Metric("unaccounted", "unaccounted", "ms", "the total minus the four stages"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engine.storage.result_rows import ResultRow
+
 
 def device_type(environment: Mapping[str, Any]) -> str:
     """A GPU's name, or a processor with its threads; "" if unknown."""
@@ -21,41 +23,27 @@ def device_type(environment: Mapping[str, Any]) -> str:
     return f"{name}, {threads} {'thread' if threads == '1' else 'threads'}" if threads else name
 
 
-def device_of(row: Mapping[str, Any]) -> str:
+def device_of(row: ResultRow) -> str:
     """The type of device of a row's result; a shared one is another type: its times are those of
     two."""
-    environment, where = row.get("environment"), place_of(row)
-    known = device_type(environment) if isinstance(environment, dict) else ""
-    found = known or str(where.get("type", ""))
+    where = row.where
+    found = device_type(row.environment or {}) or (where and where.type) or ""
     return ", ".join(part for part in (found, shared_of(row)) if part)
 
 
-def shared_of(row: Mapping[str, Any]) -> str:
+def shared_of(row: ResultRow) -> str:
     """What other workers of the run used at the same time: "shared device and cores"; "" if
     nothing."""
-    shares = place_of(row).get("shares")
-    if not isinstance(shares, list) or not shares:
-        return ""
-    return f"shared {' and '.join(map(str, shares))}"
+    where = row.where
+    return f"shared {' and '.join(where.shares)}" if where and where.shares else ""
 
 
-def place_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Node, device and actor of a cluster's result; empty for one of the run's own process."""
-    where = row.get("where")
-    return where if isinstance(where, dict) else {}
-
-
-def backend_of(row: Mapping[str, Any]) -> str:
+def backend_of(row: ResultRow) -> str:
     """What decoded a row's answer; the eager step in rows from before there was another; "" where
     nothing did."""
-    return str(_backend(row).get("ran") or ("" if row.get("error") else "eager"))
+    return (row.backend and row.backend.ran) or ("" if row.error else "eager")
 
 
-def asked_of(row: Mapping[str, Any]) -> str:
+def asked_of(row: ResultRow) -> str:
     """The backend that a row's run asked for, "" in rows that do not say."""
-    return str(_backend(row).get("asked") or "")
-
-
-def _backend(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = row.get("backend")
-    return found if isinstance(found, dict) else {}
+    return (row.backend and row.backend.asked) or ""

@@ -12,13 +12,11 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from engine.analysis.result_device import asked_of, backend_of, device_of, place_of, shared_of
+from engine.analysis.result_device import asked_of, backend_of, device_of, shared_of
 from engine.machine.load import MachineLoad
-from engine.storage import coverage
-from engine.storage.run_store import Run, task_of
-from engine.types import STAGES
+from engine.storage.result_rows import SPANS, Place, ResultRow
+from engine.storage.run_store import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 Group = Literal["measured", "in a batch", "cold", "warm-up", "after a pause"]
 IN_A_BATCH: Group = "in a batch"
 GROUPS: tuple[Group, ...] = ("measured", IN_A_BATCH, "cold", "warm-up", "after a pause")
-SPANS = (*STAGES, "prefill", "steps")
 NUMBERS = (
     *(f"{name}_ms" for name in SPANS),
     "vision_original_ms",
@@ -107,88 +104,44 @@ def _columns(answers: bool) -> list[str]:
 def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
     seen = set()
     for offset, row in run.results():
-        task = task_of(row)
-        if task is None or task in seen:  # no row of ours, or one that a hand has doubled
-            continue
-        seen.add(task)
-        yield [run.id, 0, offset, *_line(row, answers)]
+        if row.task not in seen:  # a line may be there twice
+            seen.add(row.task)
+            yield [run.id, 0, offset, *_line(row, answers)]
 
 
-def _line(row: Mapping[str, Any], answers: bool) -> list[Any]:
-    spans = {name: _span(row, name) for name in SPANS}
-    cached = any(span.get("source") == "cached" for span in spans.values())
-    config, standing = _mapping(row.get("decode_config")), coverage.of_row(row)
-    values: list[Any] = [row.get(k) for k in ("model", "family", "sample", "sequence", "repeat")]
-    values += [row.get("phase"), _group(row), cached]
-    values.append("min_new_tokens" in config and config["min_new_tokens"] == _most(config))
-    values += [
-        row.get("mode"),
-        row.get("pixels") or "exact",
-        row.get("stop"),
-        row.get("error") or "",
-        standing.certificate or None,
-    ]
-    values.append(_mapping(row.get("truth")))
-    values += [backend_of(row), asked_of(row)]
-    values += [device_of(row), shared_of(row)]
-    values += [str(place_of(row).get(name) or "") for name in PLACES]
-    values += [row.get("off_script") is True, _extent(row)]
-    values += [_size(row), row.get("batch_id") or "", row.get("batch_cached") or 0]
-    values += [standing.state, ", ".join(standing.missing)]
-    values += [span.get("source") for span in spans.values()]
-    values += [span.get("ms") for span in spans.values()]
-    values.append(spans["vision"].get("original_ms"))
-    values += [row.get(name) for name in NUMBERS[len(SPANS) + 1 :]]
-    load = _mapping(row.get("machine_load"))
-    on_cpu = _mapping(row.get("environment")).get("device") == "cpu"
-    own = load.get("cpu_ms") if on_cpu and _size(row) == 1 else None
-    values += [own, *(load.get(name) for name in LOAD)]
+def _line(row: ResultRow, answers: bool) -> list[Any]:
+    spans = row.spans
+    status, where, load = row.certificate_status, row.where or Place(), row.machine_load
+    on_cpu = (row.environment or {}).get("device") == "cpu"
+    values: list[Any] = [row.model, row.family, row.sample, row.sequence, row.repeat, row.phase]
+    values += [_group(row), row.cached]
+    values += [row.forced, row.mode, row.pixels or "exact", row.stop, row.error or ""]
+    values += [status.certificate or None, row.truth or {}]
+    values += [backend_of(row), asked_of(row), device_of(row), shared_of(row)]
+    values += [getattr(where, name) or "" for name in PLACES]
+    values += [row.off_script is True, (row.extent and row.extent.ran) or ""]
+    values += [row.size, row.batch_id or "", row.batch_cached or 0]
+    values += [status.state, ", ".join(status.missing)]
+    values += [span and span.source for span in spans.values()]
+    values += [span and span.ms for span in spans.values()]
+    values.append(spans["vision"] and spans["vision"].original_ms)
+    values += [getattr(row, name) for name in NUMBERS[len(SPANS) + 1 :]]
+    values.append(load.cpu_ms if load and on_cpu and row.size == 1 else None)
+    values += [getattr(load, name, None) for name in LOAD]
     if answers:
-        values += [row.get(name) or "" for name in TEXTS]
-        values.append(_times(row.get("token_ms")))
+        values += [getattr(row, name) or "" for name in TEXTS]
+        values.append(np.asarray(row.token_ms or (), dtype=np.float64))
     return values
 
 
-def _group(row: Mapping[str, Any]) -> Group:
-    if row["phase"] == "warmup":
+def _group(row: ResultRow) -> Group:
+    if row.phase == "warmup":
         return "warm-up"
-    if row.get("cold"):
+    if row.cold:
         return "cold"
-    if row.get("paused_ms"):
+    if row.paused_ms:
         return "after a pause"
-    return IN_A_BATCH if _size(row) > 1 else "measured"
-
-
-def _extent(row: Mapping[str, Any]) -> str:
-    """How large event pictures were drawn, "" where none were or the row does not say."""
-    return str(_mapping(row.get("extent")).get("ran") or "")
-
-
-def _size(row: Mapping[str, Any]) -> int:
-    """How many samples were answered together; 1 in rows from before there were batches."""
-    found = row.get("batch", 1)
-    return found if isinstance(found, int) else 1
-
-
-def _span(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    place = row if name in ("prefill", "steps") else _mapping(row.get("stages"))
-    return _mapping(place.get(name))
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _most(config: Mapping[str, Any]) -> Any:
-    return config.get("max_new_tokens")
-
-
-def _times(value: Any) -> npt.NDArray[np.float64]:
-    try:
-        found = np.asarray(value or [], dtype=np.float64)
-    except (TypeError, ValueError):
-        return np.empty(0)
-    return found if found.ndim == 1 else np.empty(0)
+    return IN_A_BATCH if row.size > 1 else "measured"
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:

@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
-from engine.benchmark.task_executor import Row, TaskExecutor, Tasks
+from engine.benchmark.task_executor import TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_header, run_store
 from engine.storage.plan import Task
+from engine.storage.result_rows import AnswerRow, Place, ResultRow
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
@@ -173,34 +174,26 @@ class RunSession:
     def keep(
         self,
         tasks: Tasks,
-        found: Sequence[Row],
+        found: Sequence[AnswerRow],
         paused_ms: float = 0.0,
-        where: Mapping[str, Any] | None = None,
+        where: Place | None = None,
     ) -> None:
         """Saves a row per task; nothing if the tasks are to be run in smaller groups.
 
         `paused_ms`: how long the device was lent just before; `where`: the node, device and worker
         that answered, if it was not this process.
         """
-        for task, row in zip(tasks, found, strict=False):
-            sample = self.ready.samples[task.sample]
-            row |= {
-                "sequence": sample.sequence,
-                "reference": sample.reference,
-                "truth": dict(sample.truth),
-                "repeat": task.repeat,
-                "phase": task.phase,
-                "batch_asked": self.plan.batch,
-                "paused_ms": paused_ms,
-                "at": run_header.now(),
-            }
-            row |= {"where": dict(where)} if where is not None else {}
-            self.writer.append(row)
-        if found:
-            self.tracker.rows(found)
-        for task, row in zip(tasks, found, strict=False):
-            if not self.task_executor.missing(task):
-                self._count_failures(task.model, row["error"])
+        rows = []
+        for task, answer in zip(tasks, found, strict=False):
+            sample, batch = self.ready.samples[task.sample], self.plan.batch
+            at = run_header.now()
+            rows.append(ResultRow.kept(answer, task, sample, batch, paused_ms, at, where))
+            self.writer.append(rows[-1])
+        if rows:
+            self.tracker.rows(rows)
+        for row in rows:
+            if not self.task_executor.missing(row.task):
+                self._count_failures(row.model, row.error)
 
     def _count_failures(self, model: str, error: str | None) -> None:
         streak = self.streaks.setdefault(model, _Streak())

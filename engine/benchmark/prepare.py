@@ -107,9 +107,8 @@ def _tracked(writer: Writer) -> Tracker:
     tracker = Tracker(again.planned, again.models, again.batch)
     seen = set()
     for _, row in run_store.read(writer.folder).results():
-        task = run_store.task_of(row)
-        if task not in seen:  # a line may occur twice
-            seen.add(task)
+        if row.task not in seen:  # a line may be there twice
+            seen.add(row.task)
             tracker.earlier(row)
     if writer.problem:
         tracker.note(writer.problem)

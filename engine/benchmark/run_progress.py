@@ -12,9 +12,10 @@ import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from engine.analysis.result_device import backend_of, device_of, shared_of
+from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 
 WINDOW = 200
@@ -159,7 +160,7 @@ class Tracker:
         self._end: float | None = None
         self._lock = threading.Lock()
 
-    def earlier(self, row: Mapping[str, Any]) -> None:
+    def earlier(self, row: ResultRow) -> None:
         """Counts a row from an earlier session."""
         with self._lock:
             self._count(row)
@@ -178,10 +179,10 @@ class Tracker:
         """Updates the workers of a cluster."""
         self._workers = workers
 
-    def rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def rows(self, rows: Sequence[ResultRow]) -> None:
         """Adds rows that ended together: one, or those of a batch."""
         with self._lock:
-            measured = sum(row["phase"] == "measured" for row in rows)
+            measured = sum(row.phase == "measured" for row in rows)
             if measured:
                 self._here += measured
                 self._ends.append((self._worked(), measured))
@@ -198,15 +199,15 @@ class Tracker:
         with self._lock:
             self._notes.append(text)
 
-    def _count(self, row: Mapping[str, Any]) -> None:
-        model = self._models.get(str(row.get("model")))
-        if model is None or row.get("phase") != "measured":
+    def _count(self, row: ResultRow) -> None:
+        model = self._models.get(row.model)
+        if model is None or row.phase != "measured":
             return
         model.done += 1
-        if row.get("error"):
+        if row.error:
             model.failed += 1
-            self._failures.append(TaskFailure(row["model"], row["sample"], str(row["error"])))
-        elif not row.get("cold"):
+            self._failures.append(TaskFailure(row.model, row.sample, row.error))
+        elif not row.cold:
             found = live_figures(row)
             kind = AnsweredBy(device_of(row), shared_of(row), backend_of(row))
             size = int(found.get("batch", 1))
@@ -270,23 +271,18 @@ class Tracker:
         )
 
 
-def live_figures(row: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of a row that may enter a median, without those affected by a cached stage."""
-    if (row.get("batch") or 1) > 1:
-        some = ("batch",) if row["batch_cached"] else _BATCH
-        known = {name: row.get(name) for name in (*some, "new_tokens")}
-        return {name: value for name, value in known.items() if value is not None}
-    stages = row["stages"]
-    found = {
-        name: stage["ms"]
-        for name, stage in stages.items()
-        if stage is not None and stage["source"] != "cached"
-    }
-    cached = any(stage is not None and stage["source"] == "cached" for stage in stages.values())
-    names = (
-        ("tpot_ms", "new_tokens") if cached else ("ttft_ms", "tpot_ms", "total_ms", "new_tokens")
-    )
-    for name in names:
-        if row.get(name) is not None:
-            found[name.removesuffix("_ms")] = row[name]
-    return found
+def live_figures(row: ResultRow) -> dict[str, float]:
+    """The figures of a row that may enter a median; what a cached stage touches is left out."""
+    if row.size > 1:
+        return _known(row, (*(_BATCH[:1] if row.batch_cached else _BATCH), "new_tokens"))
+    spans = ((name, row.spans[name]) for name in STAGES)
+    found = {name: span.ms for name, span in spans if span and span.source != "cached"}
+    whole = () if row.cached else ("ttft_ms", "total_ms")
+    known = _known(row, (*whole, "tpot_ms", "new_tokens"))
+    return found | {name.removesuffix("_ms"): value for name, value in known.items()}
+
+
+def _known(row: ResultRow, names: Sequence[str]) -> dict[str, float]:
+    """Those fields that are not None."""
+    found = {name: getattr(row, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}

@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from engine.errors import BadInput, Cancelled, ModelUnavailable, OutOfMemory, StageScopeError
 from engine.machine import device
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.storage import result_rows
 from engine.storage.plan import Plan, Task
+from engine.storage.result_rows import AnswerRow
 from engine.types import RunRequest, RunResult, Sample
 from engine.verify import certificates
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from engine.pipeline.watcher import Watcher
 
 log = logging.getLogger(__name__)
-Row = dict[str, Any]
 Tasks = Sequence[Task]
 Note = Callable[[str, str], None]  # (event, sentence), for the run's journal
 
@@ -48,7 +49,7 @@ class TaskExecutor:
         kind = self.entries[task.model].kind
         return self.samples[task.sample].missing.get(kind)
 
-    def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
+    def ask(self, tasks: Tasks, adapter: Adapter) -> tuple[list[AnswerRow], list[Tasks]]:
         """A row per task; or no rows and the smaller groups to run instead."""
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
@@ -57,7 +58,7 @@ class TaskExecutor:
             return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
 
-    def alone(self, task: Task, adapter: Adapter) -> Row:
+    def alone(self, task: Task, adapter: Adapter) -> AnswerRow:
         """The row of one run; only Cancelled and StoreError are raised further."""
         from engine.pipeline import feature_cache, single_run
 
@@ -75,7 +76,7 @@ class TaskExecutor:
             return self.failed(task, _told(task.model, error))
         return self._row(task, result)
 
-    def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[Row], list[Tasks]]:
+    def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[AnswerRow], list[Tasks]]:
         """Runs a batch; halves it if it does not fit, runs samples singly if it fails."""
         from engine.pipeline import batch_run, feature_cache
 
@@ -127,13 +128,13 @@ class TaskExecutor:
         text = f"A batch of {tried:,} does not fit in memory: {fits:,} at a time from here on."
         self.note("halved", f"{model}: {text}")
 
-    def _row(self, task: Task, found: RunResult | str) -> Row:
+    def _row(self, task: Task, found: RunResult | str) -> AnswerRow:
         if isinstance(found, str):
             return self.failed(task, found)
         if found.generation.stop == "cancelled":
             raise Cancelled("The run was cancelled.")
-        row = result_rows.row(found, certificates.certificate_status(found))
-        return row | {"notes": [*row["notes"], *self._remarks(task)]}
+        row = AnswerRow.from_result(found, certificates.certificate_status(found))
+        return replace(row, notes=(*found.notes, *self._remarks(task)))
 
     def _remarks(self, task: Task) -> list[str]:
         """Notes for a row that was planned as part of a larger batch."""
@@ -156,12 +157,12 @@ class TaskExecutor:
         plan, sample = self.plan, self.samples[task.sample]
         return plan.ask(sample, task.model, self._prompt(task))
 
-    def failed(self, task: Task, reason: str) -> Row:
+    def failed(self, task: Task, reason: str) -> AnswerRow:
         """A row with the reason and no figures, also if the question itself is invalid."""
         sample, entry = self.samples[task.sample], self.entries[task.model]
         mode, pixels = self.plan.mode, self.plan.pixels
         request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=mode, pixels=pixels)
-        return result_rows.failed(request, entry, reason) | {"prompt": self._prompt(task)}
+        return replace(AnswerRow.failed(request, entry, reason), prompt=self._prompt(task))
 
 
 def _parts(tasks: Tasks, size: int) -> list[Tasks]:

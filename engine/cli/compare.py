@@ -28,7 +28,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
-from engine.storage import coverage, result_rows
+from engine.storage.result_rows import AnswerRow, LoadFigures, PrefixState, StageTime
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest
 from engine.verify import certificates
 
@@ -83,13 +83,14 @@ def _compare(options: argparse.Namespace) -> int:
         for name in names(options.models)
     ]
     outcomes = [_answer(request) for request in requests]
-    found = [row for row, _ in outcomes]
+    rows = [row for row, _ in outcomes]
     several = len(options.prompt or ()) > 1
-    out(found, "\n\n".join(_card(row, several) for row in found), options)
+    cards = "\n\n".join(_card(row, several) for row in rows)
+    out([row.as_dict() for row in rows], cards, options)
     return max(code for _, code in outcomes)
 
 
-def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
+def _answer(request: RunRequest) -> tuple[AnswerRow, int]:
     """One model's row and exit code; a failure does not stop the other models."""
     say(f"{cut(request.model)}: loading the model, then answering ...")
     job = RunJob(request=request)
@@ -97,84 +98,91 @@ def _answer(request: RunRequest) -> tuple[dict[str, Any], int]:
     if job.result is None:
         say(f"{cut(request.model)}: {job.error}")
         code = 2 if isinstance(job.failure, StageScopeError) else 1
-        return result_rows.failed(request, _entry(request.model), job.error), code
+        return AnswerRow.failed(request, _entry(request.model), job.error), code
     for note in job.result.notes:
         say(f"{request.model}: {note}")
-    return result_rows.row(job.result, certificates.certificate_status(job.result)), 0
+    return AnswerRow.from_result(job.result, certificates.certificate_status(job.result)), 0
 
 
 def _entry(name: str) -> ModelEntry | None:
     return next((entry for entry in registry.entries() if entry.name == name), None)
 
 
-def _card(row: dict[str, Any], asked: bool) -> str:
+def _card(row: AnswerRow, asked: bool) -> str:
     """An answer as text, with its question if there are several."""
-    question = f"\n  {row['prompt']}" if asked else ""
-    if row["error"]:
-        return f"{row['model']}{question}\n  no answer: {row['error']}"
-    reused = row["prefix"] is not None and row["prefix"]["state"] == "reused"
-    stages = " | ".join(_stage(name, row["stages"][name], reused) for name in STAGES)
-    tpot = "-" if row["tpot_ms"] is None else f"{row['tpot_ms']:.2f} ms"
-    cold = ", first (cold) run" if row["cold"] else ""
-    fast = ", fast pixels" if row["pixels"] == "fast" else ""
-    warning = f"  {OFF_SCRIPT}\n" if row["off_script"] else ""
+    question = f"\n  {row.prompt}" if asked else ""
+    if row.error:
+        return f"{row.model}{question}\n  no answer: {row.error}"
+    reused = row.prefix is not None and row.prefix.state == "reused"
+    spans = [(name, row.spans[name]) for name in STAGES]
+    stages = " | ".join(_stage(name, span, reused) for name, span in spans if span)
+    compiled = ", compiled" if _ran(row) == "compiled" else ""
+    cold = ", first (cold) run" if row.cold else ""
+    fast = ", fast pixels" if row.pixels == "fast" else ""
+    warning = f"  {OFF_SCRIPT}\n" if row.off_script else ""
     return (
-        f"{row['model']} ({row['mode']}{_compiled(row)}{fast}{cold}){question}\n  {row['text']}\n"
-        f"{warning}  shown: {row['shown']}\n"
-        f"  {row['new_tokens']} new tokens ({row['stop']}), context {row['context_tokens']}, "
-        f"TTFT {row['ttft_ms']:.1f} ms, TPOT {tpot}\n"
-        f"  {stages} | unaccounted {row['unaccounted_ms']:.1f} ms | {_totals(row)}\n"
-        f"{_prefix(row['prefix'])}{_machine(row['machine_load'])}  {_verified(row)}"
+        f"{row.model} ({row.mode}{compiled}{fast}{cold}){question}\n  {row.text}\n"
+        f"{warning}  shown: {row.shown}\n"
+        f"  {row.new_tokens} new tokens ({row.stop}), context {row.context_tokens}, "
+        f"TTFT {_ms(row.ttft_ms)}, TPOT {_ms(row.tpot_ms, 2)}\n"
+        f"  {stages} | unaccounted {_ms(row.unaccounted_ms)} | {_totals(row)}\n"
+        f"{_prefix(row.prefix)}{_machine(row.machine_load)}  {_verified(row)}"
     )
 
 
-def _machine(load: dict[str, Any] | None) -> str:
-    """CPU time and wall time, and whether the machine was busy."""
+def _ms(value: float | None, digits: int = 1) -> str:
+    return "-" if value is None else f"{value:.{digits}f} ms"
+
+
+def _ran(row: AnswerRow) -> str:
+    return (row.backend and row.backend.ran) or ""
+
+
+def _machine(load: LoadFigures | None) -> str:
+    """CPU time beside the wall time, and whether the machine was busy."""
     if load is None:
         return ""
-    busy = f"; busy machine: {load['busy']}" if load["busy"] else ""
-    return f"  CPU time {load['cpu_ms']:.1f} ms in {load['wall_ms']:.1f} ms{busy}\n"
+    told = f"; busy machine: {load.busy}" if load.busy else ""
+    return f"  CPU time {load.cpu_ms:.1f} ms in {load.wall_ms:.1f} ms{told}\n"
 
 
-def _compiled(row: dict[str, Any]) -> str:
-    return ", compiled" if row["backend"]["ran"] == "compiled" else ""
-
-
-def _verified(row: dict[str, Any]) -> str:
-    """Verified, not covered (and what is missing) or unverified, with the command to verify."""
-    standing = coverage.of_row(row)
+def _verified(row: AnswerRow) -> str:
+    """Verified, not covered (with what is missing) or unverified, and the command that helps."""
+    standing = row.certificate_status
     if standing.state == "verified":
         return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
-    command = certificates.command(row["model"], row["backend"]["ran"], row["pixels"])
-    text = f"unverified: run `{command}` to prove the stages are the model's own"
-    if unused := len(certificates.unusable_files()):
-        text += f"; {unused:,} damaged certificate files were not used"
-    return text
+    command = certificates.command(row.model, _ran(row), row.pixels or "exact")
+    told = f"unverified: run `{command}` to prove the stages are the model's own"
+    if unusable_files := len(certificates.unusable_files()):
+        told += f"; {unusable_files:,} files among the certificates are damaged and were not used"
+    return told
 
 
-def _prefix(use: dict[str, Any] | None) -> str:
+def _prefix(use: PrefixState | None) -> str:
     if use is None:
         return ""
-    how = "are kept for another question" if use["state"] == "kept" else "were reused from memory"
-    return f"  the first {use['tokens']:,} tokens of the prompt {how}\n"
+    if use.state == "kept":
+        return f"  the first {use.tokens:,} tokens of the prompt are kept for another question\n"
+    return f"  the first {use.tokens:,} tokens of the prompt were read before\n"
 
 
-def _totals(row: dict[str, Any]) -> str:
-    text = f"total {row['total_ms']:.1f} ms"
-    if row["stages"]["vision"]["source"] != "cached":
+def _totals(row: AnswerRow) -> str:
+    text, vision = f"total {_ms(row.total_ms)}", row.spans["vision"]
+    if vision is None or vision.source != "cached":
         return text
-    if row["uncached_total_ms"] is None:
-        return f"{text} (total without cache unknown)"
-    return f"{text} (total without cache: {row['uncached_total_ms']:.1f} ms)"
+    if row.uncached_total_ms is None:
+        return f"{text} (cold total not known)"
+    return f"{text} (had all been computed: {_ms(row.uncached_total_ms)})"
 
 
-def _stage(name: str, stage: dict[str, Any], reused: bool) -> str:
-    text = f"{name} {stage['ms']:.1f} ms"
-    if stage["source"] == "cached":
+def _stage(name: str, span: StageTime, reused: bool) -> str:
+    text = f"{name} {_ms(span.ms)}"
+    if span.source == "cached":
         how = "prefix reused" if reused else "read from cache"
-        took = stage["original_ms"]
-        computed = "computing time unknown" if took is None else f"computed in {took:.1f} ms"
-        return f"{text} ({how}; {computed})"
-    return text if stage["source"] == "measured" else f"{text} ({stage['source']})"
+        told = "cold time not known"
+        if span.original_ms is not None:
+            told = f"computed in {_ms(span.original_ms)}"
+        return f"{text} ({how}; {told})"
+    return text if span.source == "measured" else f"{text} ({span.source})"

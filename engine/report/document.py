@@ -22,6 +22,7 @@ from engine.report.comparison_part import comparing
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
+from engine.types import STAGES
 
 if TYPE_CHECKING:
     import altair as alt
@@ -49,8 +50,7 @@ def document(found: Findings) -> list[Block]:
     return blocks
 
 
-_IN_TEXT = ("load", "preprocess", "vision", "decode", "total", "cpu", "ttft", "tpot",
-            "tokens_per_s", "new_tokens")  # fmt: skip
+_IN_TEXT = (*STAGES, "total", "cpu", "ttft", "tpot", "tokens_per_s", "new_tokens")
 
 
 def as_text(table: pd.DataFrame) -> str:

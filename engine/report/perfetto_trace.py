@@ -11,13 +11,15 @@ at the same time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.analysis.result_device import backend_of, device_of, place_of
-from engine.storage.run_store import Run, task_of
-from engine.types import STAGES
+from msgspec import UNSET
+
+from engine.analysis.result_device import backend_of, device_of
+from engine.storage.result_rows import Place, ResultRow, StageTimes
+from engine.storage.run_store import Run
 
 GAP_MS = 1.0
 _THREAD = 1  # of the run's own process; workers have those after it
@@ -40,8 +42,6 @@ def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
     for number, run in enumerate(runs):
         clocks: dict[str, _Clock] = {}
         for _, row in run.results():
-            if task_of(row) is None:
-                continue
             process, thread, named = threads.find(number, run, row)
             yield from named
             clock = clocks.setdefault(_worker(row), _Clock(start))
@@ -49,14 +49,14 @@ def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
         start = max([start, *(clock.now_ms for clock in clocks.values())])
 
 
-def _worker(row: Mapping[str, Any]) -> str:
+def _worker(row: ResultRow) -> str:
     """What answered, as its thread is named; "" for the run's own process."""
-    where = place_of(row)
-    if not where:
+    where = row.where
+    if where is None or where == Place():
         return ""
-    host = where.get("host") or where.get("address") or where.get("node") or "an unknown host"
-    device = where.get("device") or where.get("type") or "an unknown device"
-    return f"worker {where.get('actor') or 'without a name'} on {host}, {device}"
+    host = where.host or where.address or where.node or "an unknown host"
+    device = where.device or where.type or "an unknown device"
+    return f"worker {where.actor or 'without a name'} on {host}, {device}"
 
 
 class _Threads:
@@ -65,11 +65,9 @@ class _Threads:
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], tuple[int, dict[str, int]]] = {}
 
-    def find(
-        self, number: int, run: Run, row: Mapping[str, Any]
-    ) -> tuple[int, int, list[dict[str, Any]]]:
+    def find(self, number: int, run: Run, row: ResultRow) -> tuple[int, int, list[dict[str, Any]]]:
         """The row's process and thread, and the events that name what is new of them."""
-        model, worker = row["model"], _worker(row)
+        model, worker = row.model, _worker(row)
         fresh = (number, model) not in self._known
         if fresh:
             self._known[number, model] = len(self._known) + 1, {}
@@ -96,24 +94,28 @@ class _Clock:
     batch: str | None = None  # the one that is laid
     batch_end_ms: float = 0.0
 
-    def lay(self, row: Mapping[str, Any], process: int, thread: int) -> Iterator[dict[str, Any]]:
+    def lay(self, row: ResultRow, process: int, thread: int) -> Iterator[dict[str, Any]]:
         place = _Place(process, thread, self.now_ms)
-        batch = row.get("batch_id")
-        if not batch:
+        if not row.batch_id:
             yield from place.result(row)
-            self.now_ms += (row.get("total_ms") or 0.0) + GAP_MS
+            self.now_ms += (row.total_ms or 0.0) + GAP_MS
             return
-        if batch != self.batch:
+        if row.batch_id != self.batch:
             yield from place.batch(row)
-            self.batch, self.batch_end_ms = batch, self.now_ms + row["batch_ms"]
+            self.batch, self.batch_end_ms = row.batch_id, self.now_ms + (row.batch_ms or 0.0)
             self.now_ms = self.batch_end_ms + GAP_MS
         yield _Place(process, thread, self.batch_end_ms).member(row)
 
 
-def _answered_by(row: Mapping[str, Any]) -> dict[str, Any]:
+def _answered_by(row: ResultRow) -> dict[str, Any]:
     """What decoded, and a worker's type of device with what others used of it at the time."""
-    device = {"device": device_of(row)} if place_of(row) else {}
+    device = {"device": device_of(row)} if _worker(row) else {}
     return {"backend": backend_of(row)} | device
+
+
+def _args(source: object, *names: str) -> dict[str, Any]:
+    values = ((name, getattr(source, name)) for name in names)
+    return {name: value for name, value in values if value is not UNSET}
 
 
 class _Place:
@@ -122,44 +124,35 @@ class _Place:
     def __init__(self, process: int, thread: int, offset_ms: float) -> None:
         self.process, self.thread, self.offset_ms = process, thread, offset_ms
 
-    def result(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        args = {key: row.get(key) for key in ("repeat", "phase", "cold", "new_tokens", "stop")}
-        args |= _answered_by(row)
-        if row.get("error"):
-            told = f"{row['sample']}: no answer"
-            yield self._moment(told, args | {"error": row["error"]})
+    def result(self, row: ResultRow) -> Iterator[dict[str, Any]]:
+        args = _args(row, "repeat", "phase", "cold", "new_tokens", "stop") | _answered_by(row)
+        if row.error:
+            yield self._moment(f"{row.sample}: no answer", args | {"error": row.error})
             return
-        total = row["total_ms"]
-        yield self._event(row["sample"], 0.0, total, args)
-        spans: list[tuple[str, Any]] = [(name, row["stages"].get(name)) for name in STAGES]
-        spans += [("prefill", row.get("prefill")), ("token steps", row.get("steps"))]
-        for name, span in spans:
-            if span is not None:
-                more = {"source": span["source"], "original_ms": span.get("original_ms")}
-                more |= {key: span[key] for key in ("cpu_ms", "waited_ms") if key in span}
-                yield self._event(name, span["start_ms"], span["start_ms"] + span["ms"], more)
+        yield self._event(row.sample, 0.0, row.total_ms or 0.0, args)
+        yield from self._stages(row.spans, "source", "original_ms", "cpu_ms", "waited_ms")
         yield from self._tokens(row)
 
-    def batch(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def batch(self, row: ResultRow) -> Iterator[dict[str, Any]]:
         """The stages of a batch, of which a row of any of its samples tells."""
-        total = row["batch_ms"]
-        args = {key: row.get(key) for key in ("repeat", "phase", "cold", "batch", "batch_tokens")}
-        args |= _answered_by(row)
-        yield self._event(f"batch of {row['batch']}", 0.0, total, args)
-        spans: list[tuple[str, Any]] = [(s, row["batch_stages"].get(s)) for s in STAGES]
-        spans += [("prefill", row.get("batch_prefill")), ("token steps", row.get("batch_steps"))]
-        for name, span in spans:
+        args = _args(row, "repeat", "phase", "cold", "batch", "batch_tokens") | _answered_by(row)
+        yield self._event(f"batch of {row.batch}", 0.0, row.batch_ms or 0.0, args)
+        yield from self._stages(row.batch_spans, "source")
+
+    def member(self, row: ResultRow) -> dict[str, Any]:
+        return self._moment(f"{row.sample}: answered", _args(row, "new_tokens", "stop", "batch_id"))
+
+    def _stages(self, spans: StageTimes, *names: str) -> Iterator[dict[str, Any]]:
+        for name, span in spans.items():
             if span is not None:
-                end = span["start_ms"] + span["ms"]
-                yield self._event(name, span["start_ms"], end, {"source": span["source"]})
+                words = "token steps" if name == "steps" else name
+                yield self._event(
+                    words, span.start_ms, span.start_ms + span.ms, _args(span, *names)
+                )
 
-    def member(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        args = {key: row.get(key) for key in ("new_tokens", "stop", "batch_id")}
-        return self._moment(f"{row['sample']}: answered", args)
-
-    def _tokens(self, row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _tokens(self, row: ResultRow) -> Iterator[dict[str, Any]]:
         """A token lasts from the one before it to itself; the first is the prefill's."""
-        times, ids = row.get("token_ms") or (), row.get("token_ids") or ()
+        times, ids = row.token_ms or (), row.token_ids or ()
         for index in range(1, min(len(times), len(ids))):
             args = {"index": index, "token_id": ids[index]}
             yield self._event(f"token {index + 1}", times[index - 1], times[index], args)

@@ -6,9 +6,9 @@ Boundary: rows in, frozen passages out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.analysis.results_table import labels
 from engine.storage.run_store import Run
@@ -49,9 +49,9 @@ def passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
     for number, run in enumerate(runs):
         for offset, row in run.results():
             label = names.get((number, offset))
-            for tensor in _tensors(row) if label is not None else ():
-                key = (str(label), str(tensor["name"]))
-                counted.setdefault(key, Counter())[_shape(tensor)] += 1
+            for one in (row.tensors or ()) if label is not None else ():
+                shape = (one.shape, one.dtype, one.bytes)
+                counted.setdefault((str(label), one.name), Counter())[shape] += 1
     order = {name: place for place, name in enumerate(BETWEEN)}
     every = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
     return tuple(passage for key in every for passage in _listed(*key, counted[key]))
@@ -66,13 +66,3 @@ def _listed(
         Passage(label, name, between, shape, dtype, size, n, others)
         for (shape, dtype, size), n in counter.most_common(SHOWN)
     ]
-
-
-def _tensors(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = row.get("tensors") or []
-    keys = {"name", "shape", "dtype", "bytes"}
-    return [one for one in found if isinstance(one, dict) and keys <= set(one)]
-
-
-def _shape(tensor: Mapping[str, Any]) -> tuple[tuple[int, ...], str, int]:
-    return tuple(tensor["shape"]), str(tensor["dtype"]), int(tensor["bytes"])

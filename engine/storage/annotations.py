@@ -17,7 +17,6 @@ from engine.storage import json_lines
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
 from engine.storage.run_header import now
-from engine.storage.run_store import task_of
 from engine.storage.schemas import Annotation
 
 MARKS = "marks.jsonl"
@@ -37,10 +36,8 @@ def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedbac
     """The feedback of a run by task; StoreError if it cannot be read."""
     found: dict[Task, Feedback] = {}
     try:
-        for _, line in json_lines.read(folder / MARKS, damage, Annotation):
-            task = task_of(line)
-            if task is not None:
-                found[task] = Feedback(line["thumb"], line["note"][:MAX_NOTE_CHARS])
+        for _, line in json_lines.read(folder / MARKS, Annotation.parse, damage):
+            found[line.task] = Feedback(line.thumb, line.note[:MAX_NOTE_CHARS])
     except OSError as error:
         raise StoreError(
             f"The notes in {shown(folder / MARKS)} cannot be read ({reason(error)}): move this "

@@ -69,32 +69,8 @@ class Standing:
             return f"not covered: {', '.join(self.missing)}"
         return "unverified"
 
-    def row(self) -> dict[str, Any]:
-        """As a JSON object of a result's row."""
-        return {
-            "state": self.state,
-            "certificate": self.certificate or None,
-            "missing": list(self.missing),
-        }
-
 
 UNVERIFIED = Standing("unverified")
-
-
-def of_row(row: Mapping[str, Any]) -> Standing:
-    """The standing that a kept row records; a row from before it was recorded is not covered."""
-    found, verified = row.get("standing"), row.get("verified")
-    if isinstance(found, Mapping):
-        missing = found.get("missing")
-        names = tuple(map(str, missing)) if isinstance(missing, list) else ()
-        state = found.get("state")
-        for one in ("verified", "not covered"):
-            if state == one:
-                return Standing(one, str(found.get("certificate") or ""), names)
-        return UNVERIFIED
-    if isinstance(verified, str) and verified:
-        return Standing("not covered", verified, (NOT_RECORDED,))
-    return UNVERIFIED
 
 
 def of(rows: Iterable[Mapping[str, Any]]) -> Coverage:

@@ -11,16 +11,14 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from msgspec import Struct
+from typing import Any, BinaryIO, TypeVar
 
 from engine import plain_files
-from engine.storage import schemas
 
+T = TypeVar("T")
 SYNC_S = 1.0
 MAX_LINE = 64 * 2**20  # bytes; a result of 4,096 tokens has about 200,000
 MAX_SKIPPED = 2**30  # bytes of too long lines that a reader skips before it stops
@@ -127,11 +125,12 @@ class DamagedLines:
 
 
 def read(
-    path: Path, damage: DamagedLines | None = None, form: type[Struct] | None = None
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(byte offset, object) of every complete line of this form, in order.
+    path: Path, parse: Callable[[bytes], T], damage: DamagedLines | None = None
+) -> Iterator[tuple[int, T]]:
+    """(byte offset, what `parse` makes of it) of every whole line, in order.
 
-    Yields nothing if the file does not exist; OSError if it is not a regular file.
+    A line on which it raises one of JSON_FAULTS is left out and noted.  Nothing for a file that is
+    not there; OSError for what is no regular file.
     """
     noted = damage if damage is not None else DamagedLines()
     try:
@@ -142,7 +141,7 @@ def read(
         for offset, line in _whole_lines(stream, noted):
             noted.total += 1
             try:
-                value = schemas.checked(line, form)
+                value = parse(line)
             except plain_files.JSON_FAULTS as fault:
                 noted.add(noted.total, plain_files.reason(fault))
             else:
@@ -169,12 +168,12 @@ def _whole_lines(stream: BinaryIO, damage: DamagedLines) -> Iterator[tuple[int, 
         offset += length
 
 
-def at(path: Path, offset: int, form: type[Struct] | None = None) -> dict[str, Any] | None:
+def at(path: Path, offset: int, parse: Callable[[bytes], T]) -> T | None:
     """The object of the line at this byte offset, or None if there is none of this form."""
     with plain_files.open_regular(path, links=False) as stream:
         stream.seek(offset)
         try:
-            return schemas.checked(stream.readline(MAX_LINE), form)
+            return parse(stream.readline(MAX_LINE))
         except plain_files.JSON_FAULTS:
             return None
 

@@ -1,91 +1,397 @@
-"""A run as one flat JSON object: what the command line prints and what runs are kept as.
+"""ResultRow: one line of results.jsonl, built, written and parsed here and nowhere else.
 
-Boundary: from RunResult to plain dicts and lists; no file is read.  Times are milliseconds.
+The order of the fields is the order of the JSON keys.  A key that is absent, as in rows of earlier
+versions, reads as None: not known.  Keys of later versions stay in the file and are not read.
+
+Boundary: from RunResult to typed rows and plain JSON, and back; no file is read.  Times are
+milliseconds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from engine.machine.load import MachineLoad, busy
-from engine.models.checkpoint import ModelEntry
-from engine.storage.coverage import UNVERIFIED, Standing
-from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Span
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
-# Null in the row of a sample that was answered in a batch.
+from engine.machine.load import busy
+from engine.storage.coverage import NOT_RECORDED, UNVERIFIED, Standing, State
+from engine.storage.plan import Phase, Task
+from engine.storage.schemas import (
+    Count,
+    Difference,
+    Lasting,
+    Name,
+    Plain,
+    Positive,
+    Rate,
+    Repeat,
+    Texts,
+    Time,
+    checked,
+)
+from engine.types import STAGES, Batch, ModelInfo, RunRequest, RunResult, Sample
+
+if TYPE_CHECKING:
+    from engine.models.checkpoint import ModelEntry
+
+S = TypeVar("S", bound=Struct)
+
+
+class StageTime(Struct, frozen=True):
+    """A stage on its run's clock, or the batch's; types.Span says what the figures mean."""
+
+    start_ms: Difference
+    ms: Lasting
+    source: str
+    original_ms: Difference | None = None
+    # Not set in rows from before they were measured.
+    cpu_ms: Difference | UnsetType | None = UNSET
+    waited_ms: Difference | UnsetType | None = UNSET
+
+
+StageTimes = dict[str, StageTime | None]
+
+
+class TensorShape(Struct, frozen=True):
+    """A tensor that passed from one stage to the next."""
+
+    name: str
+    shape: tuple[Count, ...]
+    dtype: str
+    bytes: Count
+
+
+class Decoding(Struct, frozen=True):
+    """How tokens were chosen."""
+
+    max_new_tokens: Count | None = None
+    min_new_tokens: Count | None = None
+    temperature: Rate | None = None
+    top_p: Rate | None = None
+    seed: Count | None = None
+    backend: str | None = None
+
+
+class AskedAndRan(Struct, frozen=True):
+    """What the request asked for, and what ran."""
+
+    asked: str | None = None
+    ran: str | None = None
+
+
+class PrefixState(Struct, frozen=True):
+    """What a run did with its prompt's prefix of so many tokens."""
+
+    state: str
+    tokens: Count
+
+
+class LoadFigures(Struct, frozen=True):
+    """How busy the machine was during a run, and why that is too much, or ""."""
+
+    began_s: Time
+    wall_ms: Time
+    cpu_ms: Time
+    cores: Positive
+    threads: Positive
+    waited_ms: Time | None = None
+    others: Rate | None = None
+    steal: Rate | None = None
+    runnable: Rate | None = None
+    busy: str = ""
+
+
+class RecordedStatus(Struct, frozen=True):
+    """Whether a certificate covers the result, and what is missing."""
+
+    state: str
+    certificate: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+class Place(Struct, frozen=True):
+    """Which worker of a cluster answered, and what it shared meanwhile."""
+
+    node: str | None = None
+    host: str | None = None
+    address: str | None = None
+    device: str | None = None
+    type: str | None = None
+    actor: str | None = None
+    pid: int | None = None
+    shares: tuple[str, ...] | None = None
+
+
+class AnswerRow(Struct, frozen=True, kw_only=True):
+    """One model's answer to one sample, or why there is none: what `compare` prints.
+
+    A sample of a batch has None for what was measured of all of them together: that stands in the
+    fields that begin with "batch".
+    """
+
+    model: Name
+    family: str | None = None
+    checkpoint: str | None = None
+    revision: str | None = None
+    digest: str | None = None
+    dtype: str | None = None
+    quantization: str | None = None
+    identity: dict[str, Any] | None = None
+    sample: Name
+    prompt: str | None = None
+    text: str | None = None
+    token_ids: tuple[Count, ...] | None = None
+    new_tokens: Count | None = None
+    stop: str | None = None
+    context_tokens: Count | None = None
+    mode: str | None = None
+    cache: str | None = None
+    frames: str | None = None
+    pixels: str | None = None
+    shown: str | None = None
+    decode_config: Decoding | None = None
+    backend: AskedAndRan | None = None
+    cold: bool | None = None
+    stages: StageTimes | None = None
+    prefill: StageTime | None = None
+    steps: StageTime | None = None
+    ttft_ms: Time | None = None
+    tpot_ms: Time | None = None
+    tokens_per_s: Rate | None = None
+    total_ms: Time | None = None
+    uncached_total_ms: Difference | None = None
+    unaccounted_ms: Difference | None = None
+    prefix: PrefixState | None = None
+    token_ms: tuple[Time, ...] | None = None
+    tensors: tuple[TensorShape, ...] | None = None
+    notes: tuple[str, ...] | None = None
+    environment: Plain | None = None
+    verified: str | None = None
+    batch: Positive | None = None
+    error: str | None = None
+    extent: AskedAndRan | None = None
+    off_script: bool | None = None
+    machine_load: LoadFigures | None = None
+    standing: RecordedStatus | None = None
+    batch_id: str | None = None
+    batch_stages: StageTimes | None = None
+    batch_prefill: StageTime | None = None
+    batch_steps: StageTime | None = None
+    batch_ms: Time | None = None
+    batch_tokens: Count | None = None
+    batch_cached: Count | None = None
+    batch_tokens_per_s: Rate | None = None
+    batch_samples_per_s: Rate | None = None
+
+    @classmethod
+    def parse(cls, value: Mapping[str, Any] | bytes) -> Self:
+        """A row from its JSON object, or from its line; one of JSON_FAULTS for anything else."""
+        row = convert(checked(value) if isinstance(value, bytes) else value, cls)
+        row._check()
+        return row
+
+    @classmethod
+    def from_result(cls, result: RunResult, standing: Standing = UNVERIFIED) -> Self:
+        """Every figure as types.RunResult defines it."""
+        return cls(**_of_one(result, standing) | (_of_batch(result.batch) if result.batch else {}))
+
+    @classmethod
+    def failed(cls, request: RunRequest, entry: ModelEntry | None, error: str) -> Self:
+        """The row of a run without an answer: the reason, and no figure at all.
+
+        `entry` is None for a name that models.toml does not hold.
+        """
+        return cls(
+            model=request.model,
+            family=entry.family if entry else None,
+            checkpoint=entry.checkpoint if entry else None,
+            sample=request.sample.id,
+            prompt=request.prompt,
+            mode=request.mode,
+            pixels=request.pixels,
+            error=error,
+        )
+
+    def _check(self) -> None:
+        """An answer must have the figures that every reader of answers takes for granted."""
+        if self.error:
+            return
+        for name in _NEEDED_IN_A_BATCH if self.size > 1 else _NEEDED_ALONE:
+            if getattr(self, name) is None:
+                raise ValidationError(f"It is an answer and has no `{name}`")
+        for name in ("token_ids", "token_ms"):
+            found = getattr(self, name)
+            if found is not None and len(found) != self.new_tokens:
+                said = f"`new_tokens` is {self.new_tokens} and `{name}` has {len(found)}"
+                raise ValidationError(said)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object; a failure has no figures, a sample alone none of a batch."""
+        left_out = _OF_BATCHES if self.batch_id is None else frozenset()
+        left_out = left_out if self.error is None else _OF_ANSWERS
+        found = to_builtins(self, enc_hook=_plain)
+        return {name: one for name, one in found.items() if name not in left_out}
+
+    @property
+    def size(self) -> int:
+        """How many samples were answered together."""
+        return self.batch or 1
+
+    @property
+    def spans(self) -> StageTimes:
+        """The times of SPANS: of the stages, and of the two parts of the last one."""
+        return _spans(self.stages, self.prefill, self.steps)
+
+    @property
+    def batch_spans(self) -> StageTimes:
+        """The same of the batch."""
+        return _spans(self.batch_stages, self.batch_prefill, self.batch_steps)
+
+    @property
+    def cached(self) -> bool:
+        """Whether a stage was read from the cache."""
+        return any(span is not None and span.source == "cached" for span in self.spans.values())
+
+    @property
+    def forced(self) -> bool:
+        """Whether the answer's length was forced."""
+        how = self.decode_config or Decoding()
+        return how.min_new_tokens is not None and how.min_new_tokens == how.max_new_tokens
+
+    @property
+    def certificate_status(self) -> Standing:
+        """What the row records; one from before coverage was recorded is not covered."""
+        found = self.standing
+        if found is None and self.verified:
+            return Standing("not covered", self.verified, (NOT_RECORDED,))
+        known: tuple[State, ...] = ("verified", "not covered")
+        for state in known:
+            if found is not None and found.state == state:
+                return Standing(state, found.certificate or "", found.missing)
+        return UNVERIFIED
+
+
+class ResultRow(AnswerRow, frozen=True, kw_only=True):
+    """One line of results.jsonl: an answer and its place in the run.  `where`: on a cluster."""
+
+    sequence: str | None = None
+    reference: str | None = None
+    truth: Texts | None = None
+    repeat: Repeat
+    phase: Phase
+    batch_asked: Count | None = None
+    paused_ms: Time | None = None
+    at: str | None = None
+    where: Place | None = None
+
+    @classmethod
+    def kept(
+        cls,
+        answer: AnswerRow,
+        task: Task,
+        sample: Sample,
+        batch_asked: int,
+        paused_ms: float,
+        at: str,
+        where: Place | None,
+    ) -> Self:
+        """An answer as a run keeps it."""
+        return cls(
+            **structs.asdict(answer),
+            sequence=sample.sequence,
+            reference=sample.reference,
+            truth=dict(sample.truth),
+            repeat=task.repeat,
+            phase=task.phase,
+            batch_asked=batch_asked,
+            paused_ms=paused_ms,
+            at=at,
+            where=where,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        found = super().as_dict()
+        if self.where is None:
+            del found["where"]
+        return found
+
+    @property
+    def task(self) -> Task:
+        return Task(self.model, self.sample, self.repeat, self.phase)
+
+
+# Fields whose names are those of their sources.
+_OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantization")
+_OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower", "visual_tokens",
+             "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
+_OF_REQUESTS = ("prompt", "mode", "cache", "frames", "pixels")
+_OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
+               "uncached_total_ms", "unaccounted_ms", "notes", "off_script")  # fmt: skip
+SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
+_OF_FAILURES = ("model", "family", "checkpoint", "sample", "prompt", "mode", "pixels", "error")
+_OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
+_OF_BATCHES = frozenset(n for n in AnswerRow.__struct_fields__ if n.startswith("batch_"))
+_NEEDED_ALONE = ("new_tokens", "stages", "total_ms")
+_NEEDED_IN_A_BATCH = (
+    *("batch_id", "batch_stages", "batch_ms", "batch_tokens", "batch_cached", "new_tokens"),
+)
+# None in the row of a sample that was answered in a batch.
 NOT_OF_ONE = ("prefill", "steps", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
               "uncached_total_ms", "unaccounted_ms", "token_ms")  # fmt: skip
 
 
-def row(result: RunResult, standing: Standing = UNVERIFIED) -> dict[str, Any]:
-    """One object per sample and model; every figure as metrics define it.
-
-    A sample of a batch has null for what was measured of all of them together: that stands in the
-    fields that begin with "batch".
-    """
-    alone = _alone(result, standing)
-    return alone | _batched(result.batch) if result.batch else alone
+def _spans(
+    stages: StageTimes | None, prefill: StageTime | None, steps: StageTime | None
+) -> StageTimes:
+    times = {name: (stages or {}).get(name) for name in STAGES}
+    return times | {"prefill": prefill, "steps": steps}
 
 
-def _alone(result: RunResult, standing: Standing) -> dict[str, Any]:
-    request, model, answer = result.request, result.model, result.generation
+def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
+    request, model, answer, load = (
+        result.request,
+        result.model,
+        result.generation,
+        result.machine_load,
+    )
     return {
+        **{name: getattr(model, name) for name in _OF_MODELS},
+        **{name: getattr(request, name) for name in _OF_REQUESTS},
+        **{name: getattr(result, name) for name in _OF_RESULTS},
         "model": model.name,
-        "family": model.family,
-        "checkpoint": model.checkpoint,
-        "revision": model.revision,
-        "digest": model.digest,
-        "dtype": model.dtype,
-        "quantization": model.quantization,
         "identity": identity(model),
         "sample": request.sample.id,
-        "prompt": request.prompt,
         "text": answer.text,
-        "token_ids": list(answer.token_ids),
-        "new_tokens": result.new_tokens,
+        "token_ids": answer.token_ids,
         "stop": answer.stop,
         "context_tokens": answer.prompt_tokens,
-        "mode": request.mode,
-        "cache": request.cache,
-        "frames": request.frames,
-        "pixels": request.pixels,
-        "shown": result.shown,
-        "decode_config": vars(request.decode),
-        "backend": {"asked": request.decode.backend, "ran": result.backend},
-        "cold": result.cold,
-        "stages": {name: stage(result.span(name)) for name in STAGES},
-        "prefill": stage(result.span("decode.prefill")),
-        "steps": stage(result.span("decode.steps")),
-        "ttft_ms": result.ttft_ms,
-        "tpot_ms": result.tpot_ms,
-        "tokens_per_s": result.tokens_per_s,
-        "total_ms": result.total_ms,
-        "uncached_total_ms": result.uncached_total_ms,
-        "unaccounted_ms": result.unaccounted_ms,
-        "prefix": vars(result.prefix) if result.prefix else None,
-        "token_ms": list(answer.token_ms),
-        "tensors": [vars(spec) | {"shape": list(spec.shape)} for spec in result.tensors],
-        "notes": list(result.notes),
+        "decode_config": _copy(Decoding, request.decode),
+        "backend": AskedAndRan(request.decode.backend, result.backend),
+        "stages": {name: _stage(result, name) for name in STAGES},
+        "prefill": _stage(result, "decode.prefill"),
+        "steps": _stage(result, "decode.steps"),
+        "prefix": _copy(PrefixState, result.prefix) if result.prefix else None,
+        "token_ms": answer.token_ms,
+        "tensors": tuple(_copy(TensorShape, spec) for spec in result.tensors),
         "environment": dict(result.environment),
         "verified": standing.certificate if standing.state == "verified" else None,
         "batch": 1,
-        "error": None,
-        "extent": {"asked": request.extent, "ran": result.extent},
-        "off_script": result.off_script,
-        "machine_load": machine_load(result.machine_load),
-        "standing": standing.row(),
+        "extent": AskedAndRan(request.extent, result.extent),
+        "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
+        "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
     }
 
 
-def _batched(batch: Batch) -> dict[str, Any]:
-    """The batch's figures."""
+def _of_batch(batch: Batch) -> dict[str, Any]:
+    """The batch's figures, in place of its sample's."""
     return dict.fromkeys(NOT_OF_ONE) | {
         "stages": dict.fromkeys(STAGES),
         "batch": batch.size,
         "batch_id": batch.id,
-        "batch_stages": {name: stage(batch.span(name)) for name in STAGES},
-        "batch_prefill": stage(batch.span("decode.prefill")),
-        "batch_steps": stage(batch.span("decode.steps")),
+        "batch_stages": {name: _stage(batch, name) for name in STAGES},
+        "batch_prefill": _stage(batch, "decode.prefill"),
+        "batch_steps": _stage(batch, "decode.steps"),
         "batch_ms": batch.total_ms,
         "batch_tokens": batch.tokens,
         "batch_cached": batch.cached,
@@ -94,58 +400,27 @@ def _batched(batch: Batch) -> dict[str, Any]:
     }
 
 
+def _stage(timed: RunResult | Batch, name: str) -> StageTime | None:
+    """None for a stage that was not measured."""
+    span = timed.span(name)
+    return None if span is None else _copy(StageTime, span)
+
+
+def _copy(form: type[S], source: object, **more: Any) -> S:
+    """A struct with the fields of the same names, and `more`."""
+    names = [name for name in form.__struct_fields__ if name not in more]
+    return form(**{name: getattr(source, name) for name in names}, **more)
+
+
+def _plain(value: object) -> str | float:
+    """A subclass of a plain type, such as torch's version, as that type."""
+    if isinstance(value, str | float):
+        return str(value) if isinstance(value, str) else float(value)
+    raise NotImplementedError
+
+
 def identity(model: ModelInfo) -> dict[str, Any]:
     """The model's card: what of it is not in the row itself."""
-    return {
-        "source": model.source,
-        "headers": model.headers,
-        "device": model.device,
-        "parameters": model.parameters,
-        "stored_dtype": model.stored_dtype,
-        "tower": vars(model.tower) if model.tower else None,
-        "visual_tokens": model.visual_tokens,
-        "images": model.images,
-        "context_limit": model.context_limit,
-        "missing": None if model.missing is None else list(model.missing),
-        "extra": None if model.extra is None else list(model.extra),
-        "generation": list(model.generation),
-    }
-
-
-def machine_load(load: MachineLoad | None) -> dict[str, Any] | None:
-    """How busy the machine was during the run, `cores` of it; `busy` says why that is too much.
-
-    None, and null for a figure, means "not known".
-    """
-    return None if load is None else vars(load) | {"busy": busy(load)}
-
-
-def failed(request: RunRequest, entry: ModelEntry | None, error: str) -> dict[str, Any]:
-    """The row of a run without an answer: the reason, and no figure at all.
-
-    `entry` is None for a name that models.toml does not hold.
-    """
-    return {
-        "model": request.model,
-        "family": entry.family if entry else None,
-        "checkpoint": entry.checkpoint if entry else None,
-        "sample": request.sample.id,
-        "prompt": request.prompt,
-        "mode": request.mode,
-        "pixels": request.pixels,
-        "error": error,
-    }
-
-
-def stage(span: Span | None) -> dict[str, Any] | None:
-    """None for a stage that was not measured."""
-    if span is None:
-        return None
-    return {
-        "start_ms": span.start_ms,
-        "ms": span.ms,
-        "source": span.source,
-        "original_ms": span.original_ms,
-        "cpu_ms": span.cpu_ms,
-        "waited_ms": span.waited_ms,
-    }
+    card = {name: getattr(model, name) for name in _OF_CARDS}
+    lists = {name: list(value) for name, value in card.items() if isinstance(value, tuple)}
+    return card | lists | {"tower": vars(model.tower) if model.tower else None}

@@ -7,8 +7,9 @@
     marks.jsonl      users' notes and thumbs (annotations.py)
     run.lock         held by the process that writes
 
-Boundary: files and their state; result_rows.py builds rows, engine/benchmark runs them.  Every
-failure is a StoreError with one sentence.  The wall clock only names and dates a run; no duration
+Boundary: files and their state; what a row says is result_rows.py's, what a run does is the
+benchmark room's.
+Every failure is a StoreError of one sentence.  The wall clock names and dates a run; no duration
 is computed from it.
 """
 
@@ -18,6 +19,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,8 +31,9 @@ from engine.storage import run_header as headers
 from engine.storage.file_lock import FileLock, held
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Task
+from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER, Header, now
-from engine.storage.schemas import Event, Row
+from engine.storage.schemas import Event, checked
 
 RESULTS, JOURNAL = "results.jsonl", "journal.jsonl"
 SUMMARY, LOCK = "summary.json", "run.lock"
@@ -52,16 +55,16 @@ class Run:
     def id(self) -> str:
         return self.header.id
 
-    def results(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def results(self) -> Iterator[tuple[int, ResultRow]]:
         """(offset, row) of each readable result in order; `damage` then lists what was left out."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
-            yield from json_lines.read(self.folder / RESULTS, self.damage, Row)
+            yield from json_lines.read(self.folder / RESULTS, ResultRow.parse, self.damage)
 
-    def row(self, offset: int) -> dict[str, Any]:
+    def row(self, offset: int) -> ResultRow:
         """One full result with token ids and times; StoreError if none begins at this offset."""
         with _guard(self.folder, "be read"):
-            found = json_lines.at(self.folder / RESULTS, offset, Row)
+            found = json_lines.at(self.folder / RESULTS, offset, ResultRow.parse)
         if found is None:
             raise StoreError(f"{self.folder} has no result at byte {offset:,}: open the run again.")
         return found
@@ -107,10 +110,10 @@ class Writer:
         self._results = Appender(folder / RESULTS)
         self._journal = Appender(folder / JOURNAL)
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: ResultRow) -> None:
         """Saves one result; after a StoreError (full disk) earlier results are intact."""
         with _guard(self.folder, "take the result"):
-            self._results.append(row)
+            self._results.append(row.as_dict())
 
     def note(self, event: str, text: str = "", **more: Any) -> None:
         """Appends a line to the journal."""
@@ -143,8 +146,8 @@ class Writer:
             dropped = self._results.cut_torn_line()
             self._journal.cut_torn_line()
             damage = DamagedLines()
-            found = (task_of(row) for _, row in json_lines.read(self.folder / RESULTS, damage, Row))
-            self.done = {task for task in found if task is not None}
+            found = json_lines.read(self.folder / RESULTS, ResultRow.parse, damage)
+            self.done = {row.task for _, row in found}
         if dropped:
             self.note(
                 "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."
@@ -193,7 +196,8 @@ def read(folder: Path) -> Run:
     header = headers.read(folder)
     with _guard(folder, "be read"):
         damage = DamagedLines()
-        journal = tuple(entry for _, entry in json_lines.read(folder / JOURNAL, damage, Event))
+        found = json_lines.read(folder / JOURNAL, partial(checked, form=Event), damage)
+        journal = tuple(entry for _, entry in found)
     return Run(folder, header, _state(folder), journal, journal_damage=damage)
 
 
@@ -219,15 +223,6 @@ def find(text: str, base: Path) -> Path:
     raise StoreError(
         f"{quoted(text)} is not a run: give its folder, or the name of one in {shown(base)}."
     )
-
-
-def task_of(row: Mapping[str, Any]) -> Task | None:
-    """The key of a row, or None if it has none."""
-    model, sample = row.get("model"), row.get("sample")
-    repeat, phase = row.get("repeat"), row.get("phase")
-    if not (isinstance(model, str) and isinstance(sample, str) and isinstance(repeat, int)):
-        return None
-    return Task(model, sample, repeat, phase) if phase in ("warmup", "measured") else None
 
 
 def _lock(folder: Path) -> FileLock:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
-from engine.storage import result_rows
+from engine.storage.result_rows import AnswerRow
 from engine.types import STAGES, RunResult
 from engine.verify.stage_times import TimedRun
 from engine.verify.verdict import CheckFinding, judged
@@ -25,10 +24,8 @@ def figures(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     faults = [fault for result in results for fault in _tokens(result)]
     for timed in rounds[-1]:
         expected = recomputed(timed.result)
-        shown = result_rows.row(timed.result)
-        own = {name: getattr(timed.result, name) for name in expected}
-        faults += _different(timed.kind, "result", own, expected)
-        faults += _different(timed.kind, "row", shown, expected)
+        faults += _different(timed.kind, "result", timed.result, expected)
+        faults += _different(timed.kind, "row", AnswerRow.from_result(timed.result), expected)
     evidence = {"runs": len(results), "faults": faults[:10]}
     good = f"TTFT, TPOT, totals and token times of {len(results)} runs follow from the raw spans."
     return judged(faults, good, "faults", evidence)
@@ -55,10 +52,10 @@ def recomputed(result: RunResult) -> dict[str, float | None]:
 
 
 def _different(
-    kind: str, what: str, found: Mapping[str, Any], expected: Mapping[str, float | None]
+    kind: str, what: str, found: RunResult | AnswerRow, expected: Mapping[str, float | None]
 ) -> Iterator[str]:
     for name, value in expected.items():
-        said = found.get(name)
+        said = getattr(found, name)
         if said is None or value is None:
             if said is value:
                 continue

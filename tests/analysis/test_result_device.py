@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from engine.analysis.result_device import device_of, device_type
+from engine.storage.result_rows import ResultRow
+from tests import fabricate
 
 CPU = {"device": "cpu", "hardware": "x86_64", "processor": "EPYC", "threads": "2"}
 GPU = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "2"}
@@ -35,10 +37,10 @@ def test_names(environment: dict[str, str], name: str) -> None:
         ({"environment": GPU, "where": {"shares": ["device", "cores"]}},
          "H200, shared device and cores"),
         ({"where": {"type": "H200"}}, "H200"),
-        ({"environment": 7, "where": "there"}, ""),
-        ({"where": {"type": "H200", "shares": "x"}}, "H200"),
+        ({}, ""),
+        ({"where": {"type": "H200", "shares": None}}, "H200"),
         ({"where": {"shares": ["cores"]}}, "shared cores"),
     ],
 )  # fmt: skip
 def test_rows(row: dict[str, Any], name: str) -> None:
-    assert device_of(row) == name
+    assert device_of(ResultRow.parse(fabricate.row() | row)) == name

@@ -180,6 +180,6 @@ def test_a_trace_lays_a_batch_once(tmp_path: Path) -> None:
 def test_the_audit_finds_no_more_in_batches_than_in_single_runs() -> None:
     """Made answers are all alike, which a rule says of both."""
     single = [fabricate.row(model, f"s{i}") for model in ("ev", "vl") for i in range(8)]
-    assert {found.rule for found in audit_rows(mixed())} <= {
-        found.rule for found in audit_rows(single)
+    assert {found.rule for found in audit_rows(fabricate.parsed(mixed()))} <= {
+        found.rule for found in audit_rows(fabricate.parsed(single))
     }

@@ -21,9 +21,9 @@ from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
-from engine.storage.run_store import Run, task_of
+from engine.storage.run_store import Run
 from engine.types import DecodeConfig
-from tests import recordings
+from tests import fabricate, recordings
 from tests.tiny import unload_all
 
 ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
@@ -55,7 +55,7 @@ def go_on(folder: Path, **more: Any) -> Run:
 
 
 def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
-    return [row for _, row in run.results() if row["phase"] == phase]
+    return [row for row in fabricate.stored(run) if row["phase"] == phase]
 
 
 class StopAfter(Watcher):
@@ -76,7 +76,7 @@ def test_every_sample_model_and_repeat_has_one_whole_row(root: Path, tmp_path: P
     run = go(root, tmp_path / "run", models=ALL, repeat=2, warmup=1, order="sequential")
     found = rows(run)
     assert run.state == "finished" and len(found) == 3 * 4 * 2
-    assert len({task_of(row) for row in found}) == len(found)
+    assert len({fabricate.task(row) for row in found}) == len(found)
     assert [row["model"] for row in found] == [name for name in ALL for _ in range(8)]
     for row in found:
         assert row["new_tokens"] == len(row["token_ids"]) == len(row["token_ms"]) == 4
@@ -164,7 +164,7 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
     run = go_on(folder)
     assert run.state == "finished"
     assert Counter(row["sample"] for row in rows(run)) == {f"id-{i}": 1 for i in range(4)}
-    keys = [task_of(row) for _, row in run.results()]
+    keys = [row.task for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     events = [entry["event"] for entry in run.journal]
     assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
@@ -184,7 +184,7 @@ def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str
 
     config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
     run = go(root, tmp_path / "run", AfterTokens(), decode=config, mode=mode)
-    assert [row["new_tokens"] for _, row in run.results()] == [20, 20]
+    assert [row.new_tokens for _, row in run.results()] == [20, 20]
     assert [row["new_tokens"] for row in rows(go_on(tmp_path / "run"))] == [20] * 4
 
 

@@ -17,7 +17,8 @@ from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.coverage import Standing
-from engine.storage.run_store import Run, task_of
+from engine.storage.result_rows import AskedAndRan
+from engine.storage.run_store import Run
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
 from tests.benchmark.test_execute import go, go_on, plan
@@ -214,7 +215,7 @@ def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     run = go_on(folder)
     assert run.state == "finished"
     assert Counter(row["sample"] for row in rows_of(run)) == {f"id-{i}": 1 for i in range(COUNT)}
-    keys = [task_of(row) for _, row in run.results()]
+    keys = [row.task for _, row in run.results()]
     assert len(set(keys)) == len(keys)
     assert answers(run) == answers(go(root, tmp_path / "single"))
     # Results of the first session stay; the rest of its batch is smaller.
@@ -263,8 +264,9 @@ def test_another_backend_is_not_said_to_have_run(root: Path, tmp_path: Path) -> 
         )
         tasks = list(wanted.tasks((MODEL,)))[:4]
         found, _ = executor.ask(tasks, registry.load(registry.entry(MODEL)))
-    assert [row["backend"] for row in found] == [{"asked": "compiled", "ran": "eager"}] * len(found)
-    assert "Batches use the eager backend; compiled was requested." in found[0]["notes"]
+    assert {row.backend for row in found} == {AskedAndRan("compiled", "eager")} and len(found)
+    told = "Batches use the eager backend; compiled was requested."
+    assert told in (found[0].notes or ())
 
 
 def test_a_row_of_a_batch_has_its_standing_too(

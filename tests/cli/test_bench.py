@@ -18,6 +18,7 @@ from engine.__main__ import main
 from engine.models import registry
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
+from engine.storage.result_rows import AskedAndRan
 from tests import recordings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ def test_fast_pixels_are_in_the_plan_and_in_every_row(
     code, found, _ = bench(capsys, root, "--samples", 2, "--pixels", "fast")
     run = run_store.read(Path(found["folder"]))
     assert code == 0 and run.header.plan.pixels == "fast"
-    assert {row["pixels"] for _, row in run.results()} == {"fast"}
+    assert {row.pixels for _, row in run.results()} == {"fast"}
     assert found["counts"][0]["label"] == "tiny-llava · fast pixels"
 
 
@@ -84,8 +85,8 @@ def test_the_extent_of_event_pictures_is_in_the_plan_and_in_every_row(
     code, found, _ = bench(capsys, root, "--samples", 2, "--extent", "stream")
     run = run_store.read(Path(found["folder"]))
     assert code == 0 and run.header.plan.extent == "stream"
-    rows = [row["extent"] for _, row in run.results()]
-    assert rows == [{"asked": "stream", "ran": None}] * len(rows)  # of a model that sees frames
+    rows = [row.extent for _, row in run.results()]
+    assert rows == [AskedAndRan("stream")] * len(rows)  # of a model that sees frames
 
 
 def test_answers_to_untrained_questions_are_counted(
@@ -95,7 +96,7 @@ def test_answers_to_untrained_questions_are_counted(
         code, found, _ = bench(capsys, root, "--samples", 2, "--prompt", question)
         (count,) = found["counts"]
         assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
-        rows = [row["off_script"] for _, row in run_store.read(Path(found["folder"])).results()]
+        rows = [row.off_script for _, row in run_store.read(Path(found["folder"])).results()]
         assert rows == [bool(wanted)] * len(rows)
 
 
@@ -244,7 +245,7 @@ def test_killed_with_9_it_goes_on_where_it_was(
     assert code == 0 and [count["answered"] for count in found["counts"]] == [20, 20]
     rows = [row for _, row in run_store.read(folder).results()]
     assert rows[: len(kept)] == kept
-    assert max(Counter(map(run_store.task_of, rows)).values()) == 1
+    assert max(Counter(row.task for row in rows).values()) == 1
     assert any(entry["event"] == "torn" for entry in run_store.read(folder).journal)
 
 

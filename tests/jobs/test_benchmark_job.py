@@ -78,7 +78,7 @@ def test_cancel_and_resume(root: Path) -> None:
     queue.submit(rest)
     done = wait(rest, ended)
     assert done.state == "done" and done.progress.done == 4 and done.folder == view.folder
-    kept = [run_store.task_of(row) for _, row in run_store.read(view.folder).results()]
+    kept = [row.task for _, row in run_store.read(view.folder).results()]
     assert len(set(kept)) == len(kept)
 
 
@@ -98,7 +98,7 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
     view = wait(long, ended)
     assert view.state == "done" and view.progress.paused_ms > 0
     found = [row for _, row in run_store.read(view.folder).results()]
-    paused = [row for row in found if row["paused_ms"] > 0]
+    paused = [row for row in found if row.paused_ms]
     assert len(paused) == 1 and brief.result is not None
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files, model_card, registry, weights
 from engine.pipeline import single_run
-from engine.storage import result_rows
+from engine.storage.result_rows import AnswerRow
 from engine.types import DecodeConfig, RunRequest, Sample, Tower
 from tests import published_checkpoints, tiny
 from tests.models.conftest import entry_for, loaded
@@ -88,13 +88,13 @@ def test_results_carry_the_card(tiny_models: Path, sample: Sample) -> None:
     side = {"image_size": tiny.SIZE, "patch_size": tiny.PATCH}
     for item in registry.entries():
         adapter = registry.load(item)
-        request = RunRequest(sample, item.name, "Why?", decode=DecodeConfig(max_new_tokens=3))
-        row = result_rows.row(single_run.run(adapter, request, None))
-        card = row["identity"]
+        request = RunRequest(sample, item.name, "Why?", DecodeConfig(max_new_tokens=3))
+        row = AnswerRow.from_result(single_run.run(adapter, request, None))
+        card = row.identity
         assert card["tower"] == {"hidden": 16, "layers": 3, "heads": 2, **side}
-        assert row["digest"] and card["headers"] and card["missing"] == [] == card["extra"]
-        features = next(tensor for tensor in row["tensors"] if tensor["name"] == "features")
-        assert card["visual_tokens"] == features["shape"][0]
+        assert row.digest and card["headers"] and card["missing"] == [] == card["extra"]
+        features = next(tensor for tensor in row.tensors if tensor.name == "features")
+        assert card["visual_tokens"] == features.shape[0]
         assert card["context_limit"] == adapter.context_limit
         assert card["parameters"] == sum(one.numel() for one in adapter.model.parameters())
 

@@ -16,6 +16,7 @@ from engine.prompts import OFF_SCRIPT
 from engine.storage import annotations as marks
 from engine.storage import run_store
 from engine.storage.plan import Task
+from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
@@ -349,9 +350,9 @@ def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open, mak
 def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_path: Path) -> None:
     folder = settings.load().runs_dir / "one"
     with run_store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
-        writer.append(fabricate.row())
+        writer.append(ResultRow.parse(fabricate.row()))
         at = samples(app)
-        writer.append(fabricate.row(sample="s1"))
+        writer.append(ResultRow.parse(fabricate.row(sample="s1")))
         at.run()
         assert shown(at) == ["s0"] and "new results" in texts(at)
         at.button(key="results_again").click().run()

@@ -15,12 +15,13 @@ import pytest
 
 from engine.storage import json_lines
 from engine.storage.json_lines import Appender, DamagedLines
+from engine.storage.schemas import checked
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def objects(path: Path, damage: DamagedLines | None = None) -> list[dict[str, object]]:
-    return [value for _, value in json_lines.read(path, damage)]
+    return [value for _, value in json_lines.read(path, checked, damage)]
 
 
 def test_what_is_appended_is_read_back_and_found_again(tmp_path: Path) -> None:
@@ -29,10 +30,10 @@ def test_what_is_appended_is_read_back_and_found_again(tmp_path: Path) -> None:
     for number in range(3):
         appender.append({"n": number, "text": "Größe\n🚗"})
     appender.close()
-    found = list(json_lines.read(path))
+    found = list(json_lines.read(path, checked))
     assert [value["n"] for _, value in found] == [0, 1, 2] and json_lines.count(path) == 3
-    assert json_lines.at(path, found[2][0]) == found[2][1]
-    assert json_lines.at(path, found[2][0] + 1) is None
+    assert json_lines.at(path, found[2][0], checked) == found[2][1]
+    assert json_lines.at(path, found[2][0] + 1, checked) is None
 
 
 def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:

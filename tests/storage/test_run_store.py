@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from engine.errors import BadInput, StoreError
+from engine.plain_files import JSON_FAULTS
 from engine.storage import run_header as headers
 from engine.storage import run_store
 from engine.storage.plan import Task
+from engine.storage.result_rows import ResultRow
 from tests import fabricate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,11 +27,12 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
     rows = [fabricate.row("ev", f"s{index}") for index in range(3)]
     run = fabricate.run(tmp_path / "run", rows)
-    assert [row for _, row in run.results()] == rows and run.state == "finished"
+    wanted = list(map(ResultRow.parse, rows))
+    assert [row for _, row in run.results()] == wanted and run.state == "finished"
     assert run.problems == () and run.header == headers.read(tmp_path / "run")
     assert [entry["event"] for entry in run.journal] == ["started"]
-    offset = next(at for at, row in run.results() if row["sample"] == "s2")
-    assert run.row(offset) == rows[2]
+    offset = next(at for at, row in run.results() if row.sample == "s2")
+    assert run.row(offset) == wanted[2]
     with pytest.raises(StoreError, match="no result at byte 5"):
         run.row(5)
 
@@ -51,9 +55,9 @@ def test_going_on_knows_what_is_done_and_drops_what_was_torn(tmp_path: Path) -> 
     assert len(list(run.results())) == 2 and "incomplete" in run.problems[0]
     with run_store.reopen(folder) as writer:
         assert writer.done == {Task("ev", "s0", 0, "measured"), Task("vl", "s0", 0, "measured")}
-        writer.append(fabricate.row("ev", "s1"))
+        writer.append(ResultRow.parse(fabricate.row("ev", "s1")))
     run = run_store.read(folder)
-    assert [row["sample"] for _, row in run.results()] == ["s0", "s0", "s1"]
+    assert [row.sample for _, row in run.results()] == ["s0", "s0", "s1"]
     assert run.problems == () and run.state == "stopped"
     assert "30 bytes" in next(e["text"] for e in run.journal if e["event"] == "torn")
 
@@ -98,7 +102,11 @@ def test_no_file_of_a_run_is_a_link_or_a_pipe(tmp_path: Path, name: str) -> None
 def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
     """Half of a surrogate pair is no text: a reader would leave out the whole line."""
     run = fabricate.run(tmp_path / "run", [fabricate.row(reference="a \ud800 b", text="😀")])
-    assert [(row["reference"], row["text"]) for _, row in run.results()] == [("a ? b", "😀")]
+    assert [(row.reference, row.text) for _, row in run.results()] == [("a ? b", "😀")]
+    with run_store.reopen(run.folder) as writer:
+        row = next(row for _, row in run.results())
+        writer.append(replace(row, sample="s1", text="a \ud800 b"))
+    assert [row.text for _, row in run.results()] == ["😀", "a ? b"]
     with pytest.raises(BadInput, match="surrogate"):
         fabricate.header(samples=("\ud800",))
 
@@ -134,10 +142,10 @@ def test_a_full_disk_is_one_sentence_and_keeps_what_there_is(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with run_store.create(fabricate.header(), folder) as writer:
-        writer.append(fabricate.row("ev", "s0"))
+        writer.append(ResultRow.parse(fabricate.row("ev", "s0")))
         monkeypatch.setattr(os, "write", full)
         with pytest.raises(StoreError, match=r"cannot take the result \(No space left.*--resume"):
-            writer.append(fabricate.row("ev", "s1"))
+            writer.append(ResultRow.parse(fabricate.row("ev", "s1")))
         monkeypatch.undo()
     assert len(list(run_store.read(folder).results())) == 1
 
@@ -206,8 +214,9 @@ def test_runs_are_found_by_path_or_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "row", [{}, {"model": 1}, fabricate.row() | {"phase": "odd"}, fabricate.row() | {"repeat": "0"}]
 )
-def test_what_is_no_row_has_no_key(row: dict[str, Any]) -> None:
-    assert run_store.task_of(row) is None
+def test_what_is_no_row_is_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(JSON_FAULTS):
+        ResultRow.parse(row)
 
 
 def test_ids_differ_when_the_clock_stands_still() -> None:

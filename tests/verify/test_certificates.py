@@ -11,6 +11,7 @@ import pytest
 from engine.errors import BadInput
 from engine.storage import coverage
 from engine.storage.coverage import NOT_RECORDED, Standing
+from engine.storage.result_rows import AnswerRow
 from engine.types import (
     Batch,
     DecodeConfig,
@@ -212,7 +213,7 @@ def test_a_certificate_without_coverage_is_stale_and_covers_nothing() -> None:
     assert certificates.read(certificates.store(made)) == made
     assert certificates.stale(made) and standing() == Standing("unverified")
     assert certificates.coverage_in(made["models"][0]) is None  # type: ignore[index]
-    old = coverage.of_row({"verified": "ab" * 32})
+    old = AnswerRow(model="m", sample="s", verified="ab" * 32).certificate_status
     assert old.words == f"not covered: {NOT_RECORDED}"
 
 

@@ -41,8 +41,8 @@ def left(info: RunInfo) -> int:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _done(folder: Path, stamp: tuple[int, int]) -> int:
-    tasks = (run_store.task_of(row) for _, row in run_store.read(folder).results())
-    return len({task for task in tasks if task is not None and task.phase == "measured"})
+    rows = (row for _, row in run_store.read(folder).results())
+    return len({row.task for row in rows if row.phase == "measured"})
 
 
 def stamp(folder: Path) -> tuple[int, int]:

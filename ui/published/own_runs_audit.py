@@ -5,9 +5,8 @@ Boundary: from rows of runs to the common form of recorded files; uses the views
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import streamlit as st
 
@@ -69,12 +68,8 @@ def _opened(runs: OpenedRuns) -> OpenedSets:
 
 
 def _item(run: Run) -> Audited:
-    """The first answer of each model to each sample, without warm-up runs."""
-    rows = [row for _, row in run.results() if _first(row)]
+    """The first answer of each model to each sample; warm-up runs count nowhere."""
+    rows = [row for _, row in run.results() if row.phase == "measured" and not row.repeat]
     name = f"{when(run.header.created)} · {run.id}"
     file = own_rows.from_rows(rows, name)
     return Audited(file, audit(file))
-
-
-def _first(row: Mapping[str, Any]) -> bool:
-    return row.get("phase") == "measured" and not row.get("repeat")

@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.published.audit import AuditFinding
 from engine.published.read import AnswerRecord, ResultFile, as_result_rows, milliseconds
-from engine.types import STAGES
+from engine.published.read.as_result_rows import PublishedRow
 from ui.widgets.text import count
 
 if TYPE_CHECKING:
@@ -60,19 +60,20 @@ def every(file: ResultFile, corrected: bool) -> pd.DataFrame:
     return pd.DataFrame([_own(row) for row in as_result_rows.rows(file, corrected)])
 
 
-def _own(row: dict[str, Any]) -> dict[str, Any]:
-    stages = {f"{name} (ms)": (row["stages"][name] or {}).get("ms") for name in STAGES}
+def _own(row: PublishedRow) -> dict[str, Any]:
+    record = row.record
+    stages = {f"{name} (ms)": one and one.ms for name, one in row.stages.items()}
     return {
-        "sample": row["sample"],
-        "model": row["model"],
+        "sample": record.sample,
+        "model": record.model,
         **stages,
-        "total (ms)": row["total_ms"],
-        "new tokens": row["new_tokens"],
-        "tok/s": row["tokens_per_s"],
-        "context": row["context_tokens"],
-        "answer": row["text"],
-        "corrected for": ", ".join(row["notes"]),
-        "where": row["source"]["path"],
+        "total (ms)": row.total_ms,
+        "new tokens": record.tokens,
+        "tok/s": row.tokens_per_s,
+        "context": record.context,
+        "answer": record.text,
+        "corrected for": ", ".join(sorted(record.marks)),
+        "where": record.path,
     }
 
 

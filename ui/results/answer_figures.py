@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from engine.storage.coverage import Standing
+from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 from engine.verify import certificates
 from ui.compare import cards
@@ -19,7 +20,7 @@ from ui.widgets import notices
 from ui.widgets.text import ms
 
 
-def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+def draw(label: str, line: Mapping[str, Any], whole: ResultRow | None) -> None:
     """Badges, then figures with their units."""
     with st.container(horizontal=True, gap="small"):
         for words, colour, help_text in badges(line):
@@ -33,8 +34,8 @@ def draw(label: str, line: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
     notices.small(f"{stages}. {stop}".strip(), f"result_stages_{label}")
     if where := place(line):
         notices.small(where, f"result_place_{label}")
-    for number, note in enumerate(whole.get("notes") or ()):
-        notices.small(str(note), f"result_note_{label}_{number}")
+    for number, note in enumerate((whole and whole.notes) or ()):
+        notices.small(note, f"result_note_{label}_{number}")
 
 
 def place(line: Mapping[str, Any]) -> str:
@@ -63,12 +64,11 @@ def _stages(line: Mapping[str, Any]) -> str:
     )
 
 
-def batch_stages(whole: Mapping[str, Any]) -> str:
+def batch_stages(whole: ResultRow | None) -> str:
     """The stage times of the whole batch."""
-    found = whole.get("batch_stages")
-    spans = found if isinstance(found, dict) else {}
-    times = [f"{name} {ms(spans[name]['ms'])}" for name in STAGES if spans.get(name)]
-    return f"Whole batch: {', '.join(times) or 'no stage was recorded'}"
+    spans = whole.batch_spans if whole else {}
+    told = [f"{name} {ms(span.ms)}" for name in STAGES if (span := spans.get(name))]
+    return f"Of the whole batch: {', '.join(told) or 'no stage was recorded'}"
 
 
 def _known(value: Any) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
 
@@ -17,6 +17,7 @@ from engine.storage import annotations as marks
 from engine.storage import run_store
 from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
+from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
 
@@ -77,9 +78,9 @@ class Rows:
     run: Run | None
     problems: tuple[str, ...]
 
-    def whole(self, offset: int) -> dict[str, Any]:
+    def whole(self, offset: int) -> ResultRow | None:
         """One result as stored; StoreError if it is gone."""
-        return self.run.row(offset) if self.run is not None else {}
+        return self.run.row(offset) if self.run is not None else None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
+from engine.storage.result_rows import ResultRow
 from engine.types import Extent, Sample
 from ui.results import answer_figures, result_charts, sample_list
 from ui.results.opened_runs import OpenedRuns
@@ -38,7 +39,7 @@ class Result:
 
     label: str
     line: Mapping[str, Any]
-    whole: Mapping[str, Any]
+    whole: ResultRow | None  # None where it cannot be read again
     source: ResultSource
     frames: str
     extent: Extent
@@ -92,7 +93,7 @@ def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
         whole = part.whole(int(line["offset"]))
     except StageScopeError as error:
         notices.notice(str(error), f"results_whole_{line['label']}")
-        whole = {}
+        whole = None
     plan = part.run.header if part.run is not None else None
     return Result(
         label=str(line["label"]),
@@ -209,15 +210,10 @@ def _timeline(results: Sequence[Result]) -> None:
         st.caption(f"Not in the timeline, because answered in a batch: {literal(left)}.")
 
 
-def _starts(whole: Mapping[str, Any]) -> dict[str, float]:
+def _starts(whole: ResultRow | None) -> dict[str, float]:
     """The starts of the stages, as far as the row has them in the known form."""
-    stages = whole.get("stages")
-    spans = stages.items() if isinstance(stages, dict) else ()
-    return {
-        str(name): float(span["start_ms"])
-        for name, span in spans
-        if isinstance(span, dict) and isinstance(span.get("start_ms"), (int, float))
-    }
+    stages = (whole and whole.stages) or {}
+    return {name: span.start_ms for name, span in stages.items() if span is not None}
 
 
 def _difference(results: Sequence[Result]) -> None:

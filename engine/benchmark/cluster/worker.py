@@ -76,9 +76,9 @@ class Worker:
         start = time.monotonic()
         row = self.task_executor.alone(task, self.adapter)
         busy_s = time.monotonic() - start
-        if row["error"] and not provenance.is_here(chosen):
+        if row.error and not provenance.is_here(chosen):
             return {"absent": f"files of sample {sample} are not on this node"}
-        return {"row": row, "busy_s": busy_s}
+        return {"row": row.as_dict(), "busy_s": busy_s}
 
 
 def device_here() -> dict[str, Any]:

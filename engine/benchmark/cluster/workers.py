@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark.run_progress import RATED, WorkerView
+from engine.storage.result_rows import Place
 
 WAITING, NO_MODEL = "waiting", "can load no model"
 IDLE = (WAITING, NO_MODEL)
@@ -104,19 +105,19 @@ class Workers:
         member.done += 1
         member.ends.append(time.monotonic())
 
-    def where(self, worker: str, since: float) -> dict[str, Any]:
+    def where(self, worker: str, since: float) -> Place:
         """Node, device and sharing for a row whose work began at `since`."""
         member = self._members[worker]
-        return {
-            "node": member.node,
-            "host": member.host,
-            "address": member.address,
-            "device": f"{member.device['name']} ({member.device['unit']})",
-            "type": member.device["type"],
-            "actor": member.id,
-            "pid": member.device["pid"],
-            "shares": self.shares(member, since),
-        }
+        return Place(
+            node=member.node,
+            host=member.host,
+            address=member.address,
+            device=f"{member.device['name']} ({member.device['unit']})",
+            type=member.device["type"],
+            actor=member.id,
+            pid=member.device["pid"],
+            shares=tuple(self.shares(member, since)),
+        )
 
     def shares(self, member: WorkerState, since: float) -> list[str]:
         """What other workers of this run used at any moment since then: "device" (the same GPU, or

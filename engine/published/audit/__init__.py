@@ -9,8 +9,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.published.audit import (
     accepted,
@@ -27,6 +26,7 @@ from engine.published.audit import (
 from engine.published.audit.finding import SEVERITIES, AuditFinding, Rule, Severity
 from engine.published.read import own_rows
 from engine.published.read.record_types import ResultFile
+from engine.storage.result_rows import AnswerRow
 
 __all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit", "audit_rows"]
 
@@ -99,8 +99,6 @@ def audit(file: ResultFile) -> tuple[AuditFinding, ...]:
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
-def audit_rows(
-    rows: Sequence[Mapping[str, Any]], name: str = "own runs"
-) -> tuple[AuditFinding, ...]:
+def audit_rows(rows: Sequence[AnswerRow], name: str = "own runs") -> tuple[AuditFinding, ...]:
     """The same rules over the project's own result rows (engine.storage.result_rows)."""
     return audit(own_rows.from_rows(rows, name))

@@ -1,71 +1,54 @@
-"""Records of published files in the form of the project's own result rows.
+"""Records of other people's files in the project's own columns, recorded or corrected.
 
-Boundary: the shape of engine.storage.result_rows with source "recorded"; times are milliseconds.
-Missing values are None, never 0.
+Boundary: records in, frozen rows out; times are milliseconds.  What a file does not say is None,
+never 0.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from engine.published.read.corrected import part_of
-from engine.published.read.record_types import EOS, AnswerRecord, Part, ResultFile, milliseconds
-from engine.published.read.who_answered import shown
+from engine.published.read.part_bars import PARTS
+from engine.published.read.record_types import AnswerRecord, Part, ResultFile, milliseconds
+from engine.types import STAGES
 
 
-def rows(file: ResultFile, corrected: bool = True) -> list[dict[str, Any]]:
-    """One row per sample and model, with its recorded values, unit and path."""
-    source = file.corrected if corrected else file.records
-    return [
-        row(file, record, original, corrected)
-        for record, original in zip(source, file.records, strict=True)
-    ]
+@dataclass(frozen=True)
+class PublishedTime:
+    """A stage.  One that stands as the mean of others, because its own was a warm-up, or that is
+    made of its parts, is "derived"."""
+
+    ms: float
+    source: Literal["recorded", "derived"] = "recorded"
 
 
-def row(
-    file: ResultFile, record: AnswerRecord, original: AnswerRecord, corrected: bool = True
-) -> dict[str, Any]:
-    """One record as a row; original: the same record as recorded."""
-    identity = file.identities.get(record.model)
-    prefill, steps = (_stage(file, record, part) for part in ("prefill", "steps"))
-    total = _ms(file, record, "total")
-    tokens = record.tokens
-    return {
-        "model": record.model,
-        "family": identity.family if identity else None,
-        "checkpoint": None,
-        "claimed": identity.claimed if identity else record.model,
-        "evidence": identity.evidence if identity else "",
-        "shown_as": shown(identity, corrected) if identity else record.model,
-        "sample": record.sample,
-        "prompt": record.question or None,
-        "text": record.text,
-        "token_ids": list(record.ids) if record.ids is not None else None,
-        "new_tokens": tokens,
-        "stop": _stop(record),
-        "context_tokens": record.context,
-        "mode": "recorded elsewhere",
-        "cold": "cold" in record.marks,
-        "stages": {
-            "load": _stage(file, record, "load") or _stage(file, record, "load+preprocess"),
-            "preprocess": _stage(file, record, "preprocess"),
-            "vision": _stage(file, record, "vision"),
-            "decode": _decode(file, record),
-        },
-        "prefill": prefill,
-        "steps": steps,
-        "total_ms": total,
-        "tokens_per_s": _rate(file, record),
-        "notes": sorted(record.marks),
-        "error": None,
-        "source": {"file": file.name, "path": record.path, "unit": file.unit},
-        "recorded": {
-            "new_tokens": original.tokens,
-            "context_tokens": original.context,
-            "times": dict(original.times),
-            "total_ms": _ms(file, original, "total"),
-        },
-    }
+@dataclass(frozen=True)
+class PublishedRow:
+    """One model's answer to one sample; `tokens_per_s` is tokens over decoding time, because these
+    files have no time of the first token."""
+
+    record: AnswerRecord
+    stages: Mapping[str, PublishedTime | None]
+    total_ms: float | None
+    tokens_per_s: float | None
+
+
+def rows(file: ResultFile, corrected: bool = True) -> list[PublishedRow]:
+    """One row per sample and model."""
+    return [_row(file, one) for one in (file.corrected if corrected else file.records)]
+
+
+def _row(file: ResultFile, record: AnswerRecord) -> PublishedRow:
+    spent = _ms(file, record, "steps") or _ms(file, record, "decode")
+    return PublishedRow(
+        record,
+        {name: _stage(file, record, name) for name in STAGES},
+        _ms(file, record, "total"),
+        1000 * record.tokens / spent if spent and record.tokens else None,
+    )
 
 
 def _ms(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
@@ -73,31 +56,12 @@ def _ms(file: ResultFile, record: AnswerRecord, part: Part) -> float | None:
     return milliseconds(*found) if found else None
 
 
-def _stage(file: ResultFile, record: AnswerRecord, part: Part) -> dict[str, Any] | None:
-    """A stage; its source is "derived" if the mean of other records replaces a warm-up."""
-    found = part_of(record, file.group, part)
-    if found is None:
-        return None
-    source = "derived" if f"cold:{found[0]}" in record.marks else "recorded"
-    return {"ms": milliseconds(*found), "source": source, "original_ms": None}
-
-
-def _decode(file: ResultFile, record: AnswerRecord) -> dict[str, Any] | None:
-    """Decoding including prefill; the sum if the file separates them."""
-    whole = _stage(file, record, "decode")
+def _stage(file: ResultFile, record: AnswerRecord, name: str) -> PublishedTime | None:
+    for part in PARTS[name]:
+        if found := part_of(record, file.group, part):
+            mean = f"cold:{found[0]}" in record.marks
+            return PublishedTime(milliseconds(*found), "derived" if mean else "recorded")
     prefill, steps = _ms(file, record, "prefill"), _ms(file, record, "steps")
-    if whole or (prefill is None and steps is None):
-        return whole
-    return {"ms": (prefill or 0.0) + (steps or 0.0), "source": "derived", "original_ms": None}
-
-
-def _rate(file: ResultFile, record: AnswerRecord) -> float | None:
-    """Tokens per second of decoding; these files have no time to the first token."""
-    spent = _ms(file, record, "steps") or _ms(file, record, "decode")
-    return 1000 * record.tokens / spent if spent and record.tokens else None
-
-
-def _stop(record: AnswerRecord) -> str | None:
-    if not record.ids:
+    if name != "decode" or (prefill is None and steps is None):
         return None
-    return "eos" if record.ids[-1] == EOS else "length"
+    return PublishedTime((prefill or 0.0) + (steps or 0.0), "derived")

@@ -1,45 +1,39 @@
 """The project's own result rows in the common form, so that the same rules look at them.
 
-Boundary: reads rows as engine.storage.result_rows writes them; rows of failed runs become failures.
+Boundary: typed rows in, a ResultFile out; rows of failed runs become failures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.published.read.record_types import (
     AnswerRecord,
     FailedSample,
     Group,
     Identity,
+    Part,
     ResultFile,
 )
 from engine.published.read.who_answered import family_of
+from engine.storage.result_rows import AnswerRow, Decoding
+from engine.types import STAGES
 
+# The order in which the parts are listed.
+_PARTS: tuple[Part, ...] = (*STAGES[:-1], "prefill", "steps", STAGES[-1], "total")
 RUNS = Group(
     "own_runs",
     "runs of this project",
-    {
-        "load_ms": "load",
-        "preprocess_ms": "preprocess",
-        "vision_ms": "vision",
-        "prefill_ms": "prefill",
-        "steps_ms": "steps",
-        "decode_ms": "decode",
-        "total_ms": "total",
-    },
-    has_stage_times=True,
+    {f"{name}_ms": name for name in _PARTS},
 )
-Row = Mapping[str, Any]
 
 
-def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
+def from_rows(rows: Sequence[AnswerRow], name: str = "own runs") -> ResultFile:
     """Rows of one run or many; the first two models are its draft and target."""
-    answered = [(index, row) for index, row in enumerate(rows) if not row.get("error")]
+    answered = [(index, row) for index, row in enumerate(rows) if not row.error]
     records = tuple(_record(row, f"[{index}]") for index, row in answered)
     models = tuple(dict.fromkeys(record.model for record in records))
-    first = {str(row["model"]): row for _, row in reversed(answered)}
+    first = {row.model: row for _, row in reversed(answered)}
     return ResultFile(
         name=name,
         group=RUNS,
@@ -50,9 +44,9 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
         records=records,
         corrected=records,
         failures=tuple(
-            FailedSample(str(row.get("sample", "")), f"[{index}]", str(row["error"]))
+            FailedSample(row.sample, f"[{index}]", row.error)
             for index, row in enumerate(rows)
-            if row.get("error")
+            if row.error
         ),
         identities={model: _identity(first[model]) for model in models},
         draft=models[0] if len(models) > 1 else "",
@@ -60,68 +54,60 @@ def from_rows(rows: Sequence[Row], name: str = "own runs") -> ResultFile:
     )
 
 
-def _record(row: Row, path: str) -> AnswerRecord:
-    ids = row.get("token_ids")
+def _record(row: AnswerRow, path: str) -> AnswerRecord:
     return AnswerRecord(
-        model=str(row["model"]),
-        sample=str(row["sample"]),
+        model=row.model,
+        sample=row.sample,
         path=path,
-        question=str(row.get("prompt") or ""),
+        question=row.prompt or "",
         times=_times(row),
         sizes=_sizes(row),
-        tokens=row.get("new_tokens"),
-        ids=tuple(ids) if ids is not None else None,
-        text=row.get("text"),
-        context=row.get("context_tokens"),
+        tokens=row.new_tokens,
+        ids=row.token_ids,
+        text=row.text,
+        context=row.context_tokens,
         marks=frozenset(_marks(row)),
     )
 
 
-def _times(row: Row) -> dict[str, float]:
-    found = {}
-    stages = {**(row.get("stages") or {}), "prefill": row.get("prefill"), "steps": row.get("steps")}
-    for name, stage in stages.items():
-        if stage is not None:
-            found[f"{name}_ms"] = float(stage["ms"])
-    if row.get("total_ms") is not None:
-        found["total_ms"] = float(row["total_ms"])
-    return found
+def _times(row: AnswerRow) -> dict[str, float]:
+    found = {f"{name}_ms": span.ms for name, span in row.spans.items() if span is not None}
+    return found if row.total_ms is None else found | {"total_ms": row.total_ms}
 
 
-def _sizes(row: Row) -> dict[str, float]:
-    found = {}
-    decode = row.get("decode_config") or {}
-    for source, keys in (
-        (row, ("unaccounted_ms", "ttft_ms", "tpot_ms")),
-        (decode, ("max_new_tokens", "temperature", "seed")),
-    ):
-        for key in keys:
-            if isinstance(source.get(key), (int, float)):
-                found[key] = float(source[key])
-    for tensor in row.get("tensors") or ():
-        if tensor["name"] in ("images", "pixels") and tensor["shape"]:
+def _sizes(row: AnswerRow) -> dict[str, float]:
+    how = row.decode_config or Decoding()
+    known = {
+        "unaccounted_ms": row.unaccounted_ms,
+        "ttft_ms": row.ttft_ms,
+        "tpot_ms": row.tpot_ms,
+        "max_new_tokens": how.max_new_tokens,
+        "temperature": how.temperature,
+        "seed": how.seed,
+    }
+    found = {name: float(value) for name, value in known.items() if value is not None}
+    for tensor in row.tensors or ():
+        if tensor.name in ("images", "pixels") and tensor.shape:
             # Pictures of several sizes have an entry for each size.
-            found[tensor["name"]] = found.get(tensor["name"], 0.0) + float(tensor["shape"][0])
+            found[tensor.name] = found.get(tensor.name, 0.0) + float(tensor.shape[0])
     return found
 
 
-def _marks(row: Row) -> list[str]:
-    stages = [stage for stage in (row.get("stages") or {}).values() if stage]
+def _marks(row: AnswerRow) -> list[str]:
     flags = {
-        "cold": row.get("cold"),
-        "cached": any(stage.get("source") == "cached" for stage in stages),
-        "verified": row.get("verified"),
-        f"stop:{row.get('stop')}": row.get("stop"),
+        "cold": row.cold,
+        "cached": row.cached,
+        "verified": row.verified,
+        f"stop:{row.stop}": row.stop,
     }
     return [name for name, on in flags.items() if on]
 
 
-def _identity(row: Row) -> Identity:
+def _identity(row: AnswerRow) -> Identity:
     """The family that ran, beside what its checkpoint's and its own name speak of."""
-    family = str(row.get("family") or "") or None
-    checkpoint = str(row.get("checkpoint") or "")
-    spoken = [one for one in (family_of(checkpoint), family_of(str(row["model"]))) if one]
-    digest = f", digest {str(row['digest'])[:12]}" if row.get("digest") else ""
+    family, checkpoint = row.family or None, row.checkpoint or ""
+    spoken = [one for one in (family_of(checkpoint), family_of(row.model)) if one]
+    digest = f", digest {row.digest[:12]}" if row.digest else ""
     evidence = f"family {family} from {checkpoint}{digest}"
     agrees = None if not spoken or family is None else all(one == family for one in spoken)
-    return Identity(str(row["model"]), evidence, family, agrees)
+    return Identity(row.model, evidence, family, agrees)

@@ -18,12 +18,9 @@ from engine.published.read.record_types import AnswerRecord, Part, ResultFile, m
 from engine.types import STAGES
 
 Middle = Literal["mean", "median"]
-PARTS: Mapping[str, tuple[Part, ...]] = {
-    "load": ("load", "load+preprocess"),
-    "preprocess": ("preprocess",),
-    "vision": ("vision",),
-    "decode": ("decode",),
-}
+# The parts that a stage may be timed as, the first one that a record has.
+_ALONE: Mapping[str, tuple[Part, ...]] = {name: (name,) for name in STAGES}
+PARTS: Mapping[str, tuple[Part, ...]] = {**_ALONE, "load": ("load", "load+preprocess")}
 
 
 @dataclass(frozen=True)

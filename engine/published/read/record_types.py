@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.types import StageName
+
 Status = Literal["ok", "failed", "unknown"]
-Part = Literal[
-    "load", "preprocess", "load+preprocess", "vision", "prefill", "steps", "decode", "total"
-]
+Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
 
 EOS, BOS = 2, 1  # of the LLaMA vocabulary that all these models share, and of the demo models
 NAMES = {

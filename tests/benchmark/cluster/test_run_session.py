@@ -22,9 +22,9 @@ from engine.media import dataset
 from engine.pipeline.watcher import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
-from engine.storage.run_store import Run, task_of
+from engine.storage.run_store import Run
 from engine.types import DecodeConfig
-from tests import recordings
+from tests import fabricate, recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
 from tests.tiny import unload_all
 
@@ -67,13 +67,13 @@ def finish(ready: execute.Ready, folder: Path, pool: HerePool | None) -> Run:
 
 
 def rows(run: Run, phase: str = "measured") -> list[dict[str, Any]]:
-    return [row for _, row in run.results() if row["phase"] == phase]
+    return [row for row in fabricate.stored(run) if row["phase"] == phase]
 
 
 def whole(run: Run, count: int) -> list[dict[str, Any]]:
     """The measured rows: none lost, none doubled."""
     found = rows(run)
-    assert len({task_of(row) for row in found}) == len(found) == count
+    assert len({fabricate.task(row) for row in found}) == len(found) == count
     return found
 
 
@@ -82,7 +82,7 @@ def notes(run: Run) -> str:
 
 
 def tokens(run: Run) -> dict[Any, list[int]]:
-    return {task_of(row): row["token_ids"] for row in rows(run)}
+    return {fabricate.task(row): row["token_ids"] for row in rows(run)}
 
 
 def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_each_worker_warms_up_for_itself(root: Path, tmp_path: Path) -> None:
     run = go(root, tmp_path / "run", HerePool(TWO), models=MODELS, warmup=2)
     warm = Counter((row["where"]["actor"], row["model"]) for row in rows(run, "warmup"))
     assert warm == {(actor, model): 2 for actor in "xy" for model in MODELS}
-    numbers = [task_of(row) for row in rows(run, "warmup")]
+    numbers = [fabricate.task(row) for row in rows(run, "warmup")]
     assert len(set(numbers)) == len(numbers)
 
 

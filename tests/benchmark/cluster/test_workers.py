@@ -28,7 +28,7 @@ def workers(*devices: dict[str, Any]) -> Workers:
 
 
 def shares(found: Workers, worker: str = "0", ago_s: float = 0.0) -> list[str]:
-    return list(found.where(worker, time.monotonic() - ago_s)["shares"])
+    return list(found.where(worker, time.monotonic() - ago_s).shares or ())
 
 
 @pytest.mark.parametrize(

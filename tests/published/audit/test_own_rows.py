@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from engine.published.audit import audit_rows
 from engine.published.read import answer_pairs, own_rows
+from engine.storage.result_rows import AnswerRow
 from tests.conftest import make_sample
 
 Rows = list[dict[str, Any]]
+
+
+def tensor(name: str, pictures: int) -> dict[str, Any]:
+    return {"name": name, "shape": [pictures, 3, 10, 10], "dtype": "uint8", "bytes": 1}
 
 
 def row(model: str, sample: int, family: str, tokens: int = 12, cold: bool = False) -> Any:
@@ -36,14 +42,13 @@ def row(model: str, sample: int, family: str, tokens: int = 12, cold: bool = Fal
         "decode_config": {"max_new_tokens": 64, "temperature": 0.0, "seed": 0},
         "cold": cold,
         "verified": None,
-        "stages": {name: {"ms": ms, "source": "measured", "original_ms": None}
+        "stages": {name: {"start_ms": 0.0, "ms": ms, "source": "measured", "original_ms": None}
                    for name, ms in stages.items()},
-        "prefill": {"ms": 50.0, "source": "measured", "original_ms": None},
-        "steps": {"ms": 150.0, "source": "measured", "original_ms": None},
+        "prefill": {"start_ms": 0.0, "ms": 50.0, "source": "measured", "original_ms": None},
+        "steps": {"start_ms": 0.0, "ms": 150.0, "source": "measured", "original_ms": None},
         "total_ms": 255.0,
         "unaccounted_ms": 2.0,
-        "tensors": [{"name": "images", "shape": [images, 10, 10, 3]},
-                    {"name": "pixels", "shape": [images, 3, 10, 10]}],
+        "tensors": [tensor("images", images), tensor("pixels", images)],
         "error": None,
     }  # fmt: skip
 
@@ -56,19 +61,24 @@ def clean() -> Rows:
     return rows
 
 
+def typed(rows: Rows) -> list[AnswerRow]:
+    """Without the checks of reading, which leave out some of the planted sins."""
+    return [convert(one, AnswerRow) for one in rows]
+
+
 def rules(rows: Rows) -> set[str]:
-    return {finding.rule for finding in audit_rows(rows)}
+    return {finding.rule for finding in audit_rows(typed(rows))}
 
 
 def test_right_rows_trip_no_rule() -> None:
-    assert audit_rows(clean()) == ()
+    assert audit_rows(typed(clean())) == ()
 
 
 def test_a_cold_run_that_is_marked_is_no_sin() -> None:
     rows = clean()
     rows[0]["stages"]["vision"]["ms"] = 4000.0
     rows[0]["total_ms"] = 4215.0
-    assert audit_rows(rows) == ()
+    assert audit_rows(typed(rows)) == ()
 
 
 def set_(path: tuple[Any, ...], value: Any, which: slice = slice(0, 1)) -> Any:
@@ -120,8 +130,7 @@ SINS: dict[str, Any] = {
     "beyond_limit": set_(("decode_config", "max_new_tokens"), 5),
     "bos": set_(("token_ids", 0), 1, slice(0, 12, 2)),
     "label": set_(("family",), "llava", slice(1, 12, 2)),
-    "one_image": set_(("tensors",), [{"name": "images", "shape": [5, 1, 1, 3]},
-                                     {"name": "pixels", "shape": [1, 3, 1, 1]}]),
+    "one_image": set_(("tensors",), [tensor("images", 5), tensor("pixels", 1)]),
     "doubled_context": set_(("context_tokens",), 4124, slice(1, 12, 2)),
     "beyond_window": set_(("context_tokens",), 5000, slice(1, 2)),
     "totals": set_(("total_ms",), 200.0),
@@ -157,13 +166,13 @@ def test_seeded_sampling_may_be_verified() -> None:
 
 def test_failed_rows_are_failures_and_no_figures() -> None:
     rows = [*clean(), {"model": "x", "sample": "s9", "error": "No memory.", "family": None}]
-    file = own_rows.from_rows(rows)
+    file = own_rows.from_rows(typed(rows))
     assert [failure.sample for failure in file.failures] == ["s9"] and "x" not in file.models
-    assert own_rows.from_rows(rows[-1:]).status == "failed"
+    assert own_rows.from_rows(typed(rows[-1:])).status == "failed"
 
 
 def test_any_two_models_of_a_run_can_be_compared() -> None:
-    file = own_rows.from_rows(clean())
+    file = own_rows.from_rows(typed(clean()))
     found = answer_pairs.acceptance(file, "eventgpt-7b", "video-llava-7b")
     assert found and found.pairs == 6 and found.rate and found.rate.value == 1.0
     assert found.cost_ratio == 1.0 and found.ceiling == found.speedup.value == 1.0  # type: ignore[union-attr]
@@ -174,7 +183,6 @@ def test_rows_of_real_runs_trip_no_rule(tiny_models: Path, tmp_path: Path) -> No
     """Every family through the pipeline, with a cold run, computed and cached features."""
     from engine.models import registry
     from engine.pipeline import feature_cache, single_run
-    from engine.storage import result_rows as rows
     from engine.types import DecodeConfig, RunRequest
 
     made = []
@@ -184,7 +192,7 @@ def test_rows_of_real_runs_trip_no_rule(tiny_models: Path, tmp_path: Path) -> No
             request = RunRequest(make_sample(tmp_path, seed), entry.name, "What is it?",
                                  decode=DecodeConfig(max_new_tokens=6))  # fmt: skip
             result = single_run.run(adapter, request, feature_cache.shared())
-            made.append(rows.row(result))
+            made.append(AnswerRow.from_result(result))
     findings = [f for f in audit_rows(made) if f.rule != "degenerate"]  # random weights repeat
     assert not findings, [finding.message for finding in findings]
     events = own_rows.from_rows(made).of("tiny-eventgpt")[0]

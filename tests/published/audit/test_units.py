@@ -9,7 +9,7 @@ import pytest
 
 from engine.published.audit import AuditFinding, audit
 from engine.published.read import plausible_units
-from tests.published.audit.test_own_rows import clean
+from tests.published.audit.test_own_rows import clean, typed
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -108,7 +108,7 @@ def test_own_runs_are_of_one_clock() -> None:
     rows = clean()
     for row in rows:
         row["steps"]["ms"] *= 1e6
-    assert "implausible" not in {finding.rule for finding in audit_rows(rows)}
+    assert "implausible" not in {finding.rule for finding in audit_rows(typed(rows))}
 
 
 def test_a_record_without_a_total_is_compared_in_the_same_unit() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from engine.published.claims.waterfall import waterfall
 from engine.published.read import file_summary
-from engine.published.read.as_result_rows import rows
+from engine.published.read.as_result_rows import PublishedTime, rows
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
@@ -79,10 +79,10 @@ def test_what_is_recorded_keeps_the_warm_up() -> None:
 
 def test_a_stage_that_stands_for_a_warm_up_is_no_measurement() -> None:
     told = rows(read(uneven()))
-    assert told[0]["stages"]["vision"] == {"ms": 5.0, "source": "derived", "original_ms": None}
-    assert told[0]["recorded"]["times"]["stage3_time"] == 0.1
-    assert told[2]["stages"]["vision"]["source"] == "recorded"
-    assert rows(read(uneven()), False)[0]["stages"]["vision"]["source"] == "recorded"
+    assert told[0].stages["vision"] == PublishedTime(5.0, "derived")
+    assert read(uneven()).records[0].times["stage3_time"] == 0.1
+    for one in (told[2], rows(read(uneven()), False)[0]):
+        assert one.stages["vision"] and one.stages["vision"].source == "recorded"
 
 
 def test_without_a_warm_up_nothing_changes() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.published.read import RecordsError, imported_sets, read, read_bytes
-from engine.published.read.as_result_rows import rows
+from engine.published.read.as_result_rows import PublishedRow, PublishedTime, rows
+from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
 
 
@@ -95,25 +96,31 @@ def test_folders_links_and_bad_files(tmp_path: Path) -> None:
     assert odd.status == "unknown"
 
 
+def figures(row: PublishedRow) -> list[float]:
+    """All its figures that are known."""
+    times = [one.ms for one in row.stages.values() if one is not None]
+    return [*times, *(one for one in (row.total_ms, row.tokens_per_s) if one is not None)]
+
+
 def test_rows_are_the_projects_own_with_the_recorded_beside() -> None:
     file = read_bytes("five.json", made.to_bytes(made.five()))
     mended, raw = rows(file), rows(file, corrected=False)
     other, same = mended[1], raw[1]
-    assert other["model"] == "videollava" and other["stages"]["vision"] is None
-    assert same["stages"]["vision"]["ms"] == pytest.approx(0.003)
-    assert other["context_tokens"] == 2076 and other["recorded"]["context_tokens"] == 4124
-    assert other["prefill"]["ms"] == 320 and other["steps"]["ms"] == 750
-    assert other["stages"]["decode"] == {"ms": 1070, "source": "derived", "original_ms": None}
-    assert other["source"] == {"file": "five.json", "path": "results[0].videollava", "unit": "s"}
-    assert mended[0]["cold"] and not mended[2]["cold"] and other["stop"] == "length"
-    json.dumps(mended, allow_nan=False)
+    assert other.record.model == "videollava" and other.stages["vision"] is None
+    assert same.stages["vision"] and same.stages["vision"].ms == pytest.approx(0.003)
+    assert other.record.context == 2076 and same.record.context == 4124
+    assert other.stages["decode"] == PublishedTime(1070, "derived")
+    assert other.record.path == "results[0].videollava"
+    assert "cold" in mended[0].record.marks and "cold" not in mended[2].record.marks
 
 
 def test_the_shown_name_follows_the_evidence() -> None:
     file = read_bytes("b.json", made.to_bytes(made.legacy()))
-    other = next(row for row in rows(file) if row["model"] == "videollava")
-    assert (other["claimed"], other["shown_as"]) == ("Video-LLaVA", "LLaVA-1.5")
-    assert other["new_tokens"] == 20 and other["recorded"]["new_tokens"] == 617
+    other = file.identities["videollava"]
+    assert (other.claimed, shown(other)) == ("Video-LLaVA", "LLaVA-1.5")
+    for corrected, tokens in ((True, 20), (False, 617)):
+        found = (row.record for row in rows(file, corrected))
+        assert next(one.tokens for one in found if one.model == "videollava") == tokens
 
 
 @pytest.mark.parametrize("name", made.EVERY)
@@ -121,7 +128,7 @@ def test_every_group_makes_rows(name: str) -> None:
     file = read_bytes(name, made.to_bytes(made.EVERY[name]))
     found = rows(file)
     assert len(found) == len(file.records)
-    json.dumps(found, allow_nan=False)
+    assert all(math.isfinite(value) for row in found for value in figures(row))
 
 
 def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:

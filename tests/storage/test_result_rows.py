@@ -1,0 +1,141 @@
+"""A line of results.jsonl is one type: stored runs open, figures stay, every stage is in it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import report
+from engine.analysis import model_summary, throughput
+from engine.analysis.results_table import frame
+from engine.storage import run_store
+from engine.storage.result_rows import AnswerRow, Place, ResultRow
+from engine.storage.run_store import Run
+from engine.types import Batch, Span
+from tests import fabricate
+from tests.ui.answers import result
+
+ROOT = Path(__file__).resolve().parents[2]
+# Two demo models and three samples: batches and single answers, warm-ups, features computed and
+# read from the cache, and a sample without its video.
+STORED = Path(__file__).parent / "data" / "stored_run"
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Run:
+    """A copy: opening a run makes its lock."""
+    return run_store.read(Path(shutil.copytree(STORED, tmp_path / "run")))
+
+
+def pairs(text: str | bytes) -> Any:
+    """JSON with the order of its keys."""
+    return json.loads(text, object_pairs_hook=list)
+
+
+def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -> None:
+    lines = (stored.folder / run_store.RESULTS).read_bytes().splitlines()
+    rows = [row for _, row in stored.results()]
+    assert stored.state == "finished" and stored.problems == () and len(rows) == 10
+    assert [pairs(json.dumps(row.as_dict())) for row in rows] == list(map(pairs, lines))
+    assert {row.size for row in rows} == {1, 2} and sum(row.error is not None for row in rows) == 1
+    assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)
+
+
+def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> None:
+    summary = json.loads((stored.folder / run_store.SUMMARY).read_bytes())
+    table = frame([stored], answers=False)
+    found = {
+        "counts": [vars(one) for one in model_summary.counts(table)],
+        "figures": [vars(one) for one in model_summary.figures(table)],
+        "throughput": [asdict(one) for one in throughput.throughputs(table)],
+    }
+    assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
+    for form in ("md", "html", "csv", "json", "trace"):
+        assert "".join(report.write([stored], form))
+
+
+def test_a_written_row_says_what_its_result_says() -> None:
+    row = AnswerRow.from_result(result())
+    found = row.as_dict()
+    first, *_, last = found
+    assert (first, last) == ("model", "standing")
+    assert {name: found[name] for name in ("total_ms", "unaccounted_ms", "ttft_ms")} == {
+        name: getattr(result(), name) for name in ("total_ms", "unaccounted_ms", "ttft_ms")
+    }
+    assert AnswerRow.parse(json.dumps(found).encode()) == AnswerRow.parse(found)
+
+
+def test_only_rows_of_a_cluster_say_where() -> None:
+    row = ResultRow.parse(fabricate.row())
+    there = ResultRow.parse(fabricate.row(where={"node": "n1", "pid": 7}))
+    assert "where" not in row.as_dict() and there.where == Place(node="n1", pid=7)
+    with pytest.raises(AttributeError, match="immutable"):
+        row.text = "another"  # type: ignore[misc]
+
+
+def test_a_span_of_no_stage_is_refused() -> None:
+    """It would be a part of the unaccounted time."""
+    spans = (*result().spans, Span("rerank", 200.0, 5.0))
+    with pytest.raises(ValueError, match="rerank is no stage: add it to StageName"):
+        replace(result(), spans=spans)
+    with pytest.raises(ValueError, match="rerank"):
+        Batch("b", 2, spans[-1:], 10.0, 4)
+
+
+# In a process of its own, where a fifth stage is listed before anything else is imported.
+FIFTH = """
+import engine.types as types
+types.STAGES += ("rerank",)
+from engine import palette
+palette.STAGE_COLOURS = {**palette.STAGE_COLOURS, "rerank": "#000000"}
+from dataclasses import asdict, replace
+from pathlib import Path
+import sys
+from engine.analysis import model_summary
+from engine.analysis.results_table import frame
+from engine.benchmark.run_progress import live_figures
+from engine.published.read import own_rows
+from engine.report import perfetto_trace
+from engine.storage.plan import Task
+from engine.storage.result_rows import AnswerRow, ResultRow
+from engine.types import Sample, Span
+from engine.verify import recomputed
+from tests import fabricate
+from tests.ui.answers import result
+from ui.charts import stage_bars
+
+first = result()
+five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
+               total_ms=first.total_ms + 5.0)
+assert five.unaccounted_ms == first.unaccounted_ms == recomputed.recomputed(five)["unaccounted_ms"]
+answer = AnswerRow.from_result(five)
+assert answer.spans["rerank"].ms == 5.0 == answer.as_dict()["stages"]["rerank"]["ms"]
+row = ResultRow.kept(answer, Task("m", "s", 0, "measured"), Sample("s", "q"), 1, 0.0, "", None)
+run = fabricate.run(Path(sys.argv[1]), [row.as_dict()])
+assert next(run.results())[1].spans["rerank"].ms == 5.0
+assert list(frame([run])["rerank_ms"]) == [5.0]
+assert "rerank" in {figure.metric for figure in model_summary.figures(frame([run]))}
+assert live_figures(row)["rerank"] == 5.0
+assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
+assert own_rows.from_rows([row]).records[0].times["rerank_ms"] == 5.0
+assert own_rows.RUNS.stages["rerank_ms"] == "rerank"
+assert "rerank" in set(stage_bars.segments({"m": {"rerank": 5.0}})["stage"])
+print("seen everywhere")
+"""
+
+
+def test_a_fifth_stage_is_seen_everywhere(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIFTH, str(tmp_path / "run")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == "seen everywhere", done.stderr
