@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
@@ -131,7 +132,7 @@ def _card(row: AnswerRow, asked: bool) -> str:
 
 
 def _ms(value: float | None, digits: int = 1) -> str:
-    return "-" if value is None else f"{value:.{digits}f} ms"
+    return NONE if value is None else f"{value:.{digits}f} ms"
 
 
 def _ran(row: AnswerRow) -> str:
@@ -139,33 +140,32 @@ def _ran(row: AnswerRow) -> str:
 
 
 def _machine(load: LoadFigures | None) -> str:
-    """CPU time beside the wall time, and whether the machine was busy."""
+    """CPU time and wall time, and whether the machine was busy."""
     if load is None:
         return ""
-    told = f"; busy machine: {load.busy}" if load.busy else ""
-    return f"  CPU time {load.cpu_ms:.1f} ms in {load.wall_ms:.1f} ms{told}\n"
+    busy = f"; busy machine: {load.busy}" if load.busy else ""
+    return f"  CPU time {load.cpu_ms:.1f} ms in {load.wall_ms:.1f} ms{busy}\n"
 
 
 def _verified(row: AnswerRow) -> str:
-    """Verified, not covered (with what is missing) or unverified, and the command that helps."""
+    """Verified, not covered (and what is missing) or unverified, with the command to verify."""
     standing = row.certificate_status
     if standing.state == "verified":
         return f"verified: certificate {standing.certificate[: certificates.SHOWN]}"
     if standing.state == "not covered":
         return f"{standing.words} (certificate {standing.certificate[: certificates.SHOWN]})"
     command = certificates.command(row.model, _ran(row), row.pixels or "exact")
-    told = f"unverified: run `{command}` to prove the stages are the model's own"
-    if unusable_files := len(certificates.unusable_files()):
-        told += f"; {unusable_files:,} files among the certificates are damaged and were not used"
-    return told
+    text = f"unverified: run `{command}` to prove the stages are the model's own"
+    if unusable := len(certificates.unusable_files()):
+        text += f"; {unusable:,} damaged certificate files were not used"
+    return text
 
 
 def _prefix(use: PrefixState | None) -> str:
     if use is None:
         return ""
-    if use.state == "kept":
-        return f"  the first {use.tokens:,} tokens of the prompt are kept for another question\n"
-    return f"  the first {use.tokens:,} tokens of the prompt were read before\n"
+    how = "are kept for another question" if use.state == "kept" else "were reused from memory"
+    return f"  the first {use.tokens:,} tokens of the prompt {how}\n"
 
 
 def _totals(row: AnswerRow) -> str:
@@ -173,16 +173,16 @@ def _totals(row: AnswerRow) -> str:
     if vision is None or vision.source != "cached":
         return text
     if row.uncached_total_ms is None:
-        return f"{text} (cold total not known)"
-    return f"{text} (had all been computed: {_ms(row.uncached_total_ms)})"
+        return f"{text} (total without cache unknown)"
+    return f"{text} (total without cache: {_ms(row.uncached_total_ms)})"
 
 
 def _stage(name: str, span: StageTime, reused: bool) -> str:
     text = f"{name} {_ms(span.ms)}"
     if span.source == "cached":
         how = "prefix reused" if reused else "read from cache"
-        told = "cold time not known"
+        computed = "computing time unknown"
         if span.original_ms is not None:
-            told = f"computed in {_ms(span.original_ms)}"
-        return f"{text} ({how}; {told})"
+            computed = f"computed in {_ms(span.original_ms)}"
+        return f"{text} ({how}; {computed})"
     return text if span.source == "measured" else f"{text} ({span.source})"

@@ -219,4 +219,4 @@ def test_a_line_that_is_too_long_is_left_out(
     found = list(json_lines.read(path, checked, damage))
     assert [value["n"] for _, value in found] == [1, 3] and damage.broken == [2] and damage.torn
     assert json_lines.at(path, found[1][0], checked) == {"n": 3}
-    assert "may have 100" in damage.reasons[0]
+    assert "at most 100 are allowed" in damage.reasons[0]

@@ -68,7 +68,7 @@ def batch_stages(whole: ResultRow | None) -> str:
     """The stage times of the whole batch."""
     spans = whole.batch_spans if whole else {}
     told = [f"{name} {ms(span.ms)}" for name in STAGES if (span := spans.get(name))]
-    return f"Of the whole batch: {', '.join(told) or 'no stage was recorded'}"
+    return f"Whole batch: {', '.join(told) or 'no stage was recorded'}"
 
 
 def _known(value: Any) -> float | None:

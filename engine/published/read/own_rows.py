@@ -25,6 +25,7 @@ RUNS = Group(
     "own_runs",
     "runs of this project",
     {f"{name}_ms": name for name in _PARTS},
+    has_stage_times=True,
 )
 
 

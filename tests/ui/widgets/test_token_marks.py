@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.analysis.acceptance_marks import Painting, Piece
+from engine.analysis.acceptance_marks import MarkedPiece, Painting
 from engine.pipeline.draft_results import AnswerPiece
 from ui.widgets import token_marks
 
@@ -16,7 +16,7 @@ MARKS = (
 def picture(*words: str) -> Painting:
     states = ("accepted", "matched", "rejected", "beyond")
     pieces = [
-        Piece(word, i, i + 1, state)
+        MarkedPiece(word, i, i + 1, state)
         for i, (word, state) in enumerate(zip(words, states, strict=False))
     ]
     return Painting(tuple(pieces))
@@ -38,7 +38,7 @@ def test_markup_and_control_characters_are_shown_not_obeyed() -> None:
 
 
 def test_a_state_that_is_not_known_never_becomes_a_class() -> None:
-    page = token_marks.compared_html(Painting((Piece("a", 0, 2, '"><img src=x>'),)))
+    page = token_marks.compared_html(Painting((MarkedPiece("a", 0, 2, '"><img src=x>'),)))
     assert "<img" not in page and 'title="tokens 1 to 2: rejected"' in page
 
 
