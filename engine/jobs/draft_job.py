@@ -20,8 +20,8 @@ from engine.pipeline.draft_results import (
     DraftReport,
     DraftRequest,
     DraftWatcher,
-    FailedSample,
     SampleTrial,
+    UntriedSample,
 )
 from engine.types import Sample
 
@@ -48,7 +48,7 @@ class DraftJob(Job, DraftWatcher):
     report: DraftReport | None = None
     _done: int = 0
     _trials: list[SampleTrial] = field(default_factory=list)
-    _failed: list[FailedSample] = field(default_factory=list)
+    _failed: list[UntriedSample] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -109,7 +109,7 @@ class DraftJob(Job, DraftWatcher):
                 raise
             except StageScopeError as error:
                 first = first or error
-                self._failed.append(FailedSample(sample.id, str(error)))
+                self._failed.append(UntriedSample(sample.id, str(error)))
             self.give_way()
         return first
 

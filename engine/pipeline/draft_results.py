@@ -171,7 +171,7 @@ class SampleTrial:
 
 
 @dataclass(frozen=True)
-class FailedSample:
+class UntriedSample:
     """A sample without an answer, and the reason."""
 
     sample: str
@@ -187,7 +187,7 @@ class DraftReport:
     gamma: int
     how: str
     samples: tuple[SampleTrial, ...]
-    lost: tuple[FailedSample, ...]
+    lost: tuple[UntriedSample, ...]
     passes: int
     tokens_per_pass: float | None
     mean_accepted: float | None
@@ -206,7 +206,7 @@ class DraftReport:
 
 
 def report(
-    request: DraftRequest, trials: Sequence[SampleTrial], lost: Sequence[FailedSample] = ()
+    request: DraftRequest, trials: Sequence[SampleTrial], lost: Sequence[UntriedSample] = ()
 ) -> DraftReport:
     """The figures of at least one sample."""
     cycles = [cycle for trial in trials for cycle in trial.cycles]

@@ -62,7 +62,7 @@ class Annotation(Struct, frozen=True):
         return Task(self.model, self.sample, self.repeat, self.phase)
 
 
-class Verdict(Struct):
+class StoredVerdict(Struct):
     """One check of a certificate."""
 
     check: str
@@ -113,7 +113,7 @@ class Certificate(Struct):
     libraries: Texts
     request: VerifiedRequest
     models: list[VerifiedModel]
-    verdicts: list[Verdict]
+    verdicts: list[StoredVerdict]
     hash: Name
 
 

@@ -20,7 +20,8 @@ from engine.verify.verdict import CHECKS, ONCE, VerifyRequest
 from tests.conftest import make_sample
 from tests.pages.conftest import Open
 from tests.ui.verify.made import A, certificate, verdicts
-from ui.verify import evidence, verify_charts
+from ui.charts import verify_charts
+from ui.verify import evidence
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}

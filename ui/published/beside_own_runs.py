@@ -14,7 +14,7 @@ from engine.published.read import ResultFile, part_bars
 from engine.published.read.part_bars import Bar
 from engine.report.document_parts import ReportTable
 from engine.types import STAGES
-from ui.charts import stage_bars
+from ui.charts import stage_bar_chart
 from ui.published import file_list
 from ui.published.opened_sets import OpenedSets
 from ui.results import opened_runs, report_parts
@@ -47,7 +47,7 @@ def show(runs: OpenedRuns, found: OpenedSets) -> None:
         st.caption("Neither the runs nor the files have times.")
         return
     parts = {label: bar.parts for label, _, bar in lines}
-    st.altair_chart(stage_bars.chart(parts), alt=stage_bars.words(parts), width="stretch")
+    st.altair_chart(stage_bar_chart.chart(parts), alt=stage_bar_chart.words(parts), width="stretch")
     report_parts.draw([table(lines, found.corrected)], "imported_beside")
     notices.small(
         "Own runs and recorded files differ in machines, checkpoints, prompts and answer lengths. "

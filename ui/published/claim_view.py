@@ -11,7 +11,8 @@ from engine.analysis.number_text import NONE, times
 from engine.published.claims.confounds import PER_TOKEN
 from engine.published.claims.headlines import Evidence, Headline
 from engine.report.document_parts import ReportTable
-from ui.published import opened_sets, published_charts
+from ui.charts import published_charts
+from ui.published import opened_sets
 from ui.published.opened_sets import OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices

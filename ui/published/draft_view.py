@@ -14,7 +14,8 @@ from engine.published.claims.denominators import both_denominators
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.read import AnswerRecord, ResultFile, answer_pairs
 from engine.report.document_parts import ReportTable
-from ui.published import file_figures, published_charts
+from ui.charts import published_charts
+from ui.published import file_figures
 from ui.published.opened_sets import OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices, token_marks

@@ -14,8 +14,8 @@ from engine.published.read import ResultFile, file_summary, milliseconds
 from engine.published.read import part_bars as stages
 from engine.published.read.file_summary import Average, ModelSummary
 from engine.report.document_parts import ReportTable
-from ui.charts import stage_bars
-from ui.published import file_list, published_charts, record_table
+from ui.charts import published_charts, stage_bar_chart
+from ui.published import file_list, record_table
 from ui.published.opened_sets import Audited, OpenedSets
 from ui.results import report_parts
 from ui.widgets import notices
@@ -114,7 +114,9 @@ def _bars(file: ResultFile, corrected: bool) -> None:
     st.subheader("Stages", anchor=False)
     parts = {file_list.label(file, bar.model, corrected): bar.parts for bar in found}
     st.altair_chart(
-        stage_bars.chart(parts, "mean"), alt=stage_bars.words(parts, "mean"), width="stretch"
+        stage_bar_chart.chart(parts, "mean"),
+        alt=stage_bar_chart.words(parts, "mean"),
+        width="stretch",
     )
     notes: dict[str, list[str]] = {}
     for bar in found:

@@ -17,7 +17,8 @@ from engine.analysis.pairs import Comparison
 from engine.report import device_notes, document
 from engine.report import svg_charts as report_charts
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, split_table, split_words
-from ui.results import opened_runs, overview, report_parts, result_charts
+from ui.charts import result_charts
+from ui.results import opened_runs, overview, report_parts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import count

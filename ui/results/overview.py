@@ -20,9 +20,9 @@ from engine.report.document_parts import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.coverage import Standing
 from engine.types import STAGES
-from ui.charts import run_charts, stage_bars
+from ui.charts import result_charts, run_charts, stage_bar_chart
 from ui.compare import cards
-from ui.results import opened_runs, report_parts, result_charts
+from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
 from ui.widgets.text import escape
@@ -121,7 +121,7 @@ def standing_of(kind: str) -> Standing:
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = model_summary.stage_medians(figures, found.labels)
-    st.altair_chart(stage_bars.chart(shown), alt=stage_bars.words(shown), width="stretch")
+    st.altair_chart(stage_bar_chart.chart(shown), alt=stage_bar_chart.words(shown), width="stretch")
     for place, one in enumerate(throughput.alone(found.table)):
         notices.small(one.sentence, f"results_alone_{place}")
     missing = [

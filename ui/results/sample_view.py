@@ -22,7 +22,8 @@ from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from engine.types import Extent, Sample
-from ui.results import answer_figures, result_charts, sample_list
+from ui.charts import result_charts
+from ui.results import answer_figures, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices

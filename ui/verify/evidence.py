@@ -189,7 +189,7 @@ def _clock(row: CheckRow) -> None:
 
 def _accounted(row: CheckRow) -> None:
     """A small chart per stage, then all figures."""
-    from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
+    from ui.charts import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
     st.caption(
@@ -220,7 +220,7 @@ def _accounted(row: CheckRow) -> None:
 
 
 def _kind(kind: str) -> str:
-    from ui.verify import verify_charts
+    from ui.charts import verify_charts
 
     return verify_charts.KINDS.get(kind, kind)
 
@@ -239,7 +239,7 @@ def _observer(row: CheckRow) -> None:
 
 
 def _ratios(row: CheckRow, pairs: list[tuple[float, float]], title: str, both_sides: bool) -> None:
-    from ui.verify import verify_charts
+    from ui.charts import verify_charts
 
     found = verify_charts.Ratios(
         values=tuple(second / first for first, second in pairs),

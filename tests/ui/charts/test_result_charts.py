@@ -8,8 +8,8 @@ import pandas as pd
 from engine.analysis.metrics import BY_NAME
 from engine.report.svg_charts import svg
 from engine.types import STAGES
-from tests.ui.charts.test_stage_bars import LONG
-from ui.results import result_charts
+from tests.ui.charts.test_stage_bar_chart import LONG
+from ui.charts import result_charts
 
 TOTAL = BY_NAME["total"]
 

@@ -11,7 +11,7 @@ from engine.published.claims.waterfall import Waterfall, WaterfallPart, waterfal
 from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
-from ui.published import published_charts
+from ui.charts import published_charts
 from ui.widgets.theme import STAGE_COLOURS
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from engine.types import STAGES
 from tests.ui.verify.made import evidence
-from ui.verify import verify_charts
+from ui.charts import verify_charts
 from ui.widgets.theme import STAGE_COLOURS
 
 KINDS: dict[str, Any] = evidence()["accounted"]["kinds"]

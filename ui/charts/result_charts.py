@@ -16,7 +16,7 @@ import pandas as pd
 from engine.analysis.metrics import Metric
 from engine.report.svg_charts import in_lines
 from engine.types import STAGES
-from ui.charts.stage_bars import names, room
+from ui.charts.stage_bar_chart import names, room
 from ui.widgets.text import ms, number
 from ui.widgets.theme import STAGE_COLOURS, family_colour
 
