@@ -9,7 +9,8 @@ import pytest
 
 from engine.analysis import equal_length, model_summary, pairs, speedup, throughput
 from engine.analysis.results_table import frame, measured
-from engine.published.audit import audit_rows
+from engine.published.audit import audit
+from engine.published.read import own_rows
 from engine.report import report_figures
 from engine.report.document import as_text, document, together
 from engine.report.export import write
@@ -180,6 +181,6 @@ def test_a_trace_lays_a_batch_once(tmp_path: Path) -> None:
 def test_the_audit_finds_no_more_in_batches_than_in_single_runs() -> None:
     """Made answers are all alike, which a rule says of both."""
     single = [fabricate.row(model, f"s{i}") for model in ("ev", "vl") for i in range(8)]
-    assert {found.rule for found in audit_rows(fabricate.parsed(mixed()))} <= {
-        found.rule for found in audit_rows(fabricate.parsed(single))
+    assert {found.rule for found in audit(own_rows.from_rows(fabricate.parsed(mixed())))} <= {
+        found.rule for found in audit(own_rows.from_rows(fabricate.parsed(single)))
     }

@@ -24,11 +24,9 @@ from engine.published.audit import (
     units,
 )
 from engine.published.audit.finding import SEVERITIES, AuditFinding, Rule, Severity
-from engine.published.read import own_rows
 from engine.published.read.record_types import ResultFile
-from engine.storage.result_rows import AnswerRow
 
-__all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit", "audit_rows"]
+__all__ = ["RULES", "SEVERITIES", "AuditFinding", "Rule", "Severity", "audit"]
 
 RULES: tuple[Rule, ...] = (
     Rule("label", "The evidence contradicts the model label.", "error", answering_models.label),
@@ -97,8 +95,3 @@ def audit(file: ResultFile) -> tuple[AuditFinding, ...]:
     """The findings of all rules, errors first."""
     found = [finding for rule in RULES for finding in rule.apply(file)]
     return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
-
-
-def audit_rows(rows: Sequence[AnswerRow], name: str = "own runs") -> tuple[AuditFinding, ...]:
-    """The same rules over the project's own result rows (engine.storage.result_rows)."""
-    return audit(own_rows.from_rows(rows, name))

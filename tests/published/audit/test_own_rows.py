@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import convert
 
-from engine.published.audit import audit_rows
+from engine.published.audit import audit
 from engine.published.read import answer_pairs, own_rows
 from engine.storage.result_rows import AnswerRow
 from tests.conftest import make_sample
@@ -67,18 +67,18 @@ def typed(rows: Rows) -> list[AnswerRow]:
 
 
 def rules(rows: Rows) -> set[str]:
-    return {finding.rule for finding in audit_rows(typed(rows))}
+    return {finding.rule for finding in audit(own_rows.from_rows(typed(rows)))}
 
 
 def test_right_rows_trip_no_rule() -> None:
-    assert audit_rows(typed(clean())) == ()
+    assert audit(own_rows.from_rows(typed(clean()))) == ()
 
 
 def test_a_cold_run_that_is_marked_is_no_sin() -> None:
     rows = clean()
     rows[0]["stages"]["vision"]["ms"] = 4000.0
     rows[0]["total_ms"] = 4215.0
-    assert audit_rows(typed(rows)) == ()
+    assert audit(own_rows.from_rows(typed(rows))) == ()
 
 
 def set_(path: tuple[Any, ...], value: Any, which: slice = slice(0, 1)) -> Any:
@@ -193,7 +193,9 @@ def test_rows_of_real_runs_trip_no_rule(tiny_models: Path, tmp_path: Path) -> No
                                  decode=DecodeConfig(max_new_tokens=6))  # fmt: skip
             result = single_run.run(adapter, request, feature_cache.shared())
             made.append(AnswerRow.from_result(result))
-    findings = [f for f in audit_rows(made) if f.rule != "degenerate"]  # random weights repeat
+    findings = [
+        f for f in audit(own_rows.from_rows(made)) if f.rule != "degenerate"
+    ]  # random weights repeat
     assert not findings, [finding.message for finding in findings]
     events = own_rows.from_rows(made).of("tiny-eventgpt")[0]
     assert events.sizes["images"] == events.sizes["pixels"] == 5

@@ -103,12 +103,13 @@ def test_means_without_rows_are_looked_at_too() -> None:
 
 
 def test_own_runs_are_of_one_clock() -> None:
-    from engine.published.audit import audit_rows
+    from engine.published.audit import audit
+    from engine.published.read import own_rows
 
     rows = clean()
     for row in rows:
         row["steps"]["ms"] *= 1e6
-    assert "implausible" not in {finding.rule for finding in audit_rows(typed(rows))}
+    assert "implausible" not in {finding.rule for finding in audit(own_rows.from_rows(typed(rows)))}
 
 
 def test_a_record_without_a_total_is_compared_in_the_same_unit() -> None:
