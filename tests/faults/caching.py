@@ -128,13 +128,15 @@ def prefix_key_forgets_the_features(patch: Patch) -> None:
     patch.setattr(prefix_cache, "key", lambda adapter, prepared: "the same for all")
 
 
-KEYS, PREFIX = "test_cache test_pipeline", "test_prefixes test_reuse"
+CACHE = "pipeline/test_feature_cache"
+KEYS = f"{CACHE} pipeline/test_single_run"
+PREFIX = "pipeline/test_prefix_cache pipeline/test_prefix_reuse"
 FAULTS = (
     *(fault(f"key forgets the {name}", "llava", "keys", key_forgets(name), KEYS,
             f"The features' key does not depend on the {name}.", "cache")
       for name in ("dtype", "checkpoint", "media", "device", "code")),
     fault("key looks at the beginning", "llava", "keys", key_looks_at_the_beginning_alone,
-          "media/test_load test_cache", "The key takes the first kilobyte of a file.", "cache"),
+          f"media/test_load {CACHE}", "The key takes the first kilobyte of a file.", "cache"),
     fault("key forgets settings", "llava", "keys", key_forgets_the_processors_settings, KEYS,
           "The key does not depend on the image processor's settings.", "cache"),
     fault("features in half precision", "llava", "equal_decoupled",
@@ -146,7 +148,7 @@ FAULTS = (
           "The key changes with the question, so nothing is found again.", "cache"),
     fault("key remembers the file", "llava", "keys", key_remembers_the_file, KEYS,
           "The key changes with each reading of a file.", "cache"),
-    fault("checksum not looked at", "llava", "damage", checksum_not_looked_at, "test_cache",
+    fault("checksum not looked at", "llava", "damage", checksum_not_looked_at, CACHE,
           "A damaged value of the cache is used.", "cache"),
     fault("prefix of another order", "llava", "equal_prefix", prefix_of_another_order, PREFIX,
           "A prefix's values stand at other places than its keys.", "prefix"),

@@ -138,7 +138,11 @@ def batch_of_one_generator(patch: Patch) -> None:
     patch.setattr(batched.Chooser, "__init__", shared)
 
 
-LOOP, RUN, BATCH = "test_decode", "test_pipeline", "test_batching test_batch_run"
+LOOP, RUN, BATCH = (
+    "decoding/test_decode",
+    "pipeline/test_single_run",
+    "decoding/test_batched pipeline/test_batch_run",
+)
 FAULTS = (
     fault("temperature ignored", "llava", "settings", settings_ignored(temperature=1.0), LOOP,
           "The decode loop samples at temperature 1.", "sampling"),

@@ -243,7 +243,7 @@ def clock_runs_slow(patch: Patch) -> None:
     slow_tower(patch)
 
 
-RUN, TIMES = "test_pipeline", "test_timing test_pipeline"
+RUN, TIMES = "pipeline/test_single_run", "test_timing pipeline/test_single_run"
 FAULTS = (
     fault("loads from memory", "llava", "work", loads_from_memory, f"{RUN} media/test_load",
           "A sample's pictures are kept in memory, and later loads do not read files.", "stages"),
@@ -262,16 +262,16 @@ FAULTS = (
     fault("probe not synchronised", "llava", "synchronised", probe_not_synchronised, TIMES,
           "The probe does not wait for the device.", "device"),
     fault("TTFT without the first stages", "llava", "figures",
-          result_figure("ttft_ms", _ttft_without_stages), "test_types test_pipeline",
+          result_figure("ttft_ms", _ttft_without_stages), "test_types pipeline/test_single_run",
           "TTFT is counted from the decode stage.", "figures"),
     fault("TPOT by N", "llava", "figures", result_figure("tpot_ms", _tpot_by_n),
-          "test_types test_pipeline", "TPOT divides by N, not by N - 1.", "figures"),
+          "test_types pipeline/test_single_run", "TPOT divides by N, not by N - 1.", "figures"),
     fault("cached total", "llava", "figures",
           result_figure("uncached_total_ms", lambda result: result.total_ms),
-          "test_types test_pipeline", "The cold total of a cached run is its own total.",
+          "test_types pipeline/test_single_run", "The cold total of a cached run is its own total.",
           "figures"),
     fault("nothing unaccounted", "llava", "figures",
-          result_figure("unaccounted_ms", lambda result: 0.0), "test_types test_pipeline",
+          result_figure("unaccounted_ms", lambda result: 0.0), f"test_types {RUN}",
           "The unaccounted time is always 0.", "figures"),
     fault("cached shown as measured", "llava", "accounted", cached_shown_as_measured, TIMES,
           "A cached stage is shown as measured.", "figures"),

@@ -34,7 +34,7 @@ def old_certificates_count(patch: Patch) -> None:
     patch.setattr(certificates, "stale", lambda certificate: False)
 
 
-PROOF = "test_certificates test_standing"
+PROOF = "verify/test_certificates verify/test_certificate_status"
 FAULTS = (
     fault("verifier compares 8 ids", "llava", "comparison", compares_eight_ids,
           "verify/test_equality", "The verifier compares the first 8 tokens.", "verifier"),

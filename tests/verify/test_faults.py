@@ -5,12 +5,15 @@ The faults are those of tests/faults, which the benchmark of planted faults runs
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from engine.verify.verdict import CHECKS
 from tests.faults import FAULTS
 from tests.verify.conftest import FAMILIES, Verify
 
+ROOT = Path(__file__).resolve().parents[2]
 TIMED = {"accounted", "stage3", "observer"}  # a busy machine may leave these open, or worse
 UNSTEADY = TIMED | {"clock"}  # and a thread that waits between two clocks sets them apart
 CAUGHT = [name for name, fault in FAULTS.items() if fault.checks]
@@ -38,6 +41,7 @@ def test_there_are_faults_of_every_kind_and_each_has_a_sentence_and_tests() -> N
     assert len(FAULTS) >= 40
     for fault in FAULTS.values():
         assert fault.what.endswith(".") and fault.tests and fault.family in FAMILIES
+        assert all((ROOT / file).is_file() for file in fault.tests), fault.tests
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from engine.published.audit import (
     accepted,
     answering_models,
