@@ -135,8 +135,8 @@ def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
     sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
     if len(set(sizes)) > 1:
         yield (
-            f"The event pictures differ in size ({', '.join(sizes)}): each has the size of its own "
-            "slice of events."
+            f"The event pictures differ in size ({', '.join(sizes)}), because each is as large as "
+            "the area of its slice's events."
         )
 
 

@@ -110,7 +110,7 @@ class DamagedLines:
         self.broken.clear()
         self.reasons.clear()
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         """A clause about the lines of file `name` that could not be read, or ""."""
         if not self.broken:
             return ""

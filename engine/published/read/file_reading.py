@@ -72,7 +72,7 @@ class FileReading:
     def answer(
         self, model: str, item: dict[str, Any], path: str, sample: str, question: str = ""
     ) -> None:
-        """Adds a record from an object of its own."""
+        """Adds a record from an object that has only this model's keys."""
         values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
         numbers = self.cells.numbers(
             values, path, [key for key in values if _numeric(key, values[key])]
