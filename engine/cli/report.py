@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import plain, say
+from engine.cli.common import say
 from engine.errors import BadInput, StoreError
 from engine.plain_files import reason, write_whole
 from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
-from engine.quoting import shown
+from engine.quoting import printable, shown
 from engine.storage import run_store
 
 FORMATS = ("md", "html", "csv", "json", "trace")
@@ -113,7 +113,7 @@ def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
         _write(options.out, pieces)
         return
     for piece in pieces:
-        sys.stdout.write(plain(piece))
+        sys.stdout.write(printable(piece))
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:

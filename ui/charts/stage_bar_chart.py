@@ -28,7 +28,7 @@ def segments(medians: StageTimes) -> pd.DataFrame:
 
 
 def names(labels: Iterable[str]) -> alt.Axis:
-    """The axis of labels.  Each part of a label has its own line; one long line would be cut off."""
+    """The axis of labels.  Each part of a label has a line, because a long line is cut off."""
     return alt.Axis(
         labelExpr="split(datum.label, ' · ')",
         labelLimit=320,
