@@ -132,13 +132,13 @@ def learn(answers: Sequence[tuple[Sequence[int], str]]) -> Spelling:
         if len(distinct) < LEARNT_FROM and len(ids) <= LONGEST:
             distinct.setdefault(text, tuple(i for i in ids if i not in _SPECIAL))
     rows = [(ids, split(text)) for text, ids in distinct.items()]
-    spelling = _taught([row for row in rows if len(row[0]) == len(row[1])], Spelling())
+    spelling = _improved([row for row in rows if len(row[0]) == len(row[1])], Spelling())
     for _ in range(ROUNDS):
-        spelling = _taught(rows, spelling)
+        spelling = _improved(rows, spelling)
     return spelling
 
 
-def _taught(rows: Sequence[tuple[Sequence[int], list[str]]], spelling: Spelling) -> Spelling:
+def _improved(rows: Sequence[tuple[Sequence[int], list[str]]], spelling: Spelling) -> Spelling:
     votes: Counter[tuple[int, str]] = Counter()
     for ids, pieces in rows:
         spans = align(ids, pieces, spelling)
