@@ -23,7 +23,7 @@ def device_type(environment: Mapping[str, Any]) -> str:
 
 
 def device_of(row: ResultRow) -> str:
-    """The type of device of a row's result; a shared device is a type of its own, because its times
+    """The type of device of a row's result; a shared device is another type, because its times
     include other work."""
     where = row.where
     found = device_type(row.environment or {}) or (where and where.type) or ""

@@ -251,7 +251,7 @@ def test_a_report_takes_files_and_kept_sets_together(
         (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
         (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
         (["--imported", "/no/such/x.json"], "x.json is not a file, a folder or a kept set"),
-        (["--imported", "x" * 5000], "nor a kept set"),
+        (["--imported", "x" * 5000], "or a kept set"),
         (["--imported", "{folder}", "--out", "/no/such/folder/x.md"], "cannot be written"),
     ],
 )

@@ -129,10 +129,8 @@ def train_jointly(
     if fresh:
         init_first_layer(network.projector, features)
     alone = ALONE * steps if fresh else 0
-    reader, rng = (
-        AttributeReader(network.model.get_input_embeddings().embedding_dim),
-        np.random.default_rng(5),
-    )
+    width = network.model.get_input_embeddings().embedding_dim
+    reader, rng = AttributeReader(width), np.random.default_rng(5)
     speech = [*_language_weights(network), *reader.parameters()]
     groups: list[dict[str, Any]] = [
         {"params": list(network.projector.parameters()), "scale": PROJECTOR_SCALE},

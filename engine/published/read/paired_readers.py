@@ -213,7 +213,7 @@ def metric_rows(data: dict[str, Any] | list[Any], reading: FileReading) -> None:
     figures, under its key in the file.  Unknown keys are noted as not read.
     """
     reading.pair("egpt", "vl")
-    reading.spoken["output_tokens"] = "vl", "tokens"
+    reading.summary_fields["output_tokens"] = "vl", "tokens"
     name = next((key for key in ("results", "samples") if key in data), "results")
     listed, place = (data, "$") if isinstance(data, list) else (data.get(name), name)
     known = {*METRIC_KEYS, *ESTIMATES, *NAMES_A_ROW}
