@@ -108,7 +108,7 @@ def _text(file: ResultFile, findings: tuple[AuditFinding, ...]) -> str:
 
 
 def _tokens(value: float | None) -> str:
-    """There is no mean if no count could be corrected."""
+    """The mean in words; None if no count could be corrected."""
     return "not known" if value is None else f"{value:.1f}"
 
 

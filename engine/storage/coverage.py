@@ -24,7 +24,7 @@ class Coverage:
 
     new_tokens: the longest answer; positions: prompt and answer together; natural_end: an answer
     was compared up to its end token; batch: the largest batch; pictures: numbers of pictures in a
-    prompt; frames: rules that chose them, where the model is shown a video.
+    prompt; frames: the frame rules, for video models.
     """
 
     new_tokens: int = 0

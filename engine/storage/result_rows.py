@@ -296,7 +296,7 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
         at: str,
         where: Place | None,
     ) -> Self:
-        """An answer as a run keeps it."""
+        """An answer with its place in a run."""
         return cls(
             **structs.asdict(answer),
             sequence=sample.sequence,
