@@ -85,6 +85,7 @@ def test_so_many_more_clusters_decide_and_one_fewer_does_not(side: int, count: i
     assert decided(more) and not any(decided(fewer) for fewer in range(1, more))
 
 
+@pytest.mark.slow
 def test_what_no_number_of_clusters_decides() -> None:
     assert statistics.more_clusters(np.array([0.5, 0.5, 2.0, 2.0]), 1.0) is None
     assert statistics.more_clusters(np.array([1.0001] * 9), 1.0) is None  # printed as 1

@@ -81,6 +81,7 @@ def verify(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int,
     return code, json.loads(out) if out else None, err
 
 
+@pytest.mark.slow
 def test_the_command_line_gives_a_certificate(
     capsys: pytest.CaptureFixture[str],
     root: Path,  # noqa: F811

@@ -100,6 +100,7 @@ def test_eager_and_hooked_answers_are_the_models_own(
     assert given[0].tolist() == wanted
 
 
+@pytest.mark.slow
 def test_the_settings_change_answers(model: Callable[..., Adapter], sample: Sample) -> None:
     """Control: or the equality above would prove nothing."""
     before = {family: go(model(family, {}, "plain"), sample) for family in FAMILIES}
