@@ -105,7 +105,7 @@ def _marks(row: AnswerRow) -> list[str]:
 
 
 def _identity(row: AnswerRow) -> Identity:
-    """The family that ran, beside what its checkpoint's and its own name speak of."""
+    """The family that ran, and whether it agrees with the names of checkpoint and model."""
     family, checkpoint = row.family or None, row.checkpoint or ""
     spoken = [one for one in (family_of(checkpoint), family_of(row.model)) if one]
     digest = f", digest {row.digest[:12]}" if row.digest else ""

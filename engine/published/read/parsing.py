@@ -1,4 +1,4 @@
-"""Bytes that a stranger wrote, to a JSON value; folders, to the files in them.
+"""Parses bytes of unknown origin as JSON, and lists the files of folders.
 
 Boundary: reads, decides nothing about meaning.  Every way in which bytes are not usable JSON is
 one RecordsError sentence; nothing is executed and no link out of a folder is followed.

@@ -1,6 +1,6 @@
-"""Files and folders, one by one, into the common form.
+"""Reads files and folders, one by one, into the common form.
 
-Boundary: one bad file costs only itself; what is typed wrong altogether is a RecordsError.
+Boundary: a bad file does not affect the others.  RecordsError only if no file can be tried.
 """
 
 from __future__ import annotations

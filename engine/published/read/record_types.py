@@ -1,8 +1,8 @@
 """The common form of result files from elsewhere: what a file says, record by record.
 
 Boundary: frozen dataclasses only.  Values stay in the file's own units under the file's own keys;
-`STAGE` says what a key means and `milliseconds` converts.  Recorded and corrected records stand
-beside each other, in the same order.
+`Group.stages` says what a key means and `milliseconds` converts.  Recorded and corrected records
+stand beside each other, in the same order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Further models that a file has answers of: they are named, for two are read.
+"""Lists the models of a file that are not read: two models of a file are read.
 
 Boundary: looks at keys alone; what it names is a Problem of the kind "model".
 """
