@@ -109,6 +109,7 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
     tower = card.tower
     seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
     seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
+    pictures = "" if card.images is None else f" (from {count(card.images, 'picture')})"
     parameters = "known after loading" if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
@@ -120,7 +121,7 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("parameters", parameters),
         ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
         ("vision tower", seen),
-        ("visual tokens", f"{card.visual_tokens:,} (from {count(card.images, 'picture')})"),
+        ("visual tokens", f"{card.visual_tokens:,}{pictures}"),
         ("context", f"{card.context_limit:,} tokens"),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]
