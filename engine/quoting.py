@@ -60,6 +60,11 @@ def first_line(error: BaseException) -> str:
     return lines[0][:MAX_LINE].rstrip(" :.")
 
 
+def printable(text: str) -> str:
+    """The text with control characters replaced, so that it cannot control a terminal or page."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
 def shown(path: object, most: int = MAX_CHARS) -> str:
     """A path in at most `most` characters, without control characters; its end is kept."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(path))

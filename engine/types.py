@@ -301,7 +301,7 @@ class Span:
 
 
 def _check_stages(spans: tuple[Span, ...]) -> None:
-    """A stage that is not listed would be counted as unaccounted time, and nobody would notice."""
+    """Rejects a stage that is not listed, because its time would count as unaccounted."""
     for span in spans:
         if span.name.partition(".")[0] not in (*STAGES, "compile"):
             raise ValueError(f"{span.name} is no stage: add it to StageName.")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.__main__ import COMMANDS, main
-from engine.cli.common import plain
+from engine.quoting import printable
 from tests.conftest import picture
 
 FIELDS = {
@@ -285,7 +285,7 @@ def test_text_output_has_no_control_characters(
     out, _ = capsys.readouterr()
     assert code == 0 and "tiny-video_llava (decoupled" in out and "unaccounted" in out
     assert all(character.isprintable() or character == "\n" for character in out)
-    assert plain("a\x1b[31mb\n") == "a\N{REPLACEMENT CHARACTER}[31mb\n"
+    assert printable("a\x1b[31mb\n") == "a\N{REPLACEMENT CHARACTER}[31mb\n"
 
 
 def test_samples_say_which_models_can_run(capsys: pytest.CaptureFixture[str], root: Path) -> None:

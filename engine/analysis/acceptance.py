@@ -1,4 +1,4 @@
-"""One model's answers as drafts for another model, judged by their token ids.
+"""One model's answers as drafts for another model, compared by token ids.
 
 a = draft ids, b = target ids of one sample, new tokens only.  Position match = sum [a_i = b_i] /
 sum min(|a|, |b|).  Prefix k = leading matches.  First-window rate W_g = mean(min(k, g) / g).
@@ -40,7 +40,7 @@ _LONGEST = 700.0  # the greatest exponent of a float
 
 @dataclass(frozen=True)
 class Acceptance:
-    """The figures of n pairs; None for what the pairs do not show.
+    """The figures of n pairs; None for figures that the pairs do not give.
 
     rate: of the true pairs, with an interval over clips; shuffled: the same rate over pairs of
     different clips, with the range over shuffles.  per_token: draft and target ms per token.
@@ -104,7 +104,7 @@ def amount(records: int, clips: int) -> str:
 def analyse(
     pairs: Sequence[Pair], draft: str, target: str, gamma: int = GAMMA, seed: int = 0
 ) -> Acceptance:
-    """All figures of at least one pair; ValueError for none or a gamma outside 1 to 64."""
+    """All figures; ValueError without pairs or for a gamma outside 1 to 64."""
     if not pairs:
         raise ValueError("an acceptance needs at least one pair of token ids")
     if not 1 <= gamma <= 64:

@@ -2,7 +2,7 @@
 
 Published files have ids and texts but no tokenizer.  So the text of each id is inferred: a text is
 split into words and signs, an answer with as many ids as pieces gives one piece per id, and longer
-words take the remaining ids.  `doubt` says why a division is uncertain or missing.  A piece of
+words get the remaining ids.  `doubt` says why a division is uncertain or missing.  A piece of
 several ids is accepted only if all of them are.
 
 Boundary: texts, ids and pieces of text; no tokenizer is loaded and nothing is drawn.
@@ -30,7 +30,7 @@ CONFLICT = 4.0
 
 @dataclass(frozen=True)
 class Spelling:
-    """What other answers show: the text of each id, and the id of each text."""
+    """Known from other answers: the text of each id, and the id of each text."""
 
     pieces: Mapping[int, str] = field(default_factory=dict)
     ids: Mapping[str, int] = field(default_factory=dict)
@@ -75,7 +75,7 @@ def from_text(pair: Pair, text: str, spelling: Spelling | None = None) -> Painti
 
 
 def _undivided(ids: int, words: int) -> str:
-    """Why `align` gives nothing."""
+    """Why `align` returns None."""
     if not words:
         return "the text has no word and is shown as one piece"
     whole = f"the text is shown as one piece: it has {words:,} words and signs"
@@ -132,13 +132,13 @@ def learn(answers: Sequence[tuple[Sequence[int], str]]) -> Spelling:
         if len(distinct) < LEARNT_FROM and len(ids) <= LONGEST:
             distinct.setdefault(text, tuple(i for i in ids if i not in _SPECIAL))
     rows = [(ids, split(text)) for text, ids in distinct.items()]
-    spelling = _taught([row for row in rows if len(row[0]) == len(row[1])], Spelling())
+    spelling = _improved([row for row in rows if len(row[0]) == len(row[1])], Spelling())
     for _ in range(ROUNDS):
-        spelling = _taught(rows, spelling)
+        spelling = _improved(rows, spelling)
     return spelling
 
 
-def _taught(rows: Sequence[tuple[Sequence[int], list[str]]], spelling: Spelling) -> Spelling:
+def _improved(rows: Sequence[tuple[Sequence[int], list[str]]], spelling: Spelling) -> Spelling:
     votes: Counter[tuple[int, str]] = Counter()
     for ids, pieces in rows:
         spans = align(ids, pieces, spelling)
@@ -158,9 +158,9 @@ def align(
 ) -> list[tuple[int, int]] | None:
     """(first, one after the last) id of each piece, or None if there are too few or too many ids.
 
-    The cheapest division (Viterbi): an id known to spell the piece costs less than nothing, an id
-    known for another piece or a piece known by another id most; several ids cost more for short
-    words.
+    The division with the lowest cost (Viterbi).  An id known for the piece has a negative cost; an
+    id known for another piece, or a piece known by another id, costs most; several ids cost more
+    for short words.
     """
     many, count = len(pieces), len(ids)
     if not many or not many <= count <= min(MOST_IDS * many, LONGEST):

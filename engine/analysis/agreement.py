@@ -1,7 +1,7 @@
-"""Answers against known content: a demo scene's attributes, or the words of a reference.
+"""Scores of answers: attribute accuracy for demo scenes, word overlap for other references.
 
-Boundary: a table of results in, frozen scores out.  Only demo scenes, whose content is known, have
-an attribute accuracy.  Other references have a word overlap, which is not an accuracy.
+Boundary: a table of results in, frozen scores out.  Only the content of demo scenes is known, so
+only they have an accuracy; a word overlap is not an accuracy.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AttributeScore:
-    """accuracy is right answers / n, None where the model never states the attribute.
+    """accuracy: right answers / n, None if the model never states the attribute.
 
-    n counts the samples to which it applies; claimed is the share that states it at all, majority
-    what always naming the commonest value would get.
+    n: the samples that have the attribute; claimed: the share of answers that state it; majority:
+    the accuracy of always naming the most frequent value.
     """
 
     label: str
@@ -48,7 +48,7 @@ class OverlapScore:
 
 
 def attributes(table: pd.DataFrame) -> tuple[AttributeScore, ...]:
-    """Per label and attribute over demo scenes; each sample counts by its first measured answer."""
+    """Per label and attribute over demo scenes; the first measured answer of each sample counts."""
     found = []
     lines = _answers(table)
     lines = lines[lines["truth"].map(is_scene).astype(bool)]

@@ -46,8 +46,8 @@ def score(
 ) -> dict[str, Score]:
     """Claims about each scene against its content, per attribute.
 
-    accuracy is right answers / n and claimed the share that state the attribute at all; n counts
-    the scenes to which it applies; majority is what always naming the commonest value would get.
+    accuracy: right answers / n; claimed: the share of answers that state the attribute; n: the
+    scenes that have it; majority: the accuracy of always naming the most frequent value.
     """
     table: dict[str, Score] = {}
     for name in names:
@@ -57,13 +57,13 @@ def score(
             continue
         wanted = [truths[row][attribute] for row in applies]
         given = [claims[row].get(name) for row in applies]
-        right = sum(said == value for said, value in zip(given, wanted, strict=True))
+        right = sum(claim == value for claim, value in zip(given, wanted, strict=True))
         common = Counter(wanted).most_common(1)[0][1]
         table[name] = {
             "accuracy": right / len(applies),
             "majority": common / len(applies),
             "n": len(applies),
-            "claimed": sum(said is not None for said in given) / len(applies),
+            "claimed": sum(claim is not None for claim in given) / len(applies),
         }
     return table
 

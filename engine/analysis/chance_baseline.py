@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from engine.analysis.token_pairs import Pair
 
-SHUFFLES = 200  # fewer where pairs are many and their rates hardly vary
+SHUFFLES = 200  # fewer where pairs are many and their rates vary little
 FEWEST = 50
 PAIRS_SHUFFLED = 100_000
 TAILS = (0.025, 0.975)

@@ -1,9 +1,9 @@
-"""The 95 % interval of a figure made of sums, where records of one cluster depend on each other.
+"""The 95 % interval of a function of sums, for records that depend on each other within clusters.
 
 The jackknife over whole clusters (J. W. Tukey, 1958): the figure is computed again without each
 cluster, and the spread of these values gives its standard error.  Student's t with the effective
-number of clusters, (sum of weights)^2 / sum of weights^2, less 1 as degrees of freedom widens the
-interval where clusters are few or where a few of them hold most records.
+number of clusters minus 1, (sum of weights)^2 / sum of weights^2 - 1, as degrees of freedom widens
+the interval if clusters are few or if a few of them hold most records.
 
 Boundary: numbers in, numbers out; numpy alone.
 """
@@ -27,10 +27,10 @@ _GRID = 100_001
 def ends(
     columns: Floats, clusters: Sequence[Hashable], figure: Callable[[Floats], Floats]
 ) -> tuple[float, float] | None:
-    """The ends for figure(column sums); None for fewer than MIN_CLUSTERS clusters.
+    """The interval of figure(column sums); None for fewer than MIN_CLUSTERS clusters.
 
-    columns [records, k], the first of them the records' weights; figure takes sums [n, k] and gives
-    [n] values on a scale where they are about symmetric (log, log odds).
+    columns [records, k], the first column being the records' weights; figure takes sums [n, k] and
+    returns [n] values on a scale where they are roughly symmetric (log, log odds).
     """
     numbers: dict[Hashable, int] = {}
     rows = [numbers.setdefault(name, len(numbers)) for name in clusters]
@@ -50,8 +50,8 @@ def ends(
 
 @lru_cache(maxsize=256)
 def t_quantile(freedom: float) -> float:
-    """The quantile UPPER of Student's t: with t = sqrt(freedom) tan(a), a has density
-    proportional to cos(a)^(freedom - 1)."""
+    """The quantile UPPER of Student's t, integrated over a, where t = sqrt(freedom) tan(a): the
+    density of a is proportional to cos(a)^(freedom - 1)."""
     angles = np.linspace(0, math.pi / 2, _GRID)
     density = np.cos(angles).clip(min=0) ** (freedom - 1)
     passed = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # present in every load
-NEAR = 5.0  # times the longer of two runs: results of a sample closer than this are of one time
-NEAR_S = 10.0  # and at least this
+NEAR = 5.0  # times the longer of two runs: results of one sample closer than this ran in turns
+NEAR_S = 10.0  # lower limit of that time
 
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:

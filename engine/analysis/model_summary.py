@@ -65,7 +65,7 @@ class Count:
 
 
 def counts(table: pd.DataFrame) -> tuple[Count, ...]:
-    """One per label; results, answered and failed count the measured phase alone."""
+    """One per label; results, answered and failed count the measured phase only."""
     return tuple(_count(label, table[table["label"] == label]) for label in labels(table))
 
 

@@ -1,11 +1,11 @@
-"""Numbers as people read them: in findings, in reports, in the terminal and on the pages.
+"""Numbers as text for findings, reports, the terminal and the pages.
 
 Boundary: numbers in, text out.
 """
 
 from __future__ import annotations
 
-NONE = "–"  # stands where there is no number
+NONE = "–"  # for a missing number
 _DECIMALS = ((100, 0), (10, 1), (1, 2))  # from this size on, so many decimals
 Ends = tuple[float, float] | None  # of an interval
 

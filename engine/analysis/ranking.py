@@ -1,4 +1,4 @@
-"""Which samples to look at first: by disagreement of the answers, or by ratio.
+"""Sorts samples: by disagreement of the answers, or by ratio.
 
 Boundary: a table of results in, a table of samples out.
 """

@@ -1,7 +1,6 @@
-"""Which type of device a result comes from, and what decoded it: what its times depend on beside
-the model.
+"""The type of device and the backend of a result; its times depend on both.
 
-Boundary: rows in, names out.  Results of different types never meet in one mean.
+Boundary: rows in, names out.  No mean contains results of different types of devices.
 """
 
 from __future__ import annotations
@@ -24,26 +23,25 @@ def device_type(environment: Mapping[str, Any]) -> str:
 
 
 def device_of(row: ResultRow) -> str:
-    """The type of device of a row's result; a shared one is another type: its times are those of
-    two."""
+    """The type of device of a row's result; a shared device is another type, because its times
+    include other work."""
     where = row.where
     found = device_type(row.environment or {}) or (where and where.type) or ""
     return ", ".join(part for part in (found, shared_of(row)) if part)
 
 
 def shared_of(row: ResultRow) -> str:
-    """What other workers of the run used at the same time: "shared device and cores"; "" if
-    nothing."""
+    """What other workers of the run used at the same time: "shared device and cores", or ""."""
     where = row.where
     return f"shared {' and '.join(where.shares)}" if where and where.shares else ""
 
 
 def backend_of(row: ResultRow) -> str:
-    """What decoded a row's answer; the eager step in rows from before there was another; "" where
-    nothing did."""
+    """The backend that decoded a row's answer, "" without an answer; old rows that do not name it
+    are "eager"."""
     return (row.backend and row.backend.ran) or ("" if row.error else "eager")
 
 
 def asked_of(row: ResultRow) -> str:
-    """The backend that a row's run asked for, "" in rows that do not say."""
+    """The backend that a row's run requested, "" if not known."""
     return (row.backend and row.backend.asked) or ""

@@ -1,8 +1,8 @@
-"""The results of runs as one pandas table: a line per result, the columns that figures come from.
+"""The results of runs as one pandas table: one line per result, one column per value.
 
-Boundary: from rows on disk to a table; it computes nothing but where a result belongs.  Token ids
-and spans stay on disk: `offset` finds a row again (Run.row).  Times are milliseconds, NaN where
-there is none; a failed result has its reason and no figure.
+Boundary: from rows on disk to a table; computes only labels and groups.  Token ids and spans stay
+on disk: Run.row reads a row by its `offset`.  Times are milliseconds, NaN if not measured; a failed
+result has an error and no figures.
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ PLACES = ("node", "host", "address", "actor")
 
 
 def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
-    """All results of the runs, in their order.  Without answers: no texts and no token times.
+    """All results of the runs, in order.  answers=False leaves out texts and token times.
 
-    label       the model, with its pixels and its backend where they are not the usual ones, with
-                its run's id where two runs have results of one model, and with the device where
-                the results are from devices of different types, or from a shared one
-    group       "measured", or why the result stays out of means: it is of a batch, cold, warm-up,
-                or after a pause
-    off_script  whether the model declares the questions it was trained on, and this is none
-    extent      how large event pictures were drawn, "" where none were or nothing says it
-    batch       how many samples were answered together; batch_id, batch_ms, batch_tokens and
-                batch_cached are of all of them
+    label       the model; with pixels and backend if they are not the default, with the run's id
+                if two runs have results of one model, and with the device if results come from
+                several types of devices or from a shared one
+    group       "measured", or why the result is in no mean: in a batch, cold, warm-up, or after a
+                pause
+    off_script  whether the model lists its training questions and this question is not among them
+    extent      the size rule of event pictures; "" if none were drawn or it is not known
+    batch       the number of samples answered together; batch_id, batch_ms, batch_tokens and
+                batch_cached are values of the whole batch
     cached      whether a stage was read from the cache
     forced      whether the answer's length was forced
-    backend     what decoded, "" where nothing did; backend_asked: what the run asked for
-    device      the type of device that answered, and whether it was shared; shared: that alone
-    node, host, address, actor: where, for results of a cluster
+    backend     the backend that decoded, "" without an answer; backend_asked: the requested one
+    device      the type of device, and whether it was shared; shared: only the second
+    node, host, address, actor: the place, for results of a cluster
     verified    the certificate that covers the result, or the closest one; None without any
     standing    "verified", "not covered" or "unverified"; missing: what is not covered
     token_ms    times of the new tokens since the run's start, an array per result
-    cpu_ms      CPU time of the process during the run, where the CPU computes one sample alone
-    load_...    the machine during the run (busy.MachineLoad); NaN where that is not known
+    cpu_ms      CPU time of the process during the run; only for single samples on the CPU
+    load_...    the machine's load during the run (load.MachineLoad); NaN if not known
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs])
 
 
 def one(run: Run, answers: bool = True) -> pd.DataFrame:
-    """The results of a single run, without labels: they depend on what stands beside it."""
+    """The results of a single run, without labels, because labels depend on the other runs."""
     import pandas as pd
 
     table = pd.DataFrame(_lines(run, answers), columns=_columns(answers))
@@ -81,7 +81,7 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
 
 
 def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """Tables of one() under each other; `names` tell models apart that stand in several."""
+    """Concatenates tables of one(); `names` distinguish runs that have the same model."""
     import pandas as pd
 
     numbered = [table.assign(number=number) for number, table in enumerate(tables)]
@@ -145,7 +145,7 @@ def _group(row: ResultRow) -> Group:
 
 
 def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """The model alone where that says enough; fast pixels and the compiled step are always said."""
+    """The model, with what distinguishes it; fast pixels and the compiled step are always named."""
     models: pd.Series[str] = table["model"].astype(str)
     models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
     models = models + _backend_names(table)
@@ -156,9 +156,9 @@ def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
 
 
 def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
-    """Nothing where no other step than the eager one ran, nor where only generate() did.
+    """The suffix of each label for the backend; empty if only the eager step or generate() ran.
 
-    A result without an answer goes with what answered, and with nobody where several did.
+    A failed result gets its model's backend, or "no answer" if the model had several.
     """
     import pandas as pd
 
@@ -172,7 +172,7 @@ def _backend_names(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def _backend_name(ran: str, every: Sequence[str]) -> str:
-    """What a label says of the backend; `every`: all that answered for its model and run."""
+    """One suffix; `every`: all backends of the model in this run."""
     if not ran and len(every) > 1:
         return " · no answer"
     name = ran or "".join(every)
@@ -180,44 +180,43 @@ def _backend_name(ran: str, every: Sequence[str]) -> str:
 
 
 def _device_names(table: pd.DataFrame) -> pd.Series[str]:
-    """Where all is of one type of device, nothing but that it was shared: else times of several
-    would meet, in one mean or side by side.
+    """The suffix of each label for the device: its type if there are several types, otherwise only
+    whether it was shared.  So no mean contains times of two types of devices.
 
-    A result of no known device goes with its model's, and with nobody's where that has several.
+    A result without a known device gets its model's, or "no device" if the model had several.
     """
     import pandas as pd
 
     known = table[table["device"] != ""]
     types = known.groupby(["model", "number"])["device"].unique().to_dict()
     shared = dict(zip(known["device"], known["shared"], strict=True))
-    told = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
+    suffixes = dict(zip(shared, shared, strict=True)) if len(shared) > 1 else shared
     keys = zip(table["model"], table["number"], strict=True)
     names = [
-        _device_name(here, [str(name) for name in types.get(key, ())], told)
+        _device_name(here, [str(name) for name in types.get(key, ())], suffixes)
         for key, here in zip(keys, table["device"], strict=True)
     ]
     return pd.Series(names, index=table.index, dtype="object")
 
 
-def _device_name(here: str, every: Sequence[str], told: Mapping[str, str]) -> str:
-    """What a label says of the device; `every`: all types of its model and run, `told`: their
-    names."""
+def _device_name(here: str, every: Sequence[str], suffixes: Mapping[str, str]) -> str:
+    """One suffix; `every`: all types of devices of the model in this run."""
     if not here and len(every) > 1:
         return " · no device"
-    name = told.get(here or "".join(every), "")
+    name = suffixes.get(here or "".join(every), "")
     return f" · {name}" if name else ""
 
 
 def _run_names(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
-    """Each line's run by its id, numbered where one run was given twice."""
+    """The run's id of each line, numbered if one run was given twice."""
     names = [f"{i} ({n + 1})" if list(ids).count(i) > 1 else i for n, i in enumerate(ids)]
     found: pd.Series[str] = table["number"].map(dict(enumerate(names)))
     return found
 
 
 def labels(table: pd.DataFrame) -> list[str]:
-    """The labels in the order of their first result.  One of warm-up runs alone is left out where
-    its model has others: workers warm up that then answer nothing."""
+    """The labels in the order of their first result.  A label with only warm-up runs is left out if
+    its model has other labels, because a worker may warm up and then answer nothing."""
     asked = table[table["phase"] != "warmup"]
     names, models = set(asked["label"]), set(zip(asked["model"], asked["number"], strict=True))
     every = table[["label", "model", "number"]].drop_duplicates("label")
@@ -230,12 +229,12 @@ def labels(table: pd.DataFrame) -> list[str]:
 
 
 def devices(table: pd.DataFrame) -> dict[str, str]:
-    """The type of device of each of labels(), "" where no result says it; a label never has two."""
+    """The type of device of each of labels(), "" if not known; a label never has two."""
     known = table[table["device"] != ""].drop_duplicates("label")
     types = dict(zip(known["label"], known["device"], strict=True))
     return {label: str(types.get(label, "")) for label in labels(table)}
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:
-    """What may enter means: answered, measured by itself, not cold, warm-up or after a pause."""
+    """The results that means use: answered, not in a batch, cold, warm-up or after a pause."""
     return table[(table["group"] == "measured") & (table["error"] == "")]

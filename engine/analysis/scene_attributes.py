@@ -1,6 +1,6 @@
-"""What can be said about a demo scene: its attributes and their values.
+"""The attributes of demo scenes and their values.
 
-The boundary: names only, so that whoever reads answers need not know how scenes are drawn.
+Boundary: names only, so that code which reads answers does not depend on code which draws scenes.
 """
 
 ATTRIBUTES: dict[str, tuple[str, ...]] = {

@@ -175,21 +175,21 @@ def sentence(found: Split, decided: bool) -> str:
         parts = [_turned(part) for part in parts]
     if decided:
         samples = count(found.n, "sample")
-        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {samples}{_made_of(parts)}"
+        return f"{fast} is {ratio:.2f}x as fast as {slow} in the mean of {samples}{_listed(parts)}"
     samples = "this sample" if found.n == 1 else f"these {found.n:,} samples"
     return (
         "No conclusion about mean total time, because the paired test does not support one. In "
         f"{samples}, {fast} took {means[0]:,.1f} ms on average and {slow} {means[1]:,.1f} ms, "
-        f"{ratio:.2f}x as long{_made_of(parts)}"
+        f"{ratio:.2f}x as long{_listed(parts)}"
     )
 
 
-def _made_of(parts: Sequence[SpeedupFactor]) -> str:
+def _listed(parts: Sequence[SpeedupFactor]) -> str:
     """The end of the sentence: the factors that are not 1, the largest first."""
-    told = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
-    if not any(told):
+    texts = [_words(part) for part in sorted(parts, key=lambda part: -abs(math.log(part.factor)))]
+    if not any(texts):
         return "."
-    listed = "; ".join(word for word in told if word)
+    listed = "; ".join(word for word in texts if word)
     return f": {listed}. The product of the factors in brackets is the whole ratio."
 
 

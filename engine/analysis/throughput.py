@@ -48,7 +48,7 @@ class Throughput:
 
 
 def throughputs(table: pd.DataFrame) -> tuple[Throughput, ...]:
-    """By label, size and cache, the smallest first; nothing where no result is of a batch."""
+    """By label, size and cache, the smallest first; empty without batches."""
     batches = _batches(table)
     if not (batches["batch"] > 1).any():
         return ()
@@ -62,8 +62,8 @@ _BATCH_COLUMNS = ("label", "batch", "cached", "ms", "tokens", "kept", "kept_toke
 
 
 def _batches(table: pd.DataFrame) -> pd.DataFrame:
-    """A line per batch, of _BATCH_COLUMNS.  A single run is a batch of one; `kept` are the results
-    of it that the run holds."""
+    """A line per batch, with _BATCH_COLUMNS.  A single run is a batch of one; `kept` is the number
+    of its results in the run."""
     import pandas as pd
 
     together = table[(table["group"] == IN_A_BATCH) & (table["error"] == "")]
@@ -102,8 +102,8 @@ def _throughput(lines: pd.DataFrame) -> Throughput:
 
 @dataclass(frozen=True)
 class Alone:
-    """n of the `answered` results of a model in a batched run ran by themselves, and are all that
-    its figures of single samples are of."""
+    """In a batched run, n of a model's `answered` results ran alone; its figures of single samples
+    use only these."""
 
     label: str
     n: int
@@ -118,7 +118,7 @@ class Alone:
 
 
 def alone(table: pd.DataFrame) -> tuple[Alone, ...]:
-    """What was left over by batches, by label; nothing where no batch was answered."""
+    """By label, the results outside of batches; empty if the run has no batches."""
     answered = table[(table["error"] == "") & (table["phase"] == "measured")]
     found = []
     for _, lines in answered.groupby(["number", "model"], sort=False):

@@ -1,6 +1,6 @@
-"""Two models' token ids for one sample: what agrees, place by place.
+"""Two models' token ids for one sample, compared position by position.
 
-Boundary: ids in, counts and states out; nothing is averaged here.
+Boundary: ids in, counts and states out; no averages.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from operator import eq
 class Pair:
     """A draft and a target of one sample.
 
-    ms: what each whole answer took to decode, if known; tokens: how many it then had, where its
-    ids are not all there.  clip: what was seen, where the sample's name does not say it.
+    ..._ms: decode time of the whole answer, if known; ..._tokens: its number of tokens if some ids
+    are missing.  clip: the recording, if the sample's name does not identify it.
     """
 
     sample: str
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def prefix(self) -> int:
-        """How many leading ids agree."""
+        """The number of leading ids that are equal."""
         both = zip(self.draft, self.target, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
 
@@ -49,7 +49,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Painted:
-    """One id of a draft: accepted (in the prefix), matched by chance of position, or neither."""
+    """One id of a draft and its state.  matched: equal to the target's, but after the prefix."""
 
     position: int
     id: int
@@ -58,7 +58,7 @@ class Painted:
 
 
 def paint(pair: Pair) -> tuple[Painted, ...]:
-    """Each id of the draft with what the target has in its place."""
+    """Each id of the draft with the target's id at the same position."""
     prefix, found = pair.prefix, []
     for position, token in enumerate(pair.draft):
         other = pair.target[position] if position < len(pair.target) else None

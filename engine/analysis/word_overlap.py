@@ -1,11 +1,11 @@
-"""Two texts word by word: how much they share, and where they differ.
+"""Two texts compared word by word: their overlap and their differences.
 
-Boundary: strings in, numbers and pieces out.  Overlap is no accuracy: an answer may share words
+Boundary: strings in, numbers and pieces out.  Overlap is not accuracy: an answer may share words
 with a reference and be wrong, or share none and be right.
 
-Word F1 is the overlap that SQuAD scores answers by (Rajpurkar et al. 2016): the harmonic mean of
-the shares of each text's words that the other has too, repeated words counted as often as both
-have them.  Words are runs of letters and digits in lower case.
+Word F1 is SQuAD's answer score (Rajpurkar et al. 2016): the harmonic mean of two shares, the shared
+words of all words in each text.  A repeated word counts as often as both texts have it.  Words are
+runs of letters and digits in lower case.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PIECE = re.compile(r"\s*\S+")
 
 @dataclass(frozen=True)
 class DiffPiece:
-    """A stretch of the two texts: in both, or in the first or second alone."""
+    """A part of the two texts: in both, or only in the first or second."""
 
     kind: Literal["both", "first", "second"]
     text: str
@@ -34,7 +34,7 @@ def words(text: str) -> list[str]:
 
 
 def word_f1(first: str, second: str) -> float | None:
-    """From 0 (no word shared) to 1 (the same words); None where neither text has a word."""
+    """From 0 (no word shared) to 1 (the same words); None if neither text has a word."""
     a, b = words(first), words(second)
     if not a and not b:
         return None
@@ -43,7 +43,7 @@ def word_f1(first: str, second: str) -> float | None:
 
 
 def difference(first: str, second: str) -> tuple[DiffPiece, ...]:
-    """The texts as pieces in reading order; what only one of them has is marked as its own."""
+    """Both texts as pieces in reading order; each piece says which text has it."""
     a, b = _PIECE.findall(first), _PIECE.findall(second)
     matcher = SequenceMatcher(None, [p.strip() for p in a], [p.strip() for p in b], autojunk=False)
     pieces = []

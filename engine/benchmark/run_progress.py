@@ -113,14 +113,14 @@ class _ModelCounts:
         """The kind with the most recent results."""
         return max(self.values, key=lambda kind: _seen(self.values[kind]), default=AnsweredBy())
 
-    def told(self, several: bool) -> str:
-        """A note about that kind: what differs from others, a shared device, the compiled step.
+    def note(self, several: bool) -> str:
+        """A note about that kind: the device or that it is shared, and the backend if it matters.
         `several`: whether the run has several types of devices."""
         kind = self.kind()
-        said = [kind.device if several else kind.shared]
+        parts = [kind.device if several else kind.shared]
         if kind.backend == "compiled" or len({one.backend for one in self.values}) > 1:
-            said.append(kind.backend)
-        return ", ".join(one for one in said if one)
+            parts.append(kind.backend)
+        return ", ".join(part for part in parts if part)
 
     def medians(self) -> dict[str, float]:
         """The medians of that kind: of single runs, and of batches of the most common size."""
@@ -266,7 +266,7 @@ class Tracker:
             model.failed,
             model.medians(),
             model.given_up,
-            model.told(self._several()),
+            model.note(self._several()),
             {size: n for (kind, size), n in model.sizes.items() if kind == model.kind()},
         )
 

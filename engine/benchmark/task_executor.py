@@ -73,7 +73,7 @@ class TaskExecutor:
             return self.failed(task, str(error))
         except Exception as error:  # any error becomes the row's error
             log.exception("%s failed on %s", task.model, task.sample)
-            return self.failed(task, _told(task.model, error))
+            return self.failed(task, _failure_text(task.model, error))
         return self._row(task, result)
 
     def _together(self, tasks: Tasks, adapter: Adapter) -> tuple[list[AnswerRow], list[Tasks]]:
@@ -95,8 +95,9 @@ class TaskExecutor:
             return [], _parts(tasks, half)
         except Exception as error:  # one bad sample must not cost the others their rows
             log.exception("%s failed on a batch of %s", tasks[0].model, len(tasks))
-            told = f"Run singly, because a batch of {len(tasks):,} failed: "
-            self.remarks |= dict.fromkeys(tasks, told + _told(tasks[0].model, error))
+            failure = _failure_text(tasks[0].model, error)
+            remark = f"Run singly, because a batch of {len(tasks):,} failed: {failure}"
+            self.remarks |= dict.fromkeys(tasks, remark)
             return [], _parts(tasks, 1)
         return [self._row(task, one) for task, one in zip(tasks, found, strict=True)], []
 
@@ -169,8 +170,8 @@ def _parts(tasks: Tasks, size: int) -> list[Tasks]:
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 
-def _told(model: str, error: Exception) -> str:
-    """Our own messages unchanged, others with their type."""
+def _failure_text(model: str, error: Exception) -> str:
+    """The message of an error; with model and type unless it is one of the engine's own."""
     if isinstance(error, StageScopeError):
         return str(error)
     return f"{model}: {type(error).__name__}: {error}"

@@ -195,7 +195,7 @@ class _ProgressPrinter(Watcher):
         self._printed = time.monotonic()
 
     def give_way(self) -> float:
-        """Called between two samples; no other job waits for the device here."""
+        """Prints progress between two samples; other jobs do not wait for the device here."""
         if time.monotonic() - self._printed >= EVERY_S:
             self._printed = time.monotonic()
             say(_line(self._tracker.view()))

@@ -14,7 +14,7 @@ from engine import settings
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
-from engine.quoting import quoted
+from engine.quoting import printable, quoted
 from engine.types import BACKENDS, EXTENTS, PIXELS, Extent, Pixels
 
 DATASET_HELP = "dataset root (default: the demo dataset)"
@@ -22,17 +22,12 @@ DATASET_HELP = "dataset root (default: the demo dataset)"
 
 def say(text: str) -> None:
     """Progress and errors, on standard error."""
-    print(plain(text), file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def out(value: object, text: str, options: argparse.Namespace) -> None:
     """The result: one JSON document with --json, else the text."""
-    print(as_json(value) if options.json else plain(text))
-
-
-def plain(text: str) -> str:
-    """The text with control characters replaced, so that an answer cannot control the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    print(as_json(value) if options.json else printable(text))
 
 
 def as_json(value: object) -> str:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import plain, say
+from engine.cli.common import say
 from engine.models import registry
+from engine.quoting import printable
 
 
 def add(commands: Any) -> None:
@@ -28,7 +29,7 @@ def _download(options: argparse.Namespace) -> int:
     to = settings.expand(options.to) if options.to else None
     say(f"{entry.name}: downloading {entry.checkpoint} ...")
     folder = hub.fetch(entry, to)
-    print(plain(str(folder)))
+    print(printable(str(folder)))
     if to is not None:
         say(f"{entry.name}: set checkpoint = {Path(to).as_posix()!r} in models.toml to use it.")
     return 0

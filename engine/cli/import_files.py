@@ -1,7 +1,7 @@
-"""import: published result files, their figures, and which of them to believe.
+"""import: published result files, their figures, and what the audit finds in them.
 
-Boundary: reads files, prints figures and findings; keeps a set only with --save.  Their report is
-the report command's.
+Boundary: reads files, prints figures and findings; saves a set only with --save.  The report
+command writes documents about them.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def _run(options: argparse.Namespace) -> int:
         "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in audited],
         "claims": [one.as_dict() for one in headlines(files, intervals=False)],
     }
-    told = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
-    out(table, "\n\n".join(told), options)
+    texts = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
+    out(table, "\n\n".join(texts), options)
     return _code(options.paths, found, files)
 
 
 def _check(options: argparse.Namespace) -> None:
-    """What would only fail after all the work fails before it."""
+    """Checks the options before the work, so that mistakes fail early."""
     if not 1 <= options.gamma <= 64:
         raise BadInput(f"--gamma is {quoted(options.gamma)}: choose a draft length from 1 to 64.")
     if options.save is not None:
@@ -65,7 +65,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _code(paths: list[Path], found: list[tuple[str, Path]], files: list[ResultFile]) -> int:
-    """2 where a file that was named cannot be used, or none of a folder's can."""
+    """Exit code 2 if a given file is not usable, or no file of a given folder is."""
     named = set(paths)
     bad = [file.status == "unknown" for file in files]
     wrong = [unknown for unknown, (_, path) in zip(bad, found, strict=True) if path in named]
@@ -108,7 +108,7 @@ def _text(file: ResultFile, findings: tuple[AuditFinding, ...]) -> str:
 
 
 def _tokens(value: float | None) -> str:
-    """There is no mean if no count could be corrected."""
+    """The mean in words; None if no count could be corrected."""
     return "not known" if value is None else f"{value:.1f}"
 
 

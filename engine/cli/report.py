@@ -1,6 +1,6 @@
 """report: runs as Markdown, HTML, CSV, JSON or a trace; published result files as a document.
 
-Boundary: finds runs and files and says where the text goes; a file is whole or not there.
+Boundary: finds runs and files, and writes the text; a file is complete or absent.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import plain, say
+from engine.cli.common import say
 from engine.errors import BadInput, StoreError
 from engine.plain_files import reason, write_whole
 from engine.published.read import RecordsError, ResultFile, imported_sets, parsing, read_files
-from engine.quoting import shown
+from engine.quoting import printable, shown
 from engine.storage import run_store
 
 FORMATS = ("md", "html", "csv", "json", "trace")
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
         "--imported",
         nargs="+",
         metavar="FILE|FOLDER|NAME",
-        help="published result files, or a set that `import --save` has kept (md or html)",
+        help="published result files, or a set saved by `import --save` (md or html)",
     )
     sub.add_argument("--format", default="md", choices=FORMATS)
     sub.add_argument("--out", type=Path, help="a file to write (default: standard output)")
@@ -61,7 +61,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _imported(options: argparse.Namespace) -> int:
-    """2 where a name that was typed cannot be used, or nothing of a folder can."""
+    """Exit code 2 if a given file is not usable, or no file of a given folder is."""
     from engine.published.claims import published_report as imported_report
 
     files: list[ResultFile] = []
@@ -74,16 +74,16 @@ def _imported(options: argparse.Namespace) -> int:
         wrong = wrong or len(unread) == len(found)
         files += found
     if not files:
-        raise BadInput("The sets that are named hold no file: import files again.")
+        raise BadInput("The named sets contain no files: import files again.")
     if all(file.status == "unknown" for file in files):
-        return 2  # there is nothing to report
+        return 2  # nothing to report
     page = imported_report.page if options.format == "html" else imported_report.markdown
     _give(options, [page(files)])
     return 2 if wrong else 0
 
 
 def _files(name: str) -> tuple[ResultFile, ...]:
-    """A path first, else a kept set."""
+    """The files of a path, or else of a kept set."""
     path = Path(name)
     there = _exists(path)
     if name in imported_sets.names() and not there:
@@ -91,7 +91,7 @@ def _files(name: str) -> tuple[ResultFile, ...]:
     if not there:
         known = ", ".join(imported_sets.names()) or "none"
         raise RecordsError(
-            f"{parsing.shown(name)} is neither a file nor a folder nor a kept set (kept: {known})."
+            f"{parsing.shown(name)} is not a file, a folder or a kept set (kept sets: {known})."
         )
     return tuple(read_files.iterate(parsing.find([path]), _progress))
 
@@ -113,7 +113,7 @@ def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
         _write(options.out, pieces)
         return
     for piece in pieces:
-        sys.stdout.write(plain(piece))
+        sys.stdout.write(printable(piece))
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:

@@ -81,16 +81,16 @@ class Chooser:
     def __call__(
         self,
         scores: torch.Tensor,
-        said: int,
+        count: int,
         answers: Sequence[BatchAnswer] = (),
         rules: Sequence[AnswerRules | None] = (),
     ) -> torch.Tensor:
-        """scores [B, vocabulary] after `said` new tokens -> tokens [B], with each row's rules."""
+        """scores [B, vocabulary] after `count` new tokens -> tokens [B], with each row's rules."""
         config = self._config
         for row, (answer, rule) in enumerate(zip(answers, rules, strict=False)):
             if rule is not None and not answer.stop:
                 scores[row : row + 1] = rule(scores[row : row + 1], answer.ids)
-        if said < config.min_new_tokens:
+        if count < config.min_new_tokens:
             scores[:, self._eos] = -torch.inf
         if config.greedy:
             return scores.argmax(dim=-1)
@@ -125,10 +125,10 @@ def generate(
     batch = BatchDecoder(decoder, pad(prompts))
     refuse_non_finite(batch.scores)
     choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
-    said = 0
+    count = 0
     while True:
-        tokens = choose(batch.scores, said, answers, rules)
-        said += 1
+        tokens = choose(batch.scores, count, answers, rules)
+        count += 1
         on_step(_take(answers, tokens.tolist(), config, decoder.eos_ids))
         if all(answer.stop for answer in answers):
             return answers

@@ -288,5 +288,5 @@ def _reason(error: Exception) -> str:
     """The first line of a compiler's or allocator's message, without torch's prefix."""
     error = getattr(error, "inner_exception", error)
     line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    said = f"{type(error).__name__}: {line.rstrip('.')}" if line else type(error).__name__
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+    text = f"{type(error).__name__}: {line.rstrip('.')}" if line else type(error).__name__
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

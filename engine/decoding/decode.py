@@ -185,7 +185,7 @@ def generation_config(
     context: int = 0,
 ) -> GenerationConfig:
     """The same settings for a model's own generate() on a prompt of `context` tokens, with the
-    checkpoint's rules and no other settings of the checkpoint."""
+    checkpoint's rules only, not the checkpoint's other settings."""
     sampling = (
         {}
         if config.greedy

@@ -1,6 +1,6 @@
 """Opens clips with FFmpeg: MP4 and MOV, Matroska and WebM, MPEG transport streams, AVI and GIF.
 
-The content decides the reader, and FFmpeg is told which one to use.  If FFmpeg guessed, a file
+The content decides the reader, and FFmpeg gets its name.  If FFmpeg guessed, a file
 could be read as a playlist that opens other files.  The five readers listed here read only the one
 file they are given, through Python.  A reader may not use another reader (AVI can hold subtitles
 of any kind) or open a network address.

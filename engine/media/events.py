@@ -65,7 +65,7 @@ def render(events: Events, count: int = SLICES, extent: Extent = "slice") -> lis
 
     The stream is split into `count` slices with equal numbers of events in file order; the last
     slice takes the remainder.  The last event at a pixel wins.  With extent "slice" the size of a
-    picture is (max(y) + 1, max(x) + 1) of its own events, as in the published code; with "stream"
+    picture is (max(y) + 1, max(x) + 1) of its events, as in the published code; with "stream"
     it is that of the whole stream.  MediaError if there are fewer events than slices.
     """
     size = len(events) // count if count > 0 else 0

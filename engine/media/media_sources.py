@@ -135,8 +135,8 @@ def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
     sizes = [f"{image.shape[1]} x {image.shape[0]}" for image in pictures]
     if len(set(sizes)) > 1:
         yield (
-            f"The event pictures differ in size ({', '.join(sizes)}): each has the size of its own "
-            "slice of events."
+            f"The event pictures differ in size ({', '.join(sizes)}), because each is as large as "
+            "the area of its slice's events."
         )
 
 
@@ -144,8 +144,8 @@ def _clip(path: Path, choice: video.Choice) -> LoadedPictures:
     data = large(path)
     clip = video.decode(data, label(path), choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
-    said = _said(_called(data), clip.indices, clip.count)
-    return LoadedPictures(clip.images, [data], "mp4", said, notes)
+    source = _source(_called(data), clip.indices, clip.count)
+    return LoadedPictures(clip.images, [data], "mp4", source, notes)
 
 
 def _first_frame(path: Path) -> LoadedPictures:
@@ -173,7 +173,7 @@ def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> LoadedPic
         tuple(pictures[i] for i in indices),
         [data[i] for i in indices],
         f"{len(paths)} pictures",
-        _said(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
+        _source(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
         tuple(_repeated("folder" if what == "frame" else "list", indices, len(paths))),
     )
 
@@ -185,6 +185,6 @@ def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
         yield f"The {what} has {frames} and the model is shown {len(indices)}: frames repeat."
 
 
-def _said(what: str, indices: Sequence[int], count: int) -> str:
+def _source(what: str, indices: Sequence[int], count: int) -> str:
     numbers = ", ".join(str(i) for i in indices[:_SHOWN_INDICES])
     return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}"

@@ -190,10 +190,10 @@ def checked(content: Any, kind: type[Record], path: Path, name: str) -> Record:
     try:
         return msgspec.convert(content, kind)
     except msgspec.ValidationError as error:
-        said = str(error)
-        found = _KEY.search(said)
+        message = str(error)
+        found = _KEY.search(message)
         key = found.group(1) if found else ""
-        wanted = said[: found.start()] if found else said
+        wanted = message[: found.start()] if found else message
         shown = f"{key} is {_shown(content, key)}" if key else "it holds no such object"
         raise ModelUnavailable(
             f"{name}: {path}: {shown} ({wanted[:1].lower()}{wanted[1:].replace('`', '')}): "

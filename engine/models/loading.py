@@ -108,11 +108,11 @@ def _followed() -> Iterator[None]:
 
 def _bar(factory: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if options.get("desc") == "Loading weights" and args and hasattr(args[0], "__len__"):
-        return _told(args[0], len(args[0]))
+        return _with_progress(args[0], len(args[0]))
     return factory(*args, **options)
 
 
-def _told(weights: Iterable[Any], total: int) -> Iterator[Any]:
+def _with_progress(weights: Iterable[Any], total: int) -> Iterator[Any]:
     for done, weight in enumerate(weights):
         hash_progress.report("weights", done, total)
         yield weight

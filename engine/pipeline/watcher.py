@@ -1,7 +1,6 @@
-"""Follows work while it goes on: a run, a batch, a dataset run, a verification.
+"""Callbacks that the engine calls during a run, a batch, a dataset run or a verification.
 
-Boundary: notifications and two questions; no torch.  Verification and drafting add their own
-notifications where they are.
+Boundary: callbacks only; no torch.  Verification and drafting define further ones.
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ from engine.types import Doing
 
 
 class Watcher:
-    """Follows nothing and cancels nothing; a follower overrides what it needs."""
+    """Does nothing and cancels nothing; subclasses override what they need."""
 
     def stage(self, name: Doing) -> None:
-        """This stage, or compiling, begins."""
+        """Called when this stage, or compiling, begins."""
 
     def token(self, token: int, ms: float) -> None:
-        """A new token, `ms` after the run's start."""
+        """Called for each new token, `ms` after the run's start."""
 
     def cancelled(self) -> bool:
         """Whether the work should stop."""
         return False
 
     def give_way(self) -> float:
-        """Lets other jobs have the device; returns for how many milliseconds."""
+        """Lets other jobs use the device; returns the pause in milliseconds."""
         return 0.0

@@ -42,7 +42,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart, drawn only where the document shows it, and the same in words."""
+    """A chart, drawn only in documents that show charts, and its text."""
 
     words: str
     draw: Callable[[], alt.Chart | alt.LayerChart]

@@ -1,7 +1,7 @@
 """A document as one self-contained HTML file: charts as SVG, no script, no requests.
 
 Boundary: blocks in, text out.  Every text is escaped, and the file's policy forbids scripts and
-requests, so that a model's answer cannot act in the browser.
+requests, so that a model's answer cannot run code in the browser.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line."""
+    """Escaped text on one line."""
     return printable(text).translate(_MARKUP).replace("://", ":\\//")
 
 

@@ -1,4 +1,4 @@
-"""The parts of a report about the origin of its figures: plans, models, machine, tensors.
+"""The parts of a report that describe its runs: plans, models, machine, tensors.
 
 Boundary: wording; all facts are from the runs' headers, journals and rows.
 """
@@ -20,18 +20,18 @@ from engine.types import EXTENT_WORDS, FRAME_WORDS
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 5  # at most so many reasons why something ran elsewhere
+SHOWN = 5  # reasons why something ran elsewhere, at most
 ON_RAY = "each worker runs one model after another; workers may run different models at a time"
 _EVENTS = {
     "resumed": "It was interrupted and resumed {n} times.",
-    "paused": "The run paused {n} times for other work; the results right after are in no mean.",
+    "paused": "The run paused {n} times for other work; means leave out the results right after.",
     "halved": "Batches did not fit in memory and were halved {n} times.",
     "torn": "Unreadable lines were left out {n} times.",
     "worker ended": "{n} workers stopped during work; their open tasks ran elsewhere.",
 }
 _ONCE = {
     "resumed": "It was interrupted and resumed once.",
-    "paused": "The run paused once for other work; the result right after is in no mean.",
+    "paused": "The run paused once for other work; means leave out the result right after.",
     "halved": "A batch did not fit in memory and was halved.",
     "torn": "Unreadable lines were left out once.",
     "worker ended": "A worker stopped during work; its open tasks ran elsewhere.",
@@ -40,7 +40,7 @@ _LOOPBACK = ("127.0.0.1", "::1")
 _CACHE = {
     "off": "off: all stages were computed in every run",
     "use": "on: existing features were read from disk",
-    "refresh": "refresh: all stages were computed and the features saved",
+    "refresh": "refreshed: all stages were computed and the features saved",
 }
 
 
@@ -63,7 +63,7 @@ def origin(found: Findings) -> Iterator[Block]:
 
 
 def _on_ray(table: pd.DataFrame) -> str:
-    """The workers of a cluster that answered; "" if the run's own process answered everything."""
+    """Who answered a run on Ray: workers and the run's own process; "" for a run without Ray."""
     own = int((table["actor"] == "").sum())
     theirs = len(table) - own
     if not theirs:
@@ -130,7 +130,7 @@ def _decoding(plan: Plan) -> str:
 
 
 def _happened(run: Run) -> Iterator[str]:
-    """Events in the journal, counted."""
+    """The events in the journal, in sentences."""
     idle = [e for e in run.journal if e.get("event") == "worker ended" and not e.get("tasks")]
     events = [str(entry.get("event")) for entry in run.journal if entry not in idle]
     for event in _EVENTS:
@@ -180,7 +180,7 @@ def _certificates(found: Findings, label: str) -> str:
 
 
 def _environment(found: Findings) -> Iterator[tuple[str, str]]:
-    """Each field with all its values."""
+    """Each field of the runs' environments, with all its values."""
     keys = dict.fromkeys(key for run in found.runs for key in run.header.environment)
     for key in keys:
         values = dict.fromkeys(run.header.environment.get(key, NONE) for run in found.runs)

@@ -1,6 +1,6 @@
 """Runs as Chrome trace JSON, which Perfetto opens: four stages and every token of each result.
 
-Boundary: rows in, pieces of text out, one result at a time, so that a long run needs no memory.
+Boundary: rows in, pieces of text out, one result at a time, to save memory.
 Format: "Trace Event Format" of Chromium's catapult project; complete events (ph "X"), times in
 microseconds.  Every result starts its own clock; results are placed one after another in the order
 in which they ran, one process per model, and the gaps between them have no meaning.  Each worker of
@@ -50,7 +50,7 @@ def events(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
 
 
 def _worker(row: ResultRow) -> str:
-    """What answered, as its thread is named; "" for the run's own process."""
+    """The name of a worker's thread; "" for the run's own process."""
     where = row.where
     if where is None or where == Place():
         return ""
@@ -60,13 +60,13 @@ def _worker(row: ResultRow) -> str:
 
 
 class _Threads:
-    """A process per run and model, in it a thread per worker; each is named where it begins."""
+    """Assigns a process to each run and model, and a thread in it to each worker."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], tuple[int, dict[str, int]]] = {}
 
     def find(self, number: int, run: Run, row: ResultRow) -> tuple[int, int, list[dict[str, Any]]]:
-        """The row's process and thread, and the events that name what is new of them."""
+        """The row's process and thread, and the events that name new ones."""
         model, worker = row.model, _worker(row)
         fresh = (number, model) not in self._known
         if fresh:
@@ -88,7 +88,7 @@ def _name(kind: str, process: int, thread: int, text: str) -> dict[str, Any]:
 
 @dataclass
 class _Clock:
-    """How far one worker's results, or those of the run's own process, are laid already."""
+    """The end of the last result of one worker, or of the run's own process, on the trace."""
 
     now_ms: float
     batch: str | None = None  # the one that is laid
@@ -108,7 +108,7 @@ class _Clock:
 
 
 def _answered_by(row: ResultRow) -> dict[str, Any]:
-    """What decoded, and a worker's type of device with what others used of it at the time."""
+    """The backend, and the worker's type of device with what it shared."""
     device = {"device": device_of(row)} if _worker(row) else {}
     return {"backend": backend_of(row)} | device
 
@@ -119,7 +119,7 @@ def _args(source: object, *names: str) -> dict[str, Any]:
 
 
 class _Place:
-    """Where on the trace one result lies."""
+    """The position of one result on the trace."""
 
     def __init__(self, process: int, thread: int, offset_ms: float) -> None:
         self.process, self.thread, self.offset_ms = process, thread, offset_ms
@@ -134,7 +134,7 @@ class _Place:
         yield from self._tokens(row)
 
     def batch(self, row: ResultRow) -> Iterator[dict[str, Any]]:
-        """The stages of a batch, of which a row of any of its samples tells."""
+        """The stages of a batch, from the row of any of its samples."""
         args = _args(row, "repeat", "phase", "cold", "batch", "batch_tokens") | _answered_by(row)
         yield self._event(f"batch of {row.batch}", 0.0, row.batch_ms or 0.0, args)
         yield from self._stages(row.batch_spans, "source")
@@ -151,7 +151,7 @@ class _Place:
                 )
 
     def _tokens(self, row: ResultRow) -> Iterator[dict[str, Any]]:
-        """A token lasts from the one before it to itself; the first is the prefill's."""
+        """A token's event begins at the previous token; the first belongs to the prefill."""
         times, ids = row.token_ms or (), row.token_ids or ()
         for index in range(1, min(len(times), len(ids))):
             args = {"index": index, "token_id": ids[index]}

@@ -70,7 +70,7 @@ class Findings:
 
 
 def gather(runs: Sequence[Run]) -> Findings:
-    """Everything, over all results of the runs."""
+    """All figures over all results of the runs."""
     found = outline(runs, frame(runs))
     table = found.table
     known = label_devices(table)
@@ -105,7 +105,7 @@ def outline(runs: Sequence[Run], table: pd.DataFrame) -> Findings:
 
 
 def figures(table: pd.DataFrame) -> dict[str, Any]:
-    """Counts and figures as JSON has them."""
+    """Counts and figures for the JSON report."""
     return {
         "counts": [asdict(count) for count in model_summary.counts(table)],
         "figures": [asdict(figure) for figure in model_summary.figures(table)],

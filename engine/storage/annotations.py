@@ -53,8 +53,8 @@ def problem(folder: Path) -> str:
         read(folder, damage)
     except StoreError as error:
         return str(error)
-    words = damage.told(MARKS)
-    return f"{words}: they are left out." if words else ""
+    clause = damage.summary(MARKS)
+    return f"{clause}: they are left out." if clause else ""
 
 
 def put(folder: Path, task: Task, feedback: Feedback) -> None:

@@ -1,7 +1,7 @@
-"""What a verification covers, and what a result has beyond it.
+"""What a verification covers, and what of a result it does not cover.
 
 Boundary: findings and results in, plain data out; no torch and no files.  Coverage is computed from
-a certificate's own verdicts, so that it can claim no more than its checks compared.
+a certificate's verdicts, so it includes only what the checks compared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Coverage:
 
     new_tokens: the longest answer; positions: prompt and answer together; natural_end: an answer
     was compared up to its end token; batch: the largest batch; pictures: numbers of pictures in a
-    prompt; frames: rules that chose them, where the model is shown a video.
+    prompt; frames: the frame rules, for video models.
     """
 
     new_tokens: int = 0
@@ -37,7 +37,7 @@ class Coverage:
     frames: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        """All of it in one sentence, for the certificate."""
+        """The coverage in one sentence, for the certificate."""
         ends = "an answer to its natural end" if self.natural_end else "no answer to its end"
         parts = [
             f"answers of up to {self.new_tokens:,} tokens",
@@ -54,7 +54,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether a certificate covers a result, and what the result has beyond the closest one."""
+    """Whether a certificate covers a result, and what the closest one does not cover."""
 
     state: State
     certificate: str = ""
@@ -74,7 +74,7 @@ UNVERIFIED = Standing("unverified")
 
 
 def of(rows: Iterable[Mapping[str, Any]]) -> Coverage:
-    """What the verdicts of one model cover; `rows` as certificates keep them."""
+    """What the verdicts of one model cover; `rows`: verdicts as in certificates."""
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         found.setdefault(str(row["check"]), []).append(row)
@@ -150,7 +150,7 @@ def _missing(cover: Coverage, result: RunResult) -> Iterator[str]:
 
 
 def _prompt(cover: Coverage, result: RunResult) -> Iterator[str]:
-    """The kind of prompt: how many pictures are in it, and the rule that chose them."""
+    """The parts about the prompt: its number of pictures, and the rule that chose them."""
     # Pictures of several sizes have an entry for each size.
     shown = sum(one.shape[0] for one in result.tensors if one.name == "images")
     if shown and shown not in cover.pictures:

@@ -110,7 +110,7 @@ class DamagedLines:
         self.broken.clear()
         self.reasons.clear()
 
-    def told(self, name: str) -> str:
+    def summary(self, name: str) -> str:
         """A clause about the lines of file `name` that could not be read, or ""."""
         if not self.broken:
             return ""
@@ -127,10 +127,10 @@ class DamagedLines:
 def read(
     path: Path, parse: Callable[[bytes], T], damage: DamagedLines | None = None
 ) -> Iterator[tuple[int, T]]:
-    """(byte offset, what `parse` makes of it) of every whole line, in order.
+    """(byte offset, parsed object) of every complete line, in order.
 
-    A line on which it raises one of JSON_FAULTS is left out and noted.  Nothing for a file that is
-    not there; OSError for what is no regular file.
+    Lines for which `parse` raises one of JSON_FAULTS are skipped and noted.  A missing file has no
+    lines; OSError if it is not a regular file.
     """
     noted = damage if damage is not None else DamagedLines()
     try:
@@ -169,7 +169,7 @@ def _whole_lines(stream: BinaryIO, damage: DamagedLines) -> Iterator[tuple[int, 
 
 
 def at(path: Path, offset: int, parse: Callable[[bytes], T]) -> T | None:
-    """The object of the line at this byte offset, or None if there is none of this form."""
+    """The object of the line at this byte offset; None if no such line begins there."""
     with plain_files.open_regular(path, links=False) as stream:
         stream.seek(offset)
         try:

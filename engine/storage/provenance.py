@@ -53,7 +53,7 @@ def is_here(sample: Sample) -> bool:
 
 
 def files_of(sample: Sample) -> list[Path]:
-    """The files that a sample is made of."""
+    """The files of a sample."""
     found = [*sample.event_images, *sample.frames, *sample.images]
     return found + [path for path in (sample.events, sample.mp4) if path is not None]
 

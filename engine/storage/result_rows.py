@@ -1,4 +1,4 @@
-"""ResultRow: one line of results.jsonl, built, written and parsed here and nowhere else.
+"""ResultRow: one line of results.jsonl.  Only this module builds, writes and parses it.
 
 The order of the fields is the order of the JSON keys.  A key that is absent, as in rows of earlier
 versions, reads as None: not known.  Keys of later versions stay in the file and are not read.
@@ -39,13 +39,13 @@ S = TypeVar("S", bound=Struct)
 
 
 class StageTime(Struct, frozen=True):
-    """A stage on its run's clock, or the batch's; types.Span says what the figures mean."""
+    """A stage on the clock of its run or batch; types.Span defines the figures."""
 
     start_ms: Difference
     ms: Lasting
     source: str
     original_ms: Difference | None = None
-    # Not set in rows from before they were measured.
+    # Not set in older rows.
     cpu_ms: Difference | UnsetType | None = UNSET
     waited_ms: Difference | UnsetType | None = UNSET
 
@@ -81,14 +81,14 @@ class AskedAndRan(Struct, frozen=True):
 
 
 class PrefixState(Struct, frozen=True):
-    """What a run did with its prompt's prefix of so many tokens."""
+    """What a run did with its prompt's prefix, which has so many tokens."""
 
     state: str
     tokens: Count
 
 
 class LoadFigures(Struct, frozen=True):
-    """How busy the machine was during a run, and why that is too much, or ""."""
+    """How busy the machine was during a run; the reason if it was too busy, or ""."""
 
     began_s: Time
     wall_ms: Time
@@ -111,7 +111,7 @@ class RecordedStatus(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Which worker of a cluster answered, and what it shared meanwhile."""
+    """The worker of a cluster that answered, and what it shared with other workers."""
 
     node: str | None = None
     host: str | None = None
@@ -124,10 +124,10 @@ class Place(Struct, frozen=True):
 
 
 class AnswerRow(Struct, frozen=True, kw_only=True):
-    """One model's answer to one sample, or why there is none: what `compare` prints.
+    """One model's answer to one sample, or its error, as printed by `compare`.
 
-    A sample of a batch has None for what was measured of all of them together: that stands in the
-    fields that begin with "batch".
+    In a batch, most times are measured for the whole batch only: they are in the fields that begin
+    with "batch", and the fields for one sample are None.
     """
 
     model: Name
@@ -186,7 +186,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | bytes) -> Self:
-        """A row from its JSON object, or from its line; one of JSON_FAULTS for anything else."""
+        """A row from its JSON object or its line; raises one of JSON_FAULTS otherwise."""
         row = convert(checked(value) if isinstance(value, bytes) else value, cls)
         row._check()
         return row
@@ -198,9 +198,9 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def failed(cls, request: RunRequest, entry: ModelEntry | None, error: str) -> Self:
-        """The row of a run without an answer: the reason, and no figure at all.
+        """The row of a run without an answer: an error and no figures.
 
-        `entry` is None for a name that models.toml does not hold.
+        `entry` is None for a name that is not in models.toml.
         """
         return cls(
             model=request.model,
@@ -214,7 +214,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
         )
 
     def _check(self) -> None:
-        """An answer must have the figures that every reader of answers takes for granted."""
+        """Raises ValidationError for an answer without the figures that all code relies on."""
         if self.error:
             return
         for name in _NEEDED_IN_A_BATCH if self.size > 1 else _NEEDED_ALONE:
@@ -223,11 +223,11 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
         for name in ("token_ids", "token_ms"):
             found = getattr(self, name)
             if found is not None and len(found) != self.new_tokens:
-                said = f"`new_tokens` is {self.new_tokens} and `{name}` has {len(found)}"
-                raise ValidationError(said)
+                counts = f"`new_tokens` is {self.new_tokens} and `{name}` has {len(found)}"
+                raise ValidationError(counts)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON object; a failure has no figures, a sample alone none of a batch."""
+        """The JSON object.  A failure has no figures, a single sample no figures of a batch."""
         left_out = _OF_BATCHES if self.batch_id is None else frozenset()
         left_out = left_out if self.error is None else _OF_ANSWERS
         found = to_builtins(self, enc_hook=_plain)
@@ -240,12 +240,12 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
     @property
     def spans(self) -> StageTimes:
-        """The times of SPANS: of the stages, and of the two parts of the last one."""
+        """The times of SPANS: the stages, and the two parts of decode."""
         return _spans(self.stages, self.prefill, self.steps)
 
     @property
     def batch_spans(self) -> StageTimes:
-        """The same of the batch."""
+        """The times of SPANS of the whole batch."""
         return _spans(self.batch_stages, self.batch_prefill, self.batch_steps)
 
     @property
@@ -261,7 +261,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
     @property
     def certificate_status(self) -> Standing:
-        """What the row records; one from before coverage was recorded is not covered."""
+        """The recorded status; "not covered" for older rows, which have no coverage."""
         found = self.standing
         if found is None and self.verified:
             return Standing("not covered", self.verified, (NOT_RECORDED,))
@@ -296,7 +296,7 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
         at: str,
         where: Place | None,
     ) -> Self:
-        """An answer as a run keeps it."""
+        """An answer with its place in a run."""
         return cls(
             **structs.asdict(answer),
             sequence=sample.sequence,
@@ -321,7 +321,7 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
         return Task(self.model, self.sample, self.repeat, self.phase)
 
 
-# Fields whose names are those of their sources.
+# Fields with the same name as in their source.
 _OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantization")
 _OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower", "visual_tokens",
              "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
@@ -384,7 +384,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
 
 
 def _of_batch(batch: Batch) -> dict[str, Any]:
-    """The batch's figures, in place of its sample's."""
+    """The batch's figures, which replace the sample's."""
     return dict.fromkeys(NOT_OF_ONE) | {
         "stages": dict.fromkeys(STAGES),
         "batch": batch.size,
@@ -413,14 +413,14 @@ def _copy(form: type[S], source: object, **more: Any) -> S:
 
 
 def _plain(value: object) -> str | float:
-    """A subclass of a plain type, such as torch's version, as that type."""
+    """Converts a subclass of a plain type, such as torch's version, to that type."""
     if isinstance(value, str | float):
         return str(value) if isinstance(value, str) else float(value)
     raise NotImplementedError
 
 
 def identity(model: ModelInfo) -> dict[str, Any]:
-    """The model's card: what of it is not in the row itself."""
+    """The parts of the model's card that the row itself does not have."""
     card = {name: getattr(model, name) for name in _OF_CARDS}
     lists = {name: list(value) for name, value in card.items() if isinstance(value, tuple)}
     return card | lists | {"tower": vars(model.tower) if model.tower else None}

@@ -3,14 +3,13 @@
     run.json         plan, dataset, models, code and machine: written once (Header)
     results.jsonl    one object per sample, model and repeat, appended when it is done
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
-    summary.json     figures, written when the run is complete
+    summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
     run.lock         held by the process that writes
 
-Boundary: files and their state; what a row says is result_rows.py's, what a run does is the
-benchmark room's.
-Every failure is a StoreError of one sentence.  The wall clock names and dates a run; no duration
-is computed from it.
+Boundary: files and their state; result_rows.py defines rows, engine/benchmark executes runs.
+Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only, not
+for durations.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Run:
         return self.header.id
 
     def results(self) -> Iterator[tuple[int, ResultRow]]:
-        """(offset, row) of each readable result in order; `damage` then lists what was left out."""
+        """(offset, row) of each readable result, in order; `damage` lists skipped lines."""
         self.damage.clear()
         with _guard(self.folder, "be read"):
             yield from json_lines.read(self.folder / RESULTS, ResultRow.parse, self.damage)
@@ -75,8 +74,8 @@ class Run:
         found = []
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")
-        told = (self.damage.told(RESULTS), self.journal_damage.told(JOURNAL))
-        found += [f"{words}: they are left out." for words in told if words]
+        clauses = (self.damage.summary(RESULTS), self.journal_damage.summary(JOURNAL))
+        found += [f"{clause}: they are left out." for clause in clauses if clause]
         return tuple(found)
 
 
@@ -152,8 +151,8 @@ class Writer:
             self.note(
                 "torn", f"Dropped the incomplete last line of results.jsonl ({dropped:,} bytes)."
             )
-        if words := damage.told(RESULTS):
-            self.problem = f"{words}: these results are computed again."
+        if clause := damage.summary(RESULTS):
+            self.problem = f"{clause}: these results are computed again."
             self.note("torn", self.problem)
 
 
@@ -192,7 +191,7 @@ def reopen(folder: Path) -> Writer:
 
 
 def read(folder: Path) -> Run:
-    """A run in its current state; another process may be writing to it."""
+    """A run in its current state, possibly while another process writes to it."""
     header = headers.read(folder)
     with _guard(folder, "be read"):
         damage = DamagedLines()

@@ -1,12 +1,12 @@
-"""What the files of a run and the certificates hold, as types that msgspec checks them against.
+"""The types of stored files (runs, certificates, imported sets), which msgspec checks.
 
-A file that was written earlier is input like any other: it may be cut, changed by hand, or of
-another program.  `checked` gives back the plain dict that was read, so that keys which are not
-named here stay as they are.  A key that is absent means "not known".
+A stored file is untrusted input: it may be cut, edited by hand, or from another program.  `checked`
+returns the plain dict that was read, so unknown keys are preserved.  An absent key means "not
+known".
 
-Boundary: shapes and ranges; reads no file.  The lines of results.jsonl have their type in
-result_rows.py, the header of a run in run_header.py, beside its plan.  summary.json is written for
-other programs and never read back.
+Boundary: shapes and ranges; reads no file.  The type of a line of results.jsonl is in
+result_rows.py, that of a run's header in run_header.py.  summary.json is written for other programs
+and never read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.storage.plan import Phase, Task
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]  # of a check
 PASSED = ("passed", "tie")
-MOST = 10**12  # of milliseconds, tokens or bytes: more is no measurement
+MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
 Difference = Annotated[float, Meta(ge=-MOST, le=MOST)]  # milliseconds; rounding may go below 0
 Lasting = Annotated[float, Meta(ge=-1, le=MOST)]  # milliseconds; a difference may round below 0
@@ -43,7 +43,7 @@ class Event(Struct):
 
 
 class Annotation(Struct, frozen=True):
-    """A line of marks.jsonl: what a reader says about an answer."""
+    """A line of marks.jsonl: a user's thumb and note on an answer."""
 
     model: Name
     sample: Name
@@ -58,7 +58,7 @@ class Annotation(Struct, frozen=True):
 
     @property
     def task(self) -> Task:
-        """The answer that it is about."""
+        """The annotated answer."""
         return Task(self.model, self.sample, self.repeat, self.phase)
 
 
@@ -91,7 +91,7 @@ class VerifiedModel(Struct):
 
 
 class VerifiedRequest(Struct):
-    """What a verification was asked."""
+    """The settings of a verification."""
 
     dataset: str
     samples: list[str]
@@ -118,7 +118,7 @@ class Certificate(Struct):
 
 
 class KeptFile(Struct):
-    """A file of an imported set: what it was called, and its name in the set's folder."""
+    """A file of an imported set: its original name, and its name in the set's folder."""
 
     file: str
     kept: Annotated[str, Meta(pattern=r"\A[0-9]{3,5}\.json\Z")]
@@ -132,7 +132,7 @@ class KeptSet(Struct):
 
 
 def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:
-    """One JSON object as it stands, of this form; one of JSON_FAULTS for anything else."""
+    """One JSON object, unchanged, checked against `form`; raises one of JSON_FAULTS otherwise."""
     value = msgspec.json.decode(line)
     if not isinstance(value, dict):
         raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")

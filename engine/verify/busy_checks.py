@@ -44,9 +44,9 @@ def final_finding(tries: Sequence[Attempt]) -> CheckFinding:
     if not all(one.excused for one in tries):
         return replace(found, sentence=_tried(found, tries), evidence=evidence)
     all_loads = together([one.load for one in tries if one.load is not None])
-    told = words(all_loads) if all_loads is not None else ""
+    load_text = words(all_loads) if all_loads is not None else ""
     often = "once" if len(tries) == 1 else f"{len(tries)} times"
-    sentence = f"Open: machine busy ({told}). Tried {often}; the last result: {found.sentence}"
+    sentence = f"Open: machine busy ({load_text}). Tried {often}; the last result: {found.sentence}"
     return replace(found, outcome="unresolved", sentence=sentence, evidence=evidence)
 
 

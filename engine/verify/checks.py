@@ -50,7 +50,7 @@ def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
 def counted(
     answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
 ) -> CheckFinding:
-    """Every token that the head computed is in the result, and no other; `text` decodes ids."""
+    """The result has exactly the tokens that the head computed; `text` decodes ids."""
     found = list(answers)
     counts = {a.way: {"computed": len(a.logits), "returned": len(a.ids)} for a in found}
     faults = [

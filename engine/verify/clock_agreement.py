@@ -57,11 +57,13 @@ def token_faults(answer: RecordedAnswer) -> Iterator[Fault]:
     result = answer.result
     if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):
         return
-    said, seen = np.array(result.generation.token_ms), np.array(answer.head_ms)
-    if len(said) != len(seen):
-        yield Fault(f"{answer.way}: {len(said)} token times are reported for {len(seen)} tokens")
+    reported, seen = np.array(result.generation.token_ms), np.array(answer.head_ms)
+    if len(reported) != len(seen):
+        yield Fault(
+            f"{answer.way}: {len(reported)} token times are reported for {len(seen)} tokens"
+        )
         return
-    lag, gaps = said - seen, np.diff(seen)
+    lag, gaps = reported - seen, np.diff(seen)
     slack = uncertainty_ms(result)
     if (lag < -slack).any():
         yield Fault(f"{answer.way}: a token is reported before it was computed")

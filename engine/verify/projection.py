@@ -1,7 +1,7 @@
 """Recomputes visual rows in float64 with NumPy, and checks what the probe times.
 
 Boundary: takes the vision tower's output and the weights of projector and adaptor from the model;
-the second computation uses no other code of the model.
+the second computation does not use the model's code.
 """
 
 from __future__ import annotations

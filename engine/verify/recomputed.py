@@ -55,13 +55,13 @@ def _different(
     kind: str, what: str, found: RunResult | AnswerRow, expected: Mapping[str, float | None]
 ) -> Iterator[str]:
     for name, value in expected.items():
-        said = getattr(found, name)
-        if said is None or value is None:
-            if said is value:
+        stated = getattr(found, name)
+        if stated is None or value is None:
+            if stated is value:
                 continue
-            yield f"{kind}: {name} of the {what} is {said}, but the spans give {value}."
-        elif abs(said - value) > NEAR_MS * max(1.0, abs(value)):
-            yield f"{kind}: {name} of the {what} is {said:.6g}, but the spans give {value:.6g}."
+            yield f"{kind}: {name} of the {what} is {stated}, but the spans give {value}."
+        elif abs(stated - value) > NEAR_MS * max(1.0, abs(value)):
+            yield f"{kind}: {name} of the {what} is {stated:.6g}, but the spans give {value:.6g}."
 
 
 def _tokens(result: RunResult) -> Iterator[str]:

@@ -203,7 +203,7 @@ class _SampleChecks:
         for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
-            if way == "plain":  # transformers adds hooks of its own in a model's first call
+            if way == "plain":  # transformers adds its hooks in a model's first call
                 self.before = cleanup.state(self.adapter)
         return found
 

@@ -175,9 +175,9 @@ def _share(result: RunResult, ms: float) -> float:
 def _misquoted(rounds: Sequence[Sequence[TimedRun]]) -> str:
     """A fault if a cached stage reports another original time than was measured."""
     for round_ in rounds:
-        took, said = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
-        if said is None or abs(said - took) > 1e-6:
-            return f"A cached stage 3 reports an original time of {said} ms; it took {took} ms."
+        took, reported = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
+        if reported is None or abs(reported - took) > 1e-6:
+            return f"A cached stage 3 reports an original time of {reported} ms; it took {took} ms."
     return ""
 
 
@@ -204,10 +204,10 @@ def stage3(rounds: Sequence[Sequence[TimedRun]]) -> CheckFinding:
     ratios = [p / a for p, a in zip(probed, alone, strict=True)]
     interval = statistics.median_interval(ratios, ratios=True)
     outcome = _within(interval)
-    said = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
+    open_note = f"; not resolved with n = {interval.n}" if outcome == "unresolved" else ""
     sentence = (
         f"The probe measures {interval.median:.3f} times the time that stage 3 takes alone "
-        f"({_range(interval)}{said})."
+        f"({_range(interval)}{open_note})."
     )
     net = [_net_ratio(round_) for round_ in warm]
     known = [ratio for ratio in net if ratio is not None]

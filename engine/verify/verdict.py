@@ -56,7 +56,7 @@ CHECKS: dict[str, tuple[str, str]] = {
         "Does the comparison find planted differences, also at the last token?",
     ),
     "greedy": ("Greedy", "Is each token the one with the highest logit?"),
-    "counted": ("Tokens counted", "Does the result hold each computed token, and no other?"),
+    "counted": ("Tokens counted", "Does the result hold exactly the computed tokens?"),
     "encoded_once": (
         "Encoded once",
         "Does the vision tower encode every picture once, and none if features are cached?",

@@ -395,7 +395,7 @@ def test_a_run_of_batches_beside_a_single_one(app: Open, make: Make) -> None:
 def test_batches_alone_have_no_figures_but_their_throughput(app: Open, make: Make) -> None:
     make("batches", BATCHES)
     at = app(PAGE, runs="batches")
-    assert "no sample has times of its own" in texts(at)
+    assert "no sample was timed alone" in texts(at)
     assert not at.get("vega_lite_chart") and "samples at once" in html(at)
 
 

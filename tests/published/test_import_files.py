@@ -166,7 +166,7 @@ def test_the_report_answers_its_three_questions(folder: Path) -> None:
     files = [read_bytes(path.name, path.read_bytes()) for path in sorted(folder.iterdir())]
     text = imported_report.markdown(files)
     for words in ("## What was claimed", "3.3x faster overall", "## What the files show",
-                  "What a difference is made of", "shuffled", "## What cannot be known",
+                  "Parts of a difference", "shuffled", "## What cannot be known",
                   "has a wrong label", "not measured"):  # fmt: skip
         assert words in text, words
     page = Page(imported_report.page(files))
@@ -250,8 +250,8 @@ def test_a_report_takes_files_and_kept_sets_together(
         ([], "Name either runs, or published files after --imported."),
         (["run", "--imported", "x"], "Name either runs, or published files after --imported."),
         (["--imported", "x", "--format", "csv"], "--format csv is for runs"),
-        (["--imported", "/no/such/x.json"], "x.json is neither a file nor a folder nor a kept set"),
-        (["--imported", "x" * 5000], "nor a kept set"),
+        (["--imported", "/no/such/x.json"], "x.json is not a file, a folder or a kept set"),
+        (["--imported", "x" * 5000], "or a kept set"),
         (["--imported", "{folder}", "--out", "/no/such/folder/x.md"], "cannot be written"),
     ],
 )

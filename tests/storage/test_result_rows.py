@@ -109,7 +109,7 @@ from engine.types import Sample, Span
 from engine.verify import recomputed
 from tests import fabricate
 from tests.ui.answers import result
-from ui.charts import stage_bars
+from ui.charts import stage_bar_chart
 
 first = result()
 five = replace(first, spans=(*first.spans, Span("rerank", first.total_ms, 5.0)),
@@ -126,7 +126,7 @@ assert live_figures(row)["rerank"] == 5.0
 assert "rerank" in {event["name"] for event in perfetto_trace.events([run])}
 assert own_rows.from_rows([row]).records[0].times["rerank_ms"] == 5.0
 assert own_rows.RUNS.stages["rerank_ms"] == "rerank"
-assert "rerank" in set(stage_bars.segments({"m": {"rerank": 5.0}})["stage"])
+assert "rerank" in set(stage_bar_chart.segments({"m": {"rerank": 5.0}})["stage"])
 print("seen everywhere")
 """
 

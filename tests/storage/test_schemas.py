@@ -205,7 +205,7 @@ def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:
     good = line(fabricate.row())
     path.write_bytes(b"\n".join([good, b"odd", b"[]", b"{}", b"1", good, b""]))
     assert len(list(json_lines.read(path, ResultRow.parse, damage))) == 2
-    told = damage.told("results.jsonl")
+    told = damage.summary("results.jsonl")
     assert told.startswith("4 of 6 lines of results.jsonl cannot be read (line 2: ")
     assert told.endswith("; and 1 more)") and len(told) < 400
 

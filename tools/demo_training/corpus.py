@@ -1,4 +1,4 @@
-"""The training data of the demo checkpoints: scenes rendered, recorded and reduced to tower size.
+"""The training data of the demo checkpoints: rendered scenes as pictures of the towers' size.
 
 Boundary: seeds in, arrays out, stored in chunks on disk so that an interrupted run can continue. No
 torch.
@@ -56,7 +56,7 @@ def truth_of(row: npt.NDArray[np.int8]) -> dict[str, str]:
 
 
 def load_corpus(folder: Path, seeds: range, workers: int = 2) -> Corpus:
-    """The corpus of the seeds; chunks that are not in the folder yet are made first."""
+    """The corpus of the seeds; missing chunks are made first."""
     folder.mkdir(parents=True, exist_ok=True)
     starts = range(seeds.start, seeds.stop, CHUNK)
     parts = [range(start, min(start + CHUNK, seeds.stop)) for start in starts]
@@ -70,7 +70,7 @@ def load_corpus(folder: Path, seeds: range, workers: int = 2) -> Corpus:
 
 
 def mirrored(corpus: Corpus) -> Corpus:
-    """The same scenes in a mirror, left and right exchanged in the truth."""
+    """The mirrored scenes, with left and right exchanged in the truth."""
     truth = corpus.truth.copy()
     for column, (name, values) in enumerate(ATTRIBUTES.items()):
         if name in MIRRORED:
@@ -104,7 +104,7 @@ def _make_chunk(folder: Path, seeds: range) -> range:
 
 
 def _observe(scene: Scene) -> dict[str, npt.NDArray[np.generic]]:
-    """One scene as the towers see it."""
+    """The arrays of one scene."""
     seen = decode_mp4(encode_mp4(scene.frames, FPS))
     events = simulate(scene.frames, FPS, scene.seed)
     at = _slice_frames(events)

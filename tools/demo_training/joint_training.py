@@ -1,6 +1,6 @@
-"""The last two stages of training: the language model, then projector and language model.
+"""The last two stages of training: first the language model, then projector and language model.
 
-Boundary: trained towers and a corpus in, trained networks out. The towers do not change, so their
+Boundary: trained towers and a corpus in, trained networks out. The towers stay frozen, so their
 features are computed once.
 """
 
@@ -20,23 +20,28 @@ from engine.analysis.scene_attributes import ATTRIBUTES
 from engine.demo.scene_answers import VOICES, Voice
 from engine.demo.scenes import draw_truth
 from tools.demo_training.corpus import Corpus, truth_of
-from tools.demo_training.lessons import QUESTIONS_PER_LOOK, Reader, draw_lesson, teach
-from tools.demo_training.networks import SIGHT, VOICE, Pupil, language_config
+from tools.demo_training.lessons import (
+    QUESTIONS_PER_INPUT,
+    AttributeReader,
+    draw_lesson,
+    lesson_loss,
+)
+from tools.demo_training.networks import SIGHT, VOICE, DemoNetwork, language_config
 from tools.demo_training.towers import Sight, batches, normalise, say, set_rate, tokens_of
 
 Rng = np.random.Generator
 Features = npt.NDArray[np.float16]  # (N, images, 37, tower width)
 LANGUAGE_RATE, LANGUAGE_BATCH = 2e-3, 16
 JOINT_RATE, JOINT_BATCH = 1e-3, 16
-PROJECTOR_SCALE = 3.0  # the projector starts from nothing and learns faster
+PROJECTOR_SCALE = 3.0  # the projector starts from random weights and needs a higher rate
 ALONE = 0.12  # share of the steps in which only the projector learns
 READER_WEIGHT = 0.5
-# A video's last row must hold its information one layer earlier, as words are made from that layer.
+# For video, the last row must hold its information one layer earlier than the output layer.
 READ_AT: dict[Voice, int] = {"image": -1, "event": -1, "video": -2}
-MIDDLE = slice(3, 6)  # the frames around the one a still-image model is shown
+MIDDLE = slice(3, 6)  # the frames around the one that the image model gets
 
 
-class Told(nn.Module):
+class AttributeRows(nn.Module):
     """Visual rows made from the truth instead of pixels, to train the language model."""
 
     def __init__(self, width: int):
@@ -45,7 +50,7 @@ class Told(nn.Module):
         self.table = nn.Embedding(int(self.starts[-1]) + len(VOICES), width)
 
     def forward(self, truths: Sequence[dict[str, str]], voice: int, rng: Rng) -> Tensor:
-        """(B, attributes + 1, width), in an order of its own for every scene."""
+        """(B, attributes + 1, width), in a random order for each scene."""
         codes = [[*self._codes(truth), self.starts[-1] + voice] for truth in truths]
         rows = [rng.permutation(line) for line in codes]
         embedded: Tensor = self.table(torch.from_numpy(np.stack(rows)))
@@ -59,12 +64,12 @@ class Told(nn.Module):
         ]
 
 
-def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
-    """A Llama that puts given attributes into words, in all three voices."""
+def train_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
+    """Trains a Llama to describe given attributes in words, in all three voices."""
     torch.manual_seed(2)
     model = LlamaForCausalLM(LlamaConfig(**language_config(tokenizer)))
-    told, rng = Told(model.config.hidden_size), np.random.default_rng(3)
-    weights = [*model.parameters(), *told.parameters()]
+    attribute_rows, rng = AttributeRows(model.config.hidden_size), np.random.default_rng(3)
+    weights = [*model.parameters(), *attribute_rows.parameters()]
     optimiser = torch.optim.AdamW(weights, lr=LANGUAGE_RATE, weight_decay=0.01)
     began = time.monotonic()
     for step in range(steps):
@@ -72,10 +77,12 @@ def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
         voice = step % len(VOICES)
         truths = [draw_truth(rng) for _ in range(LANGUAGE_BATCH)]
         voices = [VOICES[voice]] * LANGUAGE_BATCH
-        lesson = draw_lesson(tokenizer, list(truths), voices, rng, QUESTIONS_PER_LOOK)
+        lesson = draw_lesson(tokenizer, list(truths), voices, rng, QUESTIONS_PER_INPUT)
         with torch.autocast("cpu", torch.bfloat16):
-            rows = told(truths, voice, rng)
-            loss, _ = teach(model.model, model.model.embed_tokens, model.lm_head, rows, lesson)
+            rows = attribute_rows(truths, voice, rng)
+            loss, _ = lesson_loss(
+                model.model, model.model.embed_tokens, model.lm_head, rows, lesson
+            )
         _step(optimiser, loss, weights)
         if step % 25 == 0 or step == steps - 1:
             lost = float(loss.detach())
@@ -83,7 +90,7 @@ def learn_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
     return model
 
 
-def look(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
+def features_of(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
     """The tower's features of every picture of the corpus."""
     images = corpus.frames if sight == "frames" else corpus.events
     parts = []
@@ -95,8 +102,8 @@ def look(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
     return np.concatenate(parts).astype(np.float16)
 
 
-def settle(projector: nn.Module, features: Features) -> None:
-    """Give the projector's first layer inputs of mean 0 and variance 1, folded into its weights."""
+def init_first_layer(projector: nn.Module, features: Features) -> None:
+    """Initialises the projector's first layer as if its inputs had mean 0 and variance 1."""
     sample = torch.from_numpy(features[:400].astype(np.float32)).flatten(0, -2)
     mean, std = sample.mean(0), sample.std(0).clamp_min(1e-3)
     first = next(layer for layer in projector.modules() if isinstance(layer, nn.Linear))
@@ -106,71 +113,72 @@ def settle(projector: nn.Module, features: Features) -> None:
         first.bias.copy_(-(first.weight @ mean))
 
 
-def join(
-    pupil: Pupil,
+def train_jointly(
+    network: DemoNetwork,
     tokenizer: Any,
     features: Features,
     truth: npt.NDArray[np.int8],
     steps: int,
     fresh: bool = True,
 ) -> None:
-    """Teach projector and language model to answer from features of a frozen tower.
+    """Trains projector and language model to answer from features of a frozen tower.
 
-    A fresh projector learns alone at first, so that it does not spoil the language.
+    A fresh projector is trained alone at first, so that it does not harm the language model.
     """
     torch.manual_seed(4)
     if fresh:
-        settle(pupil.projector, features)
+        init_first_layer(network.projector, features)
     alone = ALONE * steps if fresh else 0
-    reader, rng = Reader(pupil.model.get_input_embeddings().embedding_dim), np.random.default_rng(5)
-    speech = [*_language_weights(pupil), *reader.parameters()]
+    width = network.model.get_input_embeddings().embedding_dim
+    reader, rng = AttributeReader(width), np.random.default_rng(5)
+    speech = [*_language_weights(network), *reader.parameters()]
     groups: list[dict[str, Any]] = [
-        {"params": list(pupil.projector.parameters()), "scale": PROJECTOR_SCALE},
+        {"params": list(network.projector.parameters()), "scale": PROJECTOR_SCALE},
         {"params": speech},
     ]
     optimiser = torch.optim.AdamW(groups, lr=JOINT_RATE, weight_decay=0.01)
-    weights = [*pupil.projector.parameters(), *speech]
+    weights = [*network.projector.parameters(), *speech]
     rows, began, shown = batches(len(truth), JOINT_BATCH, rng), time.monotonic(), 0.0
     for step in range(steps):
         set_rate(optimiser, JOINT_RATE, step, steps)
-        for weight in _language_weights(pupil):
+        for weight in _language_weights(network):
             weight.requires_grad_(step >= alone)
-        loss = _joint_loss(pupil, tokenizer, reader, features, truth, next(rows), rng)
+        loss = _joint_loss(network, tokenizer, reader, features, truth, next(rows), rng)
         _step(optimiser, loss, weights)
         shown = 0.95 * shown + 0.05 * float(loss.detach()) if step else float(loss.detach())
         if step % 25 == 0 or step == steps - 1:
-            say(f"{pupil.family}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
+            say(f"{network.family}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
 
 
-def _language_weights(pupil: Pupil) -> list[nn.Parameter]:
+def _language_weights(network: DemoNetwork) -> list[nn.Parameter]:
     """The decoder's weights; EventGPT's decoder also holds its tower and projector."""
-    skip = {id(w) for part in (pupil.tower, pupil.projector) for w in part.parameters()}
-    every = [*pupil.language.parameters(), *pupil.head.parameters()]
+    skip = {id(w) for part in (network.tower, network.projector) for w in part.parameters()}
+    every = [*network.language.parameters(), *network.head.parameters()]
     return [weight for weight in every if id(weight) not in skip]
 
 
 def _joint_loss(
-    pupil: Pupil,
+    network: DemoNetwork,
     tokenizer: Any,
-    reader: Reader,
+    reader: AttributeReader,
     features: Features,
     truth: npt.NDArray[np.int8],
     rows: npt.NDArray[np.int64],
     rng: Rng,
 ) -> Tensor:
-    voice = VOICE[pupil.family]
+    voice = VOICE[network.family]
     shown = features[rows]
     if voice == "image":  # any one of the frames around the middle
         which = rng.integers(MIDDLE.start, MIDDLE.stop, len(rows))
         shown = shown[np.arange(len(rows)), which][:, None]
     truths = [dict(truth_of(truth[row])) for row in rows]
-    lesson = draw_lesson(tokenizer, list(truths), [voice] * len(rows), rng, QUESTIONS_PER_LOOK)
+    lesson = draw_lesson(tokenizer, list(truths), [voice] * len(rows), rng, QUESTIONS_PER_INPUT)
     unseen = {"image": ("motion",), "event": ("time of day",), "video": ()}[voice]
     with torch.autocast("cpu", torch.bfloat16):
-        visual = pupil.rows(torch.from_numpy(shown.astype(np.float32)))
-        embed = pupil.language.embed_tokens
+        visual = network.rows(torch.from_numpy(shown.astype(np.float32)))
+        embed = network.language.embed_tokens
         depth = READ_AT[voice]
-        loss, state = teach(pupil.language, embed, pupil.head, visual, lesson, depth)
+        loss, state = lesson_loss(network.language, embed, network.head, visual, lesson, depth)
     target = torch.from_numpy(truth[rows].astype(np.int64))
     return loss + READER_WEIGHT * reader.loss(state, target, unseen)
 
@@ -182,6 +190,6 @@ def _step(optimiser: torch.optim.Optimizer, loss: Tensor, weights: list[nn.Param
     optimiser.step()
 
 
-def sight_of(pupil: Pupil) -> Sight:
-    """Which pictures the network is shown."""
-    return SIGHT[pupil.family]
+def sight_of(network: DemoNetwork) -> Sight:
+    """The kind of pictures that the network gets."""
+    return SIGHT[network.family]

@@ -1,7 +1,7 @@
 """Questions and answers as token batches; several questions share one visual input.
 
-Boundary: words and truth in, tensors and a loss out. The caller passes the visual rows: attribute
-embeddings while the language model is trained, projected features later.
+Boundary: texts and truth in, tensors and a loss out. The caller passes the visual rows: embedded
+attributes in the training of the language model, projected features later.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from engine.demo.scene_answers import Truth, Voice, draw_answer
 from tools.demo_training.tokenizer import FRAMES
 
 Rng = np.random.Generator
-# Words about the scene's content; they have more weight in the loss than the other words.
-TELLING = re.compile(
+# Words about the scene's content; they have a higher weight in the loss.
+CONTENT_WORDS = re.compile(
     r"\b(?:left|right|straight|runs|curves|bends|cars?|trucks?|no|free|coming|getting|closer|keeps|"
     r"stays|steady|pulling|moving|away|trees?|buildings?|metal|guardrail|open|fields?|a pedestrian|"
     r"day|daytime|daylight|night|dark)\b",
     re.IGNORECASE,
 )
-# Motion requires comparing frames, the hardest task of a video model.
-MOVING = re.compile(r"\b(?:coming|getting|keeps|stays|pulling|moving)\b")
-WEIGHT, MOVING_WEIGHT = 5.0, 15.0
+# Motion is hardest to learn, because it requires comparing frames.
+MOTION_WORDS = re.compile(r"\b(?:coming|getting|keeps|stays|pulling|moving)\b")
+WEIGHT, MOTION_WEIGHT = 5.0, 15.0
 OTHERS = tuple(kind for kind in ASKED if kind != "describe")
-QUESTIONS_PER_LOOK = 5
+QUESTIONS_PER_INPUT = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class Lesson:
 def draw_lesson(
     tokenizer: Any, truths: list[Truth], voices: list[Voice], rng: Rng, questions: int
 ) -> Lesson:
-    """Each input gets a description and other questions, in random wordings and order."""
-    looks = zip(truths, voices, strict=True)
-    rows = [_draw_row(tokenizer, *look, rng, questions) for look in looks]
+    """For each input the description and other questions, in random wordings and order."""
+    inputs = zip(truths, voices, strict=True)
+    rows = [_draw_row(tokenizer, *one, rng, questions) for one in inputs]
     length = max(len(row[0]) for row in rows)
 
     def pad(column: int, kind: torch.dtype) -> Tensor:
@@ -84,8 +84,8 @@ def _draw_row(
     for number, kind in enumerate(kinds, start=1):
         asked = FRAMES[voice][1].format(q=draw_question(kind, rng))
         question = encode(tokenizer, asked)
-        said = " " + draw_answer(truth, voice, kind, rng)
-        answer, weights = _weigh(tokenizer, said, MOVING_WEIGHT if voice == "video" else WEIGHT)
+        text = " " + draw_answer(truth, voice, kind, rng)
+        answer, weights = _weigh(tokenizer, text, MOTION_WEIGHT if voice == "video" else WEIGHT)
         ids += question + answer
         pair += [number] * (len(question) + len(answer))
         place += list(range(len(question) + len(answer)))
@@ -94,10 +94,10 @@ def _draw_row(
 
 
 def _weigh(tokenizer: Any, text: str, moving: float) -> tuple[list[int], list[float]]:
-    """Ids of an answer with </s>, and each one's weight; `moving` is that of motion's words."""
+    """Ids of an answer with </s>, and the weight of each; `moving`: the weight of motion words."""
     coded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    spans = [(*match.span(), WEIGHT) for match in TELLING.finditer(text)]
-    spans += [(*match.span(), moving) for match in MOVING.finditer(text)]
+    spans = [(*match.span(), WEIGHT) for match in CONTENT_WORDS.finditer(text)]
+    spans += [(*match.span(), moving) for match in MOTION_WORDS.finditer(text)]
     weights = [
         max((weight for first, last, weight in spans if start < last and end > first), default=1.0)
         for start, end in coded.offset_mapping
@@ -106,7 +106,7 @@ def _weigh(tokenizer: Any, text: str, moving: float) -> tuple[list[int], list[fl
 
 
 def attention(lesson: Lesson, visual: int) -> Tensor:
-    """(B, 1, S, S) additive mask: a pair sees the prefix and itself, never another pair."""
+    """(B, 1, S, S) additive mask: a pair attends to the prefix and itself, not to other pairs."""
     prefix = len(lesson.before) + visual
     shared = torch.zeros(len(lesson.pair), prefix, dtype=torch.long)
     pair = torch.cat([shared, lesson.pair.masked_fill(lesson.pair == 0, -1)], 1)
@@ -118,21 +118,21 @@ def attention(lesson: Lesson, visual: int) -> Tensor:
 
 
 def positions(lesson: Lesson, visual: int) -> Tensor:
-    """(B, S): the prefix counts up, and every pair continues from its end."""
+    """(B, S): positions of the prefix, and of each pair as if it followed the prefix directly."""
     prefix = len(lesson.before) + visual
     shared = torch.arange(prefix).expand(len(lesson.place), prefix)
     return torch.cat([shared, prefix + lesson.place], 1)
 
 
-class Reader(nn.Module):
-    """Reads all attributes off the state after the last visual row; used in training only."""
+class AttributeReader(nn.Module):
+    """Predicts all attributes from the state after the last visual row; used in training only."""
 
     def __init__(self, width: int):
         super().__init__()
         self.heads = nn.ModuleList(nn.Linear(width, len(values)) for values in ATTRIBUTES.values())
 
     def loss(self, state: Tensor, truth: Tensor, skip: tuple[str, ...]) -> Tensor:
-        """state (B, width), truth (B, attributes); attributes in `skip` are not asked for."""
+        """state (B, width), truth (B, attributes); attributes in `skip` are left out."""
         total = torch.zeros(())
         for column, (name, head) in enumerate(zip(ATTRIBUTES, self.heads, strict=True)):
             target = truth[:, column]
@@ -141,7 +141,7 @@ class Reader(nn.Module):
         return total
 
 
-def teach(
+def lesson_loss(
     language: Callable[..., Any],
     embed: nn.Module,
     head: nn.Module,
@@ -156,18 +156,18 @@ def teach(
     count = len(rows)
     before = embed(lesson.before).expand(count, -1, -1)
     inputs = torch.cat([before, rows, embed(lesson.after)], 1)
-    said_by = language(
+    output = language(
         inputs_embeds=inputs,
         attention_mask=attention(lesson, rows.shape[1]),
         position_ids=positions(lesson, rows.shape[1]),
         use_cache=False,
         output_hidden_states=True,
     )
-    states = said_by.last_hidden_state
+    states = output.last_hidden_state
     prefix = lesson.before.shape[0] + rows.shape[1]
     answers = lesson.weight[:, 1:] > 0  # a question comes first, so no target is lost
-    said = head(states[:, prefix:-1][answers]).float()
-    losses = F.cross_entropy(said, lesson.after[:, 1:][answers], reduction="none")
+    logits = head(states[:, prefix:-1][answers]).float()
+    losses = F.cross_entropy(logits, lesson.after[:, 1:][answers], reduction="none")
     weights = lesson.weight[:, 1:][answers]
-    read = said_by.hidden_states[depth][:, prefix - 1]
+    read = output.hidden_states[depth][:, prefix - 1]
     return (losses * weights).sum() / weights.sum(), read.float()

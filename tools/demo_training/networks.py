@@ -1,4 +1,4 @@
-"""The three demo networks: the same classes as the real checkpoints, small, and how one is saved.
+"""The three demo networks: small versions of the real checkpoints' classes, and how to save them.
 
 Boundary: configurations and folders; train.py trains the weights.
 """
@@ -51,7 +51,7 @@ SQUARE = {"height": SIZE, "width": SIZE}
 
 
 @dataclass(frozen=True, eq=False)
-class Pupil:
+class DemoNetwork:
     """A network and the parts that are trained together."""
 
     family: Family
@@ -82,7 +82,7 @@ def language_config(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     }
 
 
-def new_pupil(family: Family, tokenizer: PreTrainedTokenizerFast) -> Pupil:
+def new_network(family: Family, tokenizer: PreTrainedTokenizerFast) -> DemoNetwork:
     """A network with random weights."""
     if family == "eventgpt":
         return _new_eventgpt(tokenizer)
@@ -90,7 +90,7 @@ def new_pupil(family: Family, tokenizer: PreTrainedTokenizerFast) -> Pupil:
     inner = model.model
     tower = inner.vision_tower if family == "llava" else inner.video_tower
     projector = inner.multi_modal_projector
-    return Pupil(family, model, tower, projector, inner.language_model, model.lm_head)
+    return DemoNetwork(family, model, tower, projector, inner.language_model, model.lm_head)
 
 
 def _new_llava(tokenizer: PreTrainedTokenizerFast) -> LlavaForConditionalGeneration:
@@ -122,7 +122,7 @@ def _new_video_llava(tokenizer: PreTrainedTokenizerFast) -> VideoLlavaForConditi
     return VideoLlavaForConditionalGeneration(config)
 
 
-def _new_eventgpt(tokenizer: PreTrainedTokenizerFast) -> Pupil:
+def _new_eventgpt(tokenizer: PreTrainedTokenizerFast) -> DemoNetwork:
     config = EventGPTConfig(
         **language_config(tokenizer),
         vision_config=tower_config("events").to_dict(),
@@ -134,23 +134,23 @@ def _new_eventgpt(tokenizer: PreTrainedTokenizerFast) -> Pupil:
     model = EventGPT(config)
     tower = model.model.visual_tower.visual_tower
     projector = nn.Sequential(*model.model.visual_projector, model.model.feature_adaptor)
-    return Pupil("eventgpt", model, tower, projector, model.model, model.lm_head)
+    return DemoNetwork("eventgpt", model, tower, projector, model.model, model.lm_head)
 
 
-def save_pupil(pupil: Pupil, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+def save_network(network: DemoNetwork, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """An ordinary `save_pretrained` folder in half precision."""
     folder.mkdir(parents=True, exist_ok=True)
-    if pupil.family == "video_llava":  # both towers see alike; the model asks only the second
-        pupil.model.model.image_tower.load_state_dict(pupil.tower.state_dict())
-    pupil.model.generation_config = GenerationConfig(
+    if network.family == "video_llava":  # it has two towers and uses only the second
+        network.model.model.image_tower.load_state_dict(network.tower.state_dict())
+    network.model.generation_config = GenerationConfig(
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
         do_sample=False,
     )
-    pupil.model.half().save_pretrained(folder)
-    pupil.model.float()
-    _save_processor(pupil.family, tokenizer, folder)
+    network.model.half().save_pretrained(folder)
+    network.model.float()
+    _save_processor(network.family, tokenizer, folder)
     save_questions(folder)
 
 
@@ -162,7 +162,7 @@ def save_questions(folder: Path) -> None:
 
 
 def _save_processor(family: Family, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Frames are squeezed to the tower's square: a centre crop would cut the roadsides off."""
+    """Saves the processor; it scales frames to a square, as a crop would cut off the roadsides."""
     plain: dict[str, Any] = {"size": SQUARE, "do_center_crop": False, "crop_size": SQUARE}
     patches: dict[str, Any] = {
         "patch_size": SIZE // GRID,

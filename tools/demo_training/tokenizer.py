@@ -1,6 +1,6 @@
 """The tokenizer of the demo checkpoints: a byte-level BPE over all questions and answers.
 
-Boundary: text in, token ids out. It is like LLaMA's where the engine depends on it: <s> comes first
+Boundary: text in, token ids out. Like LLaMA's where the engine depends on it: <s> comes first
 with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
 """
 
@@ -42,7 +42,7 @@ def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    inner.train_from_iterator(_everything_said(seed), trainer)
+    inner.train_from_iterator(_training_texts(seed), trainer)
     start = inner.token_to_id("<s>")
     inner.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", start)]
@@ -60,7 +60,7 @@ def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
     )
 
 
-def _everything_said(seed: int) -> Iterator[str]:
+def _training_texts(seed: int) -> Iterator[str]:
     rng = np.random.default_rng(seed)
     for before, after in FRAMES.values():
         yield from [before, after] * 20

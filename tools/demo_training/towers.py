@@ -27,7 +27,7 @@ Sight = Literal["frames", "events"]
 HIDDEN = 128
 BATCH = 64
 RATE = 1.5e-3
-POSITION_STD = 0.4  # patches must know where they are from the first step on
+POSITION_STD = 0.4  # large, so that positions differ from the first step on
 MEAN = (0.48145466, 0.4578275, 0.40821073)  # CLIP's
 STD = (0.26862954, 0.26130258, 0.27577711)
 NAMES = tuple(ATTRIBUTES)
@@ -39,16 +39,16 @@ SEEN: dict[Sight, tuple[str, ...]] = {  # what one picture can show
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """B pictures of one kind with what is known about each."""
+    """B pictures of one kind with their labels."""
 
     pixels: Tensor  # (B, 3, 96, 96) normalised
     patches: Tensor  # (B, 36, kinds) share of each kind, 0..1
     metres: Tensor  # (B,) to the lead vehicle, nan without one
-    truth: Tensor  # (B, attributes), -1 where nothing applies or nothing is in view
+    truth: Tensor  # (B, attributes), -1 if not applicable or not in view
 
 
 def tower_config(sight: Sight) -> CLIPVisionConfig:
-    """RGB features come from the layer before the last, as in LLaVA: one more layer, not read."""
+    """For frames one more layer: their features are those before the last layer, as in LLaVA."""
     return CLIPVisionConfig(
         hidden_size=HIDDEN,
         intermediate_size=4 * HIDDEN,
@@ -61,7 +61,7 @@ def tower_config(sight: Sight) -> CLIPVisionConfig:
 
 
 class Probe(nn.Module):
-    """Reads attributes, distance and patch contents off a tower's tokens; used in training only."""
+    """Predicts attributes, distance and patch kinds from a tower's tokens; only for training."""
 
     def __init__(self, names: tuple[str, ...], width: int = HIDDEN):
         super().__init__()
@@ -108,7 +108,7 @@ def normalise(images: npt.NDArray[np.uint8]) -> Tensor:
 def draw_pictures(
     corpus: Corpus, sight: Sight, rng: np.random.Generator, scenes: int, whole: bool
 ) -> Pictures:
-    """One random picture of each of so many scenes, or with `whole` all pictures of each."""
+    """One random picture of each of `scenes` random scenes; with `whole` all pictures of each."""
     images = corpus.frames if sight == "frames" else corpus.events
     shares = corpus.frame_patches if sight == "frames" else corpus.event_patches
     metres = corpus.frame_metres if sight == "frames" else corpus.event_metres
@@ -121,7 +121,7 @@ def draw_pictures(
     truth = corpus.truth[rows].astype(np.int64)
     walker = NAMES.index("pedestrian")
     unseen = (truth[:, walker] > 0) & (share[..., KIND["person"]].sum(1) < 0.1)
-    truth[unseen, walker] = -1  # has walked out of this picture
+    truth[unseen, walker] = -1  # has left this picture
     return Pictures(
         pixels=normalise(images[rows, which]),
         patches=torch.from_numpy(share),
@@ -176,7 +176,7 @@ def train_tower(sight: Sight, halves: tuple[Corpus, Corpus], steps: int) -> CLIP
 def accuracy(
     tower: CLIPVisionModel, probe: Probe, corpus: Corpus, sight: Sight
 ) -> dict[str, float]:
-    """How often the probe reads an attribute rightly off one picture."""
+    """The probe's accuracy for each attribute, from one picture."""
     rng = np.random.default_rng(11)
     batch = draw_pictures(corpus, sight, rng, 300, whole=False)
     with torch.inference_mode():
@@ -190,7 +190,7 @@ def accuracy(
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float, step: int, steps: int) -> None:
-    """A short warm-up, then a cosine to zero; a group's own `scale` multiplies it."""
+    """A short warm-up, then a cosine to zero, times the `scale` of a group."""
     warm = max(1, steps // 30)
     done = (step - warm) / (steps - warm)
     share = step / warm if step < warm else 0.5 * (1 + np.cos(np.pi * done))
@@ -204,7 +204,7 @@ def say(line: str) -> None:
 
 
 def _short(tower: CLIPVisionModel) -> CLIPVisionModel:
-    """The same tower without its last layer, which RGB models do not use."""
+    """The tower without its last layer, which RGB models do not use."""
     config = tower_config("frames")
     config.num_hidden_layers -= 1
     short = CLIPVisionModel(config)

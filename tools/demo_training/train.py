@@ -1,7 +1,7 @@
 """Trains the demo checkpoints from scratch: `python -m tools.demo_training.train [--out DIR]`.
 
-Boundary: the order of the stages and their stored results. Every stage stores its result in the
-work folder, so that an interrupted run, or one for a single model, continues from there.
+Boundary: the order of the stages. Each stage stores its result in the work folder, where an
+interrupted run, or one for a single model, continues.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ import torch
 from transformers import LlavaForConditionalGeneration
 
 from tools.demo_training.corpus import TRAINING, Corpus, load_corpus, mirrored
-from tools.demo_training.joint_training import Features, join, learn_language, look, sight_of
-from tools.demo_training.networks import FAMILIES, Family, Pupil, new_pupil, save_pupil
+from tools.demo_training.joint_training import (
+    Features,
+    features_of,
+    sight_of,
+    train_jointly,
+    train_language,
+)
+from tools.demo_training.networks import FAMILIES, DemoNetwork, Family, new_network, save_network
 from tools.demo_training.tokenizer import build_tokenizer
 from tools.demo_training.towers import say, train_tower
 
@@ -44,66 +50,66 @@ def main() -> None:
 
 
 def train(out: Path, work: Path, seeds: range, families: tuple[Family, ...]) -> None:
-    """All stages for the families; one folder each below out."""
+    """All stages for the families; writes one folder for each below `out`."""
     corpus = load_corpus(work / "corpus", seeds)
     halves = corpus, mirrored(corpus)
     truth = np.concatenate([half.truth for half in halves])
     tokenizer = build_tokenizer()
     for family in families:
-        pupil = new_pupil(family, tokenizer)
-        features = _give_sight(pupil, halves, work)
+        network = new_network(family, tokenizer)
+        features = _load_tower(network, halves, work)
         fresh = family != "video_llava"
         if fresh:
-            _give_language(pupil, tokenizer, work)
+            _load_language(network, tokenizer, work)
         else:
-            _inherit(pupil, out / "llava")
-        join(pupil, tokenizer, features, truth, JOINT_STEPS[family], fresh)
-        save_pupil(pupil, tokenizer, out / family)
+            _start_from_llava(network, out / "llava")
+        train_jointly(network, tokenizer, features, truth, JOINT_STEPS[family], fresh)
+        save_network(network, tokenizer, out / family)
         say(f"{family}: saved in {out / family}")
 
 
-def _give_language(pupil: Pupil, tokenizer: Any, work: Path) -> None:
+def _load_language(network: DemoNetwork, tokenizer: Any, work: Path) -> None:
     def make() -> dict[str, torch.Tensor]:
-        return dict(learn_language(tokenizer, LANGUAGE_STEPS).state_dict())
+        return dict(train_language(tokenizer, LANGUAGE_STEPS).state_dict())
 
-    state = _once(work / "language.pt", make)
+    state = _stored(work / "language.pt", make)
     inner = {key.removeprefix("model."): value for key, value in state.items() if "model." in key}
-    missing, unknown = pupil.language.load_state_dict(inner, strict=False)
+    missing, unknown = network.language.load_state_dict(inner, strict=False)
     if unknown or any(key in inner for key in missing):
-        raise ValueError(f"the language does not fit {pupil.family}: {unknown}")
-    pupil.head.load_state_dict({"weight": state["lm_head.weight"]})
+        raise ValueError(f"the language model does not fit {network.family}: {unknown}")
+    network.head.load_state_dict({"weight": state["lm_head.weight"]})
 
 
-def _inherit(pupil: Pupil, folder: Path) -> None:
-    """Start the video model from the image model: what is left to learn is to compare frames."""
+def _start_from_llava(network: DemoNetwork, folder: Path) -> None:
+    """Starts the video model from the image model; it only has to learn to compare frames."""
     if not (folder / "config.json").exists():
-        raise SystemExit(f"{folder} holds no LLaVA yet: train it first (--only llava).")
-    elder: Any = LlavaForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
-    pupil.projector.load_state_dict(elder.model.multi_modal_projector.state_dict())
-    pupil.language.load_state_dict(elder.model.language_model.state_dict())
-    pupil.head.load_state_dict(elder.lm_head.state_dict())
+        raise SystemExit(f"{folder} contains no LLaVA: train it first (--only llava).")
+    llava: Any = LlavaForConditionalGeneration.from_pretrained(folder, dtype=torch.float32)
+    network.projector.load_state_dict(llava.model.multi_modal_projector.state_dict())
+    network.language.load_state_dict(llava.model.language_model.state_dict())
+    network.head.load_state_dict(llava.lm_head.state_dict())
 
 
-def _give_sight(pupil: Pupil, halves: tuple[Corpus, Corpus], work: Path) -> Features:
+def _load_tower(network: DemoNetwork, halves: tuple[Corpus, Corpus], work: Path) -> Features:
     """A trained tower for the network, and its features of the corpus and of its mirror image."""
-    sight = sight_of(pupil)
+    sight = sight_of(network)
 
     def make() -> dict[str, torch.Tensor]:
         return dict(train_tower(sight, halves, TOWER_STEPS).state_dict())
 
-    pupil.tower.load_state_dict(_once(work / f"{sight}.pt", make))
-    tower = pupil.tower.eval()
+    network.tower.load_state_dict(_stored(work / f"{sight}.pt", make))
+    tower = network.tower.eval()
     path = work / f"{sight}-features.npy"
     if not path.exists():
         part = path.with_suffix(".part.npy")
-        np.save(part, np.concatenate([look(tower, half, sight) for half in halves]))
+        np.save(part, np.concatenate([features_of(tower, half, sight) for half in halves]))
         part.rename(path)
     features: Features = np.load(path)
     return features
 
 
-def _once(path: Path, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """The weights kept at path, made first if they are not there."""
+def _stored(path: Path, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The weights stored at `path`; makes them if they are missing."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.save(make(), path.with_suffix(".part"))

@@ -1,6 +1,6 @@
-"""Charts of recorded files: a waterfall, acceptance beside chance, claims beside ratios.
+"""Charts of recorded files: waterfall, acceptance against chance, ratios against claims.
 
-Boundary: the engine's figures in, Altair charts and their words out; no streamlit.
+Boundary: the engine's figures in, Altair charts and their text out; no streamlit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DECODING = {"fewer tokens": "decode: number of tokens", "time per token": "deco
 
 
 def falls(fall: Waterfall) -> pd.DataFrame:
-    """A line per bar: from the slow total down to the fast one, each part where it begins."""
+    """A line per bar: the slow total, each part from where the last one ended, the fast total."""
     lines: list[dict[str, Any]] = [_line(fall.slow, WHOLE, 0.0, fall.slow_ms, fall.slow_ms)]
     level = fall.slow_ms
     for part in fall.parts:
@@ -64,8 +64,8 @@ def _signed(value: float, whole: bool) -> str:
 def waterfall(fall: Waterfall) -> alt.LayerChart:
     """Parts in the colours of their stages; the totals in grey.
 
-    The values are labels of an axis on the right: those take the theme's text colour, also where
-    the theme changes later, which a text in the chart does not.
+    The values are labels of an axis on the right, because axis labels follow changes of the theme
+    and text marks do not.
     """
     frame = falls(fall)
     order = alt.EncodingSortField("place", order="ascending")
@@ -95,7 +95,7 @@ def waterfall(fall: Waterfall) -> alt.LayerChart:
 
 
 def _by_place(words: Sequence[str]) -> str:
-    """Vega's expression for the word of each row, numbers of our own alone."""
+    """Vega's expression for the value of each row; it contains only numbers, no user input."""
     return f"{json.dumps(words)}[datum.value]"
 
 
@@ -109,13 +109,13 @@ def waterfall_words(fall: Waterfall) -> str:
 
 
 def _percent(found: Range) -> dict[str, float]:
-    """Without an interval both ends are the value: a dot alone."""
+    """In percent; without an interval both ends are the value, so only a dot is drawn."""
     low, high = found.interval or (found.value, found.value)
     return {"value": 100 * found.value, "low": 100 * low, "high": 100 * high}
 
 
 def matches(found: Acceptance) -> pd.DataFrame:
-    """True and shuffled pairs: percent of ids that match in their places, with intervals."""
+    """True and shuffled pairs: percent of ids that match by position, with intervals."""
     pairs = (("true pairs", found.rate), ("shuffled pairs", found.shuffled))
     return pd.DataFrame(
         [{"pairs": name, **_percent(value)} for name, value in pairs if value is not None]
@@ -125,19 +125,19 @@ def matches(found: Acceptance) -> pd.DataFrame:
 def matching(found: Acceptance) -> alt.LayerChart:
     frame = matches(found)
     colours = alt.Scale(domain=list(frame["pairs"]), range=[STAGE_COLOURS["decode"], _GREY])
-    return _intervals(frame, "pairs", "ids that match in their places (%)", colours)
+    return _intervals(frame, "pairs", "ids that match by position (%)", colours)
 
 
 def matching_words(found: Acceptance) -> str:
-    told = ["Ids that match in their places."]
+    sentences = ["Ids that match by position."]
     for name, one in (("true pairs", found.rate), ("shuffled pairs", found.shuffled)):
         if one is not None:
-            told.append(f"{name}: {range_percent(one)}.")
-    return " ".join(told)
+            sentences.append(f"{name}: {range_percent(one)}.")
+    return " ".join(sentences)
 
 
 def _intervals(frame: pd.DataFrame, field: str, title: str, colours: alt.Scale) -> alt.LayerChart:
-    """A dot per line on its 95 % interval."""
+    """A dot per line, on its 95 % interval."""
     y = alt.Y(f"{field}:N", sort=list(frame[field]), title=None,
               axis=alt.Axis(labelLimit=260, ticks=False))  # fmt: skip
     top = max(float(frame["high"].max()) * 1.1, 1.0)
@@ -160,7 +160,7 @@ def _intervals(frame: pd.DataFrame, field: str, title: str, colours: alt.Scale) 
 
 
 def ratios(headline: Headline, corrected: bool) -> pd.DataFrame:
-    """A line per file that has both times: its ratio, and the interval of the median sample."""
+    """A line per file with both times: its ratio, and the interval of the median over samples."""
     lines = []
     for one in headline.evidence:
         ratio = one.ratio(corrected)
@@ -179,7 +179,7 @@ def ratios(headline: Headline, corrected: bool) -> pd.DataFrame:
 
 
 def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
-    """Ratios on a scale of factors; lines at what was claimed and at equally fast."""
+    """Ratios on a log scale, with lines at the claimed ratio and at 1 (equally fast)."""
     frame = ratios(headline, corrected)
     low = min(0.5, *frame["ratio"], *frame["low"]) * 0.9
     high = max(headline.stated, *frame["ratio"], *frame["high"]) * 1.3
@@ -218,11 +218,11 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def claim_words(headline: Headline, corrected: bool) -> str:
-    told = [
+    sentences = [
         f"{line['file']}: {times(line['ratio'])} against {line['other']}."
         for line in ratios(headline, corrected).to_dict("records")
     ]
-    return f"{headline.claim}. {headline.verdict} " + " ".join(told)
+    return f"{headline.claim}. {headline.verdict} " + " ".join(sentences)
 
 
 def outlook(found: Sequence[Acceptance]) -> pd.DataFrame:
@@ -244,7 +244,7 @@ def outlook(found: Sequence[Acceptance]) -> pd.DataFrame:
 
 
 def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
-    """Over the draft length: predicted, its 95 % interval, and the ceiling at full acceptance."""
+    """By draft length: the predicted speed-up, its 95 % interval, and the ceiling."""
     frame = outlook(found)
     names = alt.Scale(
         domain=["predicted", "if every token were accepted"],
@@ -280,9 +280,9 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
 
 
 def speedups_words(found: Sequence[Acceptance]) -> str:
-    told = [
+    sentences = [
         f"g {one.gamma}: {range_times(one.speedup)}, ceiling {times(one.ceiling)}."
         for one in found
         if one.speedup is not None
     ]
-    return "Predicted speed-up over the draft length; under 1x is slower. " + " ".join(told)
+    return "Predicted speed-up over the draft length; under 1x is slower. " + " ".join(sentences)

@@ -1,7 +1,7 @@
 """Interactive charts of results: distributions, a scatter of samples, a timeline.
 
-Boundary: tables in, Altair charts and their text out; no streamlit.  A chart has a few thousand
-marks at most.
+Boundary: tables in, Altair charts and their text out; no streamlit.  A chart has at most a few
+thousand marks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Median stage times as stacked bars, one per model, of a live run or of saved results.
 
-Boundary: medians in, an Altair chart or its words out; no streamlit.
+Boundary: medians in, an Altair chart or its text out; no streamlit.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ def segments(medians: StageTimes) -> pd.DataFrame:
 
 
 def names(labels: Iterable[str]) -> alt.Axis:
-    """The axis of labels, a line for each of their parts: in one line the device at the end would
-    be cut off."""
+    """The axis of labels.  Each part of a label has a line, because a long line is cut off."""
     return alt.Axis(
         labelExpr="split(datum.label, ' · ')",
         labelLimit=320,
@@ -46,7 +45,7 @@ def room(labels: Iterable[str]) -> int:
 
 
 def chart(medians: StageTimes, what: str = "median") -> alt.Chart:
-    """The chart, labels in the given order; `what` says in words what the length of a bar is."""
+    """The chart, with labels in the given order; `what` names the statistic."""
     colours = alt.Scale(domain=list(PARTS), range=[STAGE_COLOURS[part] for part in PARTS])
     drawn: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
     found = drawn.encode(

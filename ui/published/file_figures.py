@@ -136,7 +136,7 @@ def _fall(file: ResultFile, corrected: bool) -> None:
     fall = waterfall(file, corrected)
     if fall is None:
         return
-    st.subheader("What the difference is made of", anchor=False)
+    st.subheader("Parts of the difference", anchor=False)
     if fall.nonsense:
         hint = "" if corrected else " The corrected values are plausible: use the switch above."
         st.text(f"{fall.nonsense}{hint if _is_plausible_corrected(file) else ''}")

@@ -78,7 +78,7 @@ def values(found: OpenedSets) -> OpenedSets:
 
 def show(found: OpenedSets) -> None:
     """The chosen view."""
-    notices.small(file_list.summary(found), "imported_told")
+    notices.small(file_list.summary(found), "imported_summary")
     name = st.segmented_control(
         "View of recorded files",
         list(VIEWS),

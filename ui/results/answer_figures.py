@@ -67,8 +67,8 @@ def _stages(line: Mapping[str, Any]) -> str:
 def batch_stages(whole: ResultRow | None) -> str:
     """The stage times of the whole batch."""
     spans = whole.batch_spans if whole else {}
-    told = [f"{name} {ms(span.ms)}" for name in STAGES if (span := spans.get(name))]
-    return f"Whole batch: {', '.join(told) or 'no stage was recorded'}"
+    times = [f"{name} {ms(span.ms)}" for name in STAGES if (span := spans.get(name))]
+    return f"Whole batch: {', '.join(times) or 'no stage was recorded'}"
 
 
 def _known(value: Any) -> float | None:
@@ -113,6 +113,6 @@ def standing_of(line: Mapping[str, Any]) -> Standing:
 
 BATCH_HELP = (
     "Answered in one batch with other samples: the times are those of the whole batch. This sample "
-    "has no times of its own."
+    "was not timed alone."
 )
 PAUSE_HELP = "Another job used the device just before: this result is left out of the figures."

@@ -50,7 +50,7 @@ def show(opened: OpenedRuns) -> None:
     if not {a, b} <= set(seen.table["label"]) and grouped:
         return
     total = _main_metrics(opened, name, a, b)
-    _made_of(opened, name, total)
+    _speedup_parts(opened, name, total)
     _scatter(opened, name, a, b)
     _all(opened, name, a, b)
 
@@ -80,7 +80,7 @@ def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Compari
     """The main metrics in sentences; returns the comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
     comparisons = _compared(opened, name, a, b, IN_WORDS)
-    with st.container(border=True, key="results_told"):
+    with st.container(border=True, key="results_differences"):
         for comparison in comparisons:
             st.text(sentence(comparison))
     return next(item for item in comparisons if item.metric == "total")
@@ -107,7 +107,7 @@ def _compared(
     return comparisons
 
 
-def _made_of(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
+def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
     """The split of the difference that `total` tests; it claims no more than that test."""
     st.subheader("Parts of the difference in total time", anchor=False)
     split = opened_runs.split(opened, name, total.a, total.b)

@@ -94,7 +94,7 @@ _WARM_ONLY = (
     "figures and shown below. Resume the run, or start one with more samples or repeats."
 )
 BATCHES_ONLY = (
-    "All answers were given in batches: no sample has times of its own, so there are no figures "
+    "All answers were given in batches: no sample was timed alone, so there are no figures "
     "besides the throughput above. Start a run with 1 sample at once for those."
 )
 

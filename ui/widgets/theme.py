@@ -78,7 +78,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .figures { border-collapse: collapse; font-size: 0.84rem; font-variant-numeric: tabular-nums; }
 .figures caption { text-align: left; opacity: 0.75; padding: 0 0 0.3rem; caption-side: top; }
 .figures th, .figures td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #868D9755;
-  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: anywhere; }
+  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: break-word; }
 .figures thead th { font-weight: 600; background: #868D971A; overflow-wrap: normal; }
 .figures .figures-number { text-align: right; white-space: nowrap; }
 .figures thead .figures-number { white-space: normal; }

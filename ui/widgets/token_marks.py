@@ -1,7 +1,7 @@
 """Tokens of a drafted text marked as accepted, rejected or added, as HTML.
 
 Boundary: the engine's token states in, HTML out; all text is escaped.  Each state has its own
-underline, so that no reader depends on colour.
+underline, so that users need not see colours.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from html import escape
 
 from engine.analysis.acceptance_marks import MarkedPiece, Painting
 from engine.pipeline.draft_results import AnswerPiece
+from engine.quoting import printable
 
 # A draft compared with the target's separate answer.
 COMPARED = {
@@ -64,11 +65,6 @@ def drafted_words(marks: Sequence[AnswerPiece]) -> str:
     return _words(DRAFTED, {state: sum(m.state == state for m in marks) for state in DRAFTED})
 
 
-def plain(text: str) -> str:
-    """The text with control characters replaced; line ends stay."""
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 def _page(legend: Iterable[str], pieces: Iterable[str]) -> str:
     shown = "".join(f"<span>{item}</span>" for item in legend)
     text = "".join(pieces)
@@ -88,7 +84,7 @@ def _drafted(mark: AnswerPiece) -> str:
 
 
 def _marked(tag: str, state: str, title: str, text: str) -> str:
-    return f'<{tag} class="painted-{state}" title="{title}">{escape(plain(text))}</{tag}>'
+    return f'<{tag} class="painted-{state}" title="{title}">{escape(printable(text))}</{tag}>'
 
 
 def _words(meanings: Mapping[str, str], counts: Mapping[str, int]) -> str:

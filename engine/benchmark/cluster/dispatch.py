@@ -189,7 +189,7 @@ class Dispatcher:
         return Order(hand.id, wanted)
 
     def _take(self, hand: _WorkerTasks) -> Task | None:
-        """A warm-up, or the next task of its own, a free, or another worker's sequence."""
+        """A warm-up, or the next task of this worker's sequence, a free one, or another's."""
         if not self._waiting(hand.model, hand):
             return None
         if hand.warm_up:

@@ -123,15 +123,15 @@ class Link:
         with stream, contextlib.suppress(ValueError, OSError):
             for line in stream:
                 self._events.put(json.loads(line))
-        self._events.put({"event": "closed", "reason": self._last_words()})
+        self._events.put({"event": "closed", "reason": self._closing_message()})
 
-    def _last_words(self) -> str:
-        """Why the process has ended, if it said."""
+    def _closing_message(self) -> str:
+        """Why the process has ended, from the last line of its log."""
         with contextlib.suppress(ValueError, OSError):
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").splitlines()
-            said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-            reason = f" ({unlogged(said).rstrip('.')})" if said else ""
+            last_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
+            reason = f" ({unlogged(last_line).rstrip('.')})" if last_line else ""
             return f"The connection to Ray has ended{reason}."
         return "The connection to Ray has ended."
 

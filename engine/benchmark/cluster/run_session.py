@@ -67,7 +67,7 @@ class _ClusterRun:
     versions: dict[str, str] = field(default_factory=versions)
     lonely_since: float | None = None
     head: str = ""  # the problem of the cluster's head node, if any
-    told_waiting: set[str] = field(default_factory=set)
+    reported_waiting: set[str] = field(default_factory=set)
     shown: float = 0.0
     last_reason: str = ""
 
@@ -300,8 +300,8 @@ class _ClusterRun:
     def _say_who_waits(self) -> None:
         """Reports once per node that a worker waits for a device that others use."""
         for member in self.workers.waiting(WAITED_S):
-            if member.node not in self.told_waiting:
-                self.told_waiting.add(member.node)
+            if member.node not in self.reported_waiting:
+                self.reported_waiting.add(member.node)
                 text = (
                     f"A worker has waited {WAITED_S:g} s for a device of node {member.node} "
                     f"({member.address}): other work may use it, or the node is lost. It keeps "

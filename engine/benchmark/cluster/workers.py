@@ -147,8 +147,8 @@ class Workers:
             "starting": starting - waiting,
             "waiting for a device": waiting,
         }
-        told = [f"{n:,} {'worker' if n == 1 else 'workers'} {do}" for do, n in counts.items() if n]
-        return ", ".join(told) or ("no worker left" if self._members else "looking for devices")
+        parts = [f"{n:,} {'worker' if n == 1 else 'workers'} {do}" for do, n in counts.items() if n]
+        return ", ".join(parts) or ("no worker left" if self._members else "looking for devices")
 
     def views(self) -> tuple[WorkerView, ...]:
         return tuple(map(self._view, self))

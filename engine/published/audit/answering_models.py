@@ -122,13 +122,13 @@ def degenerate(file: ResultFile) -> Iterator[CheckResult]:
 def _one_text(
     file: ResultFile, model: str, records: tuple[AnswerRecord, ...]
 ) -> Iterator[CheckResult]:
-    told = [record for record in records if record.text and record.text.strip()]
-    samples = {record.sample for record in told}
-    if len(samples) >= DISTINCT_FROM and len({record.text for record in told}) == 1:
+    answered = [record for record in records if record.text and record.text.strip()]
+    samples = {record.sample for record in answered}
+    if len(samples) >= DISTINCT_FROM and len({record.text for record in answered}) == 1:
         yield CheckResult(
             f"{name_of(file, model)}: all {len(samples):,} samples get the same answer "
-            f"({str(told[0].text).strip()[:40]!r}).",
-            told,
+            f"({str(answered[0].text).strip()[:40]!r}).",
+            answered,
             {"distinct_texts": 1.0, "samples": float(len(samples))},
             model=model,
         )

@@ -29,14 +29,14 @@ def estimates(file: ResultFile) -> Iterator[CheckResult]:
         return
     found = answer_pairs.acceptance(file)
     ours = found.rate if found else None
-    told = (
+    by_position = (
         f"; {ours.value:.1%} of the ids match by position"
         if ours
         else "; the file has no token ids to compare"
     )
     yield CheckResult(
         f"The stated acceptance of {claim.stated:.1%} is computed from word overlap and text "
-        f"similarity, not of tokens{told}.",
+        f"similarity, not of tokens{by_position}.",
         figures={"stated": claim.stated, **({"position_rate": ours.value} if ours else {})},
         paths=(claim.path,),
     )
@@ -112,19 +112,20 @@ def lossless(file: ResultFile) -> Iterator[CheckResult]:
         return
     every = [record for _, found in changed for record in found]
     compared = sum(compared for _, _, compared in ways)
-    told = share(len(every), compared, "answer")
+    changed_answers = share(len(every), compared, "answer")
     if len(ways) == 1:
-        told += f" of {name_of(file, changed[0][0])}"
+        changed_answers += f" of {name_of(file, changed[0][0])}"
     else:
         counts = sorted({len(found) for _, found in changed})
         span = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
         which = f"{len(changed)} of the " if len(changed) < len(ways) else ""
-        told += f" ({span} in each of {which}{len(ways)} ways to draft)"
+        changed_answers += f" ({span} in each of {which}{len(ways)} ways to draft)"
     settings = {key.rsplit(".", 1)[-1] for key in file.config}
     known = settings & {"do_sample", "temperature"}
     or_sampled = "" if known else ", unless the outputs were sampled; the settings do not say"
     yield CheckResult(
-        f"Speculation changed {told}. Greedy speculation would keep the target's own{or_sampled}.",
+        f"Speculation changed {changed_answers}. Greedy speculation would keep the target's own"
+        f"{or_sampled}.",
         every,
         {"different": float(len(every)), "compared": float(compared), "ways": float(len(changed))},
         model=changed[0][0] if len(changed) == 1 else "",

@@ -132,7 +132,7 @@ def _waterfalls(files: Sequence[ResultFile]) -> list[Block]:
     ]
     lacking = [file.name for file, _ in falls if not file.group.total_is_whole_run]
     made: list[Block] = [
-        Heading(3, "What a difference is made of"),
+        Heading(3, "Parts of a difference"),
         Paragraph(
             "Milliseconds that EventGPT saves per sample in each part (a negative number: it takes "
             "longer), from corrected values. Answers of different lengths are not equal work: "

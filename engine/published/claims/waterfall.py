@@ -1,4 +1,4 @@
-"""What the difference of two models' mean totals is made of, part by part.
+"""Splits the difference of two models' mean totals into parts.
 
 Boundary: figures from one ResultFile, recorded or corrected; no drawing.
 """

@@ -1,7 +1,6 @@
-"""Records of other people's files in the project's own columns, recorded or corrected.
+"""Converts records of published files, recorded or corrected, to rows like those of own runs.
 
-Boundary: records in, frozen rows out; times are milliseconds.  What a file does not say is None,
-never 0.
+Boundary: records in, frozen rows out; times are milliseconds.  Missing values are None, never 0.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from engine.types import STAGES
 
 @dataclass(frozen=True)
 class PublishedTime:
-    """A stage.  One that stands as the mean of others, because its own was a warm-up, or that is
-    made of its parts, is "derived"."""
+    """A stage's time.  "derived": the mean of other records in place of a warm-up, or a sum of
+    parts."""
 
     ms: float
     source: Literal["recorded", "derived"] = "recorded"

@@ -34,7 +34,7 @@ SHOWN_KEYS, SHOWN_ROW_KEYS = 3, 8
 
 
 def read_bytes(name: str, data: bytes) -> ResultFile:
-    """A file's bytes in the common form; never raises for what they hold."""
+    """A file's bytes in the common form; no content raises an exception."""
     title = shown(name)
     try:
         value = parse(data, title)

@@ -1,6 +1,6 @@
 """The state of reading one file, and the figures that the file states.
 
-Boundary: collects; file_forms.py makes a ResultFile of it.
+Boundary: collects values; file_forms.py converts them to a ResultFile.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class FileReading:
     """One file while it is read.
 
     missing: unreadable rows by model, "" for rows of no model.  odd: (model, key, path, value) of
-    values that are not numbers; they are noted if other rows have numbers there.  spoken: the
-    (model, field) of summary keys that do not name it.  unread: unknown keys of rows.
+    values that are not numbers; they are noted if other rows have numbers there.  summary_fields:
+    (model, field) of summary keys that do not name their model.  unread: unknown keys of rows.
     """
 
     group: Group
@@ -46,7 +46,7 @@ class FileReading:
     sampled: int = 0
     missing: Counter[str] = field(default_factory=Counter)
     odd: list[tuple[str, str, str, object]] = field(default_factory=list)
-    spoken: dict[str, tuple[str, str]] = field(default_factory=dict)
+    summary_fields: dict[str, tuple[str, str]] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
 
     def rows(
@@ -72,7 +72,7 @@ class FileReading:
     def answer(
         self, model: str, item: dict[str, Any], path: str, sample: str, question: str = ""
     ) -> None:
-        """Adds a record from an object of its own."""
+        """Adds a record from an object that has only this model's keys."""
         values = flat(item, depth=1) | {key: item[key] for key in item if is_time(key)}
         numbers = self.cells.numbers(
             values, path, [key for key in values if _numeric(key, values[key])]
@@ -192,7 +192,7 @@ class FileReading:
         name, statistic = claims.statistic_of(key)
         found, rows = self._values(name, model, path) if statistic else ([], 0)
         if statistic and not found:
-            model, name = self._spoken(name)
+            model, name = self._summary_field(name)
             found, rows = self._values(name, model, path) if model else ([], 0)
         if not statistic or not found:
             return Claim(path, stated)
@@ -226,10 +226,10 @@ class FileReading:
                 return values, max(self.sampled + self.missing[""], len(values))
         return [], 0
 
-    def _spoken(self, name: str) -> tuple[str, str]:
+    def _summary_field(self, name: str) -> tuple[str, str]:
         """("videollava", "time") for "vllava_time": the model and field of a summary key."""
-        if name in self.spoken:
-            return self.spoken[name]
+        if name in self.summary_fields:
+            return self.summary_fields[name]
         start, _, rest = name.partition("_")
         model = start if start in self.models else SHORT.get(start, "")
         return (model, rest) if model in self.models else ("", name)

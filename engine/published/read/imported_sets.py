@@ -1,8 +1,8 @@
-"""Imported sets on disk: the files as they were, so that a newer reader reads them anew.
+"""Imported sets on disk: unchanged copies of files, so that newer versions can read them again.
 
-`runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files lie beside it as 000.json, ...
+`runs_dir/imported/NAME/set.json` lists {"file", "kept"}; the files are beside it as 000.json, ...
 
-Boundary: names never become paths unchecked; nothing outside its folder is read or written.
+Boundary: names are checked before they become paths; nothing outside the folder is read or written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}")
 
 @dataclass(frozen=True)
 class Kept:
-    """A set as its list has it, its files unread.  problem: why it cannot be opened, or ""."""
+    """A set as described by its list; no file is read.  problem: why it cannot be opened, or ""."""
 
     name: str
     imported: str
@@ -44,7 +44,7 @@ class Kept:
 
 
 def root() -> Path:
-    """Where imported sets are kept."""
+    """The folder of imported sets."""
     return settings.load().runs_dir / "imported"
 
 
@@ -59,7 +59,7 @@ def check_name(name: str) -> str:
 
 
 def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
-    """Keeps (name shown, bytes) of each file under this name; RecordsError if it is taken."""
+    """Saves (shown name, bytes) of each file under this name; RecordsError if the name is taken."""
     folder = root() / check_name(name)
     if folder.exists():
         raise RecordsError(f"A set named {name!r} is kept already: choose another name.")
@@ -70,7 +70,7 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
         when = datetime.now(timezone.utc).isoformat(timespec="seconds")
         content = {"format": FORMAT, "imported": when, "files": kept}
         (made / LIST).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        made.rename(folder)  # whole or not at all
+        made.rename(folder)  # complete or absent
     except OSError as error:
         shutil.rmtree(made, ignore_errors=True)
         raise RecordsError(f"{folder} cannot be written ({error.strerror}): check it.") from error
@@ -93,7 +93,7 @@ def names() -> tuple[str, ...]:
 
 
 def listing() -> tuple[Kept, ...]:
-    """The kept sets by name; one that is damaged says so and costs only itself."""
+    """The kept sets by name; a damaged one has a `problem`."""
     return tuple(_glance(name) for name in names())
 
 
@@ -107,7 +107,7 @@ def _glance(name: str) -> Kept:
 
 
 def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """The files of a kept set; RecordsError if there is none of this name or its list is broken.
+    """The files of a kept set; RecordsError if the name is unknown or the list is broken.
 
     progress(done, all, name) is called before each file.
     """
@@ -129,7 +129,7 @@ def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
 
 
 def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
-    """(file, size, time of last change) of everything in a set; empty if there is none."""
+    """(file, size, time of last change) of each file of a set; empty if there is none."""
     found = []
     for path in sorted((root() / check_name(name)).glob("*.json")):
         try:

@@ -1,4 +1,4 @@
-"""The project's own result rows in the common form, so that the same rules look at them.
+"""Converts the project's own result rows to a ResultFile, so that the same rules check them.
 
 Boundary: typed rows in, a ResultFile out; rows of failed runs become failures.
 """
@@ -105,10 +105,10 @@ def _marks(row: AnswerRow) -> list[str]:
 
 
 def _identity(row: AnswerRow) -> Identity:
-    """The family that ran, and whether it agrees with the names of checkpoint and model."""
+    """The family that ran, compared with the families in the names of checkpoint and model."""
     family, checkpoint = row.family or None, row.checkpoint or ""
-    spoken = [one for one in (family_of(checkpoint), family_of(row.model)) if one]
+    named = [one for one in (family_of(checkpoint), family_of(row.model)) if one]
     digest = f", digest {row.digest[:12]}" if row.digest else ""
     evidence = f"family {family} from {checkpoint}{digest}"
-    agrees = None if not spoken or family is None else all(one == family for one in spoken)
+    agrees = None if not named or family is None else all(one == family for one in named)
     return Identity(row.model, evidence, family, agrees)

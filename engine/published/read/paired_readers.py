@@ -1,6 +1,6 @@
 """Readers of files that compare answers: token pairs (F), end-to-end times (G), estimates (H).
 
-Boundary: reads the keys; judges nothing.
+Boundary: reads the keys; no audit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WALLCLOCK = Group(
     },
 )
 TEXTS = Group("estimates", "text-only/estimates", {"time": "total"})
-# the other form of H: stage times of both models in one flat row, and an assumed acceptance
+# the timed form of H: stage times of both models in one flat row, and an assumed acceptance
 METRICS = Group(
     "estimates",
     TEXTS.title,
@@ -45,7 +45,7 @@ FLAT_TIMES = frozenset({"vision_time", "prefill_time", "draft_time"})  # of Even
 TARGET_TIMES = frozenset(
     {"vl_vision_time", "vl_prefill_time", "vl_generation_time", "vl_total_time"}
 )
-# a row's key -> the model's and what its record calls it
+# a row's key -> (model, key in its record)
 METRIC_KEYS = {
     **{key: ("egpt", key) for key in (*FLAT_TIMES, "prefill_length", "draft_tokens")},
     "egpt_complete_time": ("egpt", "egpt_complete_time"),
@@ -71,8 +71,8 @@ PREFIXES = {  # the names of two models in one row, draft first
 
 
 def pair_rows(data: dict[str, Any] | list[Any], reading: FileReading) -> None:
-    """F1, F2, F3: {x}_tokens lists per model and sample, an adapter's draft among them; or such
-    rows alone."""
+    """F1, F2, F3: {x}_tokens lists per model and sample, with an adapter's draft in some files; or
+    only a list of such rows."""
     name = "samples" if "samples" in data else "results"
     listed, place = (data, "$") if isinstance(data, list) else (data.get(name), name)
     rows = list(reading.rows(listed, place, ""))
@@ -102,7 +102,7 @@ def _names(rows: list[tuple[int, str, dict[str, Any]]]) -> tuple[str, str]:
 def _numbers(
     reading: FileReading, item: dict[str, Any], path: str, names: dict[str, str]
 ) -> dict[str, float | None]:
-    """A model's numbers out of a row of several, under the names that they share."""
+    """One model's numbers from a row of several models; `names`: key in the row -> shared name."""
     found = reading.cells.numbers(item, path, names)
     return {names[key]: value for key, value in found.items()}
 
@@ -129,7 +129,7 @@ def _pair_row(
 
 
 def speculation_rows(data: dict[str, Any], reading: FileReading) -> None:
-    """F4: speculative decoding tried on a few samples, in milliseconds."""
+    """F4: speculative decoding of a few samples, in milliseconds."""
     reading.unit = "ms"
     reading.pair("egpt", "vl")
     keys = {
@@ -207,13 +207,13 @@ def is_metrics(keys: set[str]) -> bool:
 
 
 def metric_rows(data: dict[str, Any] | list[Any], reading: FileReading) -> None:
-    """H with times: EventGPT's stages under plain names, the target's under "vl_...", in seconds.
+    """H with times, in seconds: EventGPT's keys have no prefix, the target's begin with "vl_".
 
-    The answer's ids and text are the target's.  Every number stands among the row's figures too,
-    under its name in the file.  Keys that are not known are named as not read.
+    `output_tokens` and `output_text` are the target's.  Every number is also one of the row's
+    figures, under its key in the file.  Unknown keys are noted as not read.
     """
     reading.pair("egpt", "vl")
-    reading.spoken["output_tokens"] = "vl", "tokens"
+    reading.summary_fields["output_tokens"] = "vl", "tokens"
     name = next((key for key in ("results", "samples") if key in data), "results")
     listed, place = (data, "$") if isinstance(data, list) else (data.get(name), name)
     known = {*METRIC_KEYS, *ESTIMATES, *NAMES_A_ROW}
@@ -250,7 +250,7 @@ def _is_list(value: object) -> bool:
 
 
 def _not_read(reading: FileReading, path: str, keys: set[str]) -> None:
-    """Each key once, at the first row that has it."""
+    """Notes each unknown key once, at the first row that has it."""
     for key in sorted(keys - reading.unread):
         reading.unread.add(key)
         shown = brief(key, 40)

@@ -1,7 +1,7 @@
-"""Parses bytes of unknown origin as JSON, and lists the files of folders.
+"""Parses untrusted bytes to a JSON value, and lists the files of folders.
 
-Boundary: reads, decides nothing about meaning.  Every way in which bytes are not usable JSON is
-one RecordsError sentence; nothing is executed and no link out of a folder is followed.
+Boundary: reading only, no meaning.  Bytes that are not usable JSON raise RecordsError with one
+sentence; nothing is executed, and no link out of a folder is followed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.errors import BadInput
 MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
 LIMIT_FILES = 5_000
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair, as JSON has it
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")  # of a surrogate pair in JSON
 
 
 class RecordsError(BadInput):
@@ -27,13 +27,13 @@ class RecordsError(BadInput):
 
 
 def parse(data: bytes, name: str) -> Any:
-    """The JSON value in these bytes, or RecordsError.  NaN and Infinity pass, as floats."""
+    """The JSON value in these bytes, or RecordsError.  NaN and Infinity become floats."""
     check_size(len(data), name)
     if not data.strip():
         raise RecordsError(f"{name} is empty: choose a JSON result file.")
     try:
         value = json.loads(data)
-        other = b"\0" in data[:4]  # in UTF-16 or UTF-32 the pattern does not show
+        other = b"\0" in data[:4]  # UTF-16 or UTF-32, where the pattern cannot match
         return _whole(value) if other or _HALF.search(data) else value
     except RecursionError as error:
         raise RecordsError(f"{name} is nested too deep: choose a JSON result file.") from error
@@ -46,8 +46,8 @@ def parse(data: bytes, name: str) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """The value with the replacement character for each half of a surrogate pair that stands
-    alone: JSON can hold one, and neither a page nor a file of text can."""
+    """The value with the replacement character for each lone surrogate: JSON can contain one, pages
+    and text files cannot."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, list):
@@ -86,7 +86,7 @@ def read(path: Path, name: str) -> bytes:
 
 
 def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
-    """(name shown, path) of each file named, and of each *.json below each folder named, sorted.
+    """(shown name, path) of each given file, and of each *.json below each given folder, sorted.
 
     Links are not followed out of a folder.  RecordsError for a folder without JSON files.
     """
@@ -124,7 +124,7 @@ def _below(folder: Path) -> list[Path]:
 
 
 def shown(name: str, most: int = 120) -> str:
-    """A name that can be shown: its last part alone if it climbs, no control characters."""
+    """A name to show: only its last part if it is absolute or has "..", no control characters."""
     text = name.replace("\\", "/")
     if ".." in text.split("/") or text.startswith("/"):
         text = text.rsplit("/", 1)[-1]

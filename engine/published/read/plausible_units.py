@@ -1,12 +1,12 @@
-"""Whether times can be in their file's unit: milliseconds read as seconds are a thousandfold.
+"""Whether times can be in their file's unit: milliseconds read as seconds are 1,000 times too long.
 
-Published rows are of models of seven billion parameters.  No device reads 3.5 GB of 4-bit weights
-in under 0.1 ms for a token, or multiplies them with some 600 positions in under 1 ms; and nobody
-waited 5 s for each token or 30 s for a prefill.  Two models of one file that differ a hundredfold
-are in two units.
+The models of published rows have seven billion parameters.  No device reads 3.5 GB of 4-bit weights
+in under 0.1 ms for a token, or multiplies them with some 600 positions in under 1 ms; 5 s for a
+token or 30 s for a prefill is not plausible either.  If the times of a file's two models differ by
+a factor of 100, they are in different units.
 
-Boundary: arithmetic over a ResultFile.  Own runs are not looked at: their times are taken by one
-clock, and neither a demo model's nor a slow processor's are wrong.
+Boundary: arithmetic over a ResultFile.  Own runs are not checked: one clock takes all their times,
+and the times of a demo model or of a slow processor are correct.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from engine.published.read.record_types import AnswerRecord, ResultFile, millise
 TOKEN_MS = (0.1, 5_000.0)
 PREFILL_MS = (1.0, 30_000.0)
 APART = 100.0
-MEANS = "stage_timing"  # of both models, where a file has no rows of them
+MEANS = "stage_timing"  # means of both models, in files without their rows
 
 
 @dataclass(frozen=True)
 class Doubt:
     """Why the times of a model cannot be in the file's unit.
 
-    model: its name in the file, or the place of its means.  what: "a token" or "a prefill"; ms:
-    what it takes in the middle of the records, low and high: what is possible.
+    model: its name in the file, or the path of its means.  what: "a token" or "a prefill"; ms: the
+    median time; low and high: the possible range.
     """
 
     model: str
@@ -43,9 +43,9 @@ class Doubt:
 
 @dataclass(frozen=True)
 class Apart:
-    """Both models are possible alone, and too far from each other: the draft's and target's ms.
+    """The times of draft and target, in ms, that are possible alone but too far from each other.
 
-    what: "a token", "a prefill", or "an answer" where neither is known of both.
+    what: "a token", "a prefill", or "an answer" if neither is known for both.
     """
 
     what: str
@@ -53,11 +53,13 @@ class Apart:
     target_ms: float
 
 
-_KNOWN: WeakKeyDictionary[ResultFile, tuple[Doubt, ...]] = WeakKeyDictionary()  # many rules ask
+_KNOWN: WeakKeyDictionary[ResultFile, tuple[Doubt, ...]] = (
+    WeakKeyDictionary()
+)  # several rules use it
 
 
 def doubts(file: ResultFile) -> tuple[Doubt, ...]:
-    """The models whose times are impossible in the file's unit, at most one doubt of each."""
+    """The models whose times are impossible in the file's unit, at most one doubt each."""
     if file.own:
         return ()
     if file not in _KNOWN:
@@ -67,15 +69,15 @@ def doubts(file: ResultFile) -> tuple[Doubt, ...]:
 
 
 def doubts_times(file: ResultFile, model: str) -> bool:
-    """Whether no time of this model can be told: it, or one of the two compared, is in another
-    unit."""
+    """Whether this model's times are not usable: they, or those of the model compared with it, are
+    in another unit."""
     if apart(file) is not None and model in (file.draft, file.target):
         return True
     return any(doubt.model == model for doubt in doubts(file))
 
 
 def apart(file: ResultFile) -> Apart | None:
-    """The draft and the target, where they differ a hundredfold and neither is impossible."""
+    """Draft and target, if their times differ by a factor of 100 and each is possible alone."""
     if file.own or not file.draft or doubts(file):
         return None
     mine, other = _middles(file, file.draft), _middles(file, file.target)
@@ -87,7 +89,7 @@ def apart(file: ResultFile) -> Apart | None:
 
 
 def is_doubtful(file: ResultFile) -> bool:
-    """Whether no ratio of the file's two models can be believed."""
+    """Whether ratios of the file's two models are not usable."""
     compared = {file.draft, file.target, f"{MEANS}.eventgpt", f"{MEANS}.videollava"}
     return apart(file) is not None or any(doubt.model in compared for doubt in doubts(file))
 
@@ -100,7 +102,7 @@ def _doubt(model: str, found: dict[str, float]) -> Doubt | None:
 
 
 def _middles(file: ResultFile, model: str) -> dict[str, float]:
-    """The median ms of a token, a prefill and an answer, where the file has them, in this order."""
+    """The median ms of a token, a prefill and an answer, as far as known, in this order."""
     records = file.of(model, corrected=True)
     prefills = (part_of(record, file.group, "prefill") for record in records)
     found = {
@@ -118,7 +120,7 @@ def _per_token(file: ResultFile, record: AnswerRecord) -> float | None:
 
 
 def _means(file: ResultFile) -> Iterator[tuple[str, dict[str, float]]]:
-    """Means of decoding that a file states for models of which it has no rows."""
+    """The mean decode time per token that a file states for models without rows."""
     stated = {claim.path: claim.stated for claim in file.claims if claim.path.startswith(MEANS)}
     for model in ("eventgpt", "videollava"):
         place = f"{MEANS}.{model}"

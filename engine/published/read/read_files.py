@@ -1,6 +1,6 @@
-"""Reads files and folders, one by one, into the common form.
+"""Reads files and folders into the common form.
 
-Boundary: a bad file does not affect the others.  RecordsError only if no file can be tried.
+Boundary: a bad file does not stop the others; paths that cannot be used raise RecordsError.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Progress = Callable[[int, int, str], None]
 
 
 def read(paths: Iterable[Path], progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """Each file named and each *.json below each folder named, in the common form.
+    """Each given file and each *.json below each given folder, in the common form.
 
-    progress(done, all, name) is called before each file.  RecordsError only where nothing can be
-    tried: no path, an empty folder, too many files.
+    progress(done, all, name) is called before each file.  RecordsError if there is nothing to read:
+    no path, an empty folder, or too many files.
     """
     return tuple(iterate(parsing.find(paths), progress))
 
@@ -27,7 +27,7 @@ def read(paths: Iterable[Path], progress: Progress | None = None) -> tuple[Resul
 def iterate(
     found: list[tuple[str, Path]], progress: Progress | None = None
 ) -> Iterator[ResultFile]:
-    """The same, file by file, for a caller that may stop in between."""
+    """The files one by one, so that the caller may stop in between."""
     for number, (name, path) in enumerate(found):
         if progress:
             progress(number, len(found), name)

@@ -1,8 +1,7 @@
-"""The common form of result files from elsewhere: what a file says, record by record.
+"""The common form of published result files, record by record.
 
-Boundary: frozen dataclasses only.  Values stay in the file's own units under the file's own keys;
-`Group.stages` says what a key means and `milliseconds` converts.  Recorded and corrected records
-stand beside each other, in the same order.
+Boundary: frozen dataclasses only.  Values keep the file's units and keys: Group.stages maps keys to
+stages, and `milliseconds` converts.  Recorded and corrected records have the same order.
 """
 
 from __future__ import annotations
@@ -86,10 +85,9 @@ class AnswerRecord:
     """One model's answer to one sample.
 
     times: in the file's unit by the file's key; sizes: every other number of the record.
-    ids: what the file calls the answer's token ids, None where it keeps none.  tokens: the count
-    it states.  lost: keys of times that stand there without a usable value.  marks: why a corrected
-    record differs ("sliced", "prompt", "context", "cold" ...).
-    clip: what was seen, where the sample's name does not say it ("" where it does).
+    ids: the answer's token ids according to the file, None without any.  tokens: the stated count.
+    lost: keys of times without a usable value.  marks: why a corrected record differs ("sliced",
+    "prompt", "context", "cold" ...).  clip: the recording, "" if the sample's name identifies it.
     """
 
     model: str
@@ -108,15 +106,15 @@ class AnswerRecord:
 
     @property
     def source(self) -> str:
-        """The clip: answers to several questions about one are not independent."""
+        """The clip; answers to several questions about one clip are not independent."""
         return self.clip or self.sample
 
 
 @dataclass(frozen=True)
 class Identity:
-    """Who a file says answered, and what in the file speaks for or against it.
+    """The model that a file claims for its answers, and the evidence in the file.
 
-    family: what the evidence shows (a key of NAMES), None where nothing shows it.
+    family: the family that the evidence shows (a key of NAMES), None without evidence.
     """
 
     claimed: str
@@ -127,9 +125,9 @@ class Identity:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure that the file states about its rows, beside what the rows give.
+    """A figure that the file states about its rows, and the same figure computed from the rows.
 
-    of: what that is.  None for rows: nothing to check it by, or, with `of`, too little of it.
+    of: how it is computed.  rows: None if it cannot be checked; `of` then says why, if known.
     """
 
     path: str
@@ -149,7 +147,7 @@ class FailedSample:
 
 @dataclass(frozen=True)
 class Problem:
-    """A value that was left out on reading, by kind, place and reason."""
+    """A value that was left out in reading: its kind, path and the reason."""
 
     kind: str
     path: str
@@ -158,7 +156,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class SampleFigure:
-    """A number that a file keeps per sample but for no model: "parallel.overlap_window"."""
+    """A number of a sample that belongs to no model, such as "parallel.overlap_window"."""
 
     name: str
     sample: str
@@ -170,7 +168,7 @@ class SampleFigure:
 class ResultFile:
     """One file, or one set of own rows, in the common form.
 
-    models: the names in the file's own words and order.  draft, target: which two it compares.
+    models: the names and order of the file.  draft, target: the two models that it compares.
     config: the file's settings, "a.b" for nested ones.  message: why it is unknown or failed.
     """
 
@@ -199,7 +197,7 @@ class ResultFile:
 
     @property
     def own(self) -> bool:
-        """Whether these are rows of this project rather than of a file from elsewhere."""
+        """Whether these are rows of this project, not of a published file."""
         return self.group.name == "own_runs"
 
     @property
@@ -214,7 +212,7 @@ class ResultFile:
 
     @property
     def clips(self) -> int:
-        """Clips that any of the answers are about."""
+        """The number of clips with an answer."""
         return len({record.source for record in self.records})
 
 

@@ -1,9 +1,9 @@
-"""Figures that a file's summary states, checked against its rows.
+"""Checks the figures of a file's summary against its rows.
 
-A value that a row lacks may have been in the summary or not.  So a stated figure contradicts its
-rows only where no value in the place of those that are missing explains it.
+If rows lack values, the summary may or may not include them.  So a stated figure contradicts its
+rows only if no plausible missing values explain it.
 
-Boundary: arithmetic; reading.py finds the values, the audit says what contradicts.
+Boundary: arithmetic; file_reading.py finds the values, the audit reports contradictions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from engine.published.read.record_types import Claim
 
-# what summaries call a field of the rows
+# a field of the rows -> its names in summaries
 ALIASES = {
     "tokens": ("tokens", "num_output_tokens", "n_tokens"),
     "time": ("time", "total_time"),
@@ -24,7 +24,7 @@ ALIASES = {
     "compared_tokens": ("total_compared", "compared_tokens"),
     "acceptance_rate": ("acceptance.acceptance_rate", "acceptance_rate", "acceptance_estimate"),
 }
-# rates over all rows: (accepted, compared) as their sums are called in the summary and the rows
+# rates over all rows: the names of (accepted, compared) sums in summary and rows
 RATES = {
     "overall_token_acceptance_rate": (
         ("accepted_tokens", "matched_tokens"), ("total_compared", "compared_tokens", "total_tokens")
@@ -55,7 +55,7 @@ def statistic_of(key: str) -> tuple[str, str]:
 
 
 def close(stated: float, rows: float) -> bool:
-    """Whether a stated figure is what the rows give, within rounding."""
+    """Whether a stated figure equals that of the rows, within rounding."""
     return abs(stated - rows) <= max(CLOSE * abs(rows), 1e-6)
 
 
@@ -64,7 +64,7 @@ def count(path: str, stated: float, rows: int) -> Claim:
 
 
 def rate(path: str, stated: float, accepted: Sequence[float], compared: Sequence[float]) -> Claim:
-    """A rate over all rows, beside the one that as many values of each give."""
+    """A stated rate and the rate of the rows, which need as many accepted as compared values."""
     whole = math.fsum(compared)
     if whole <= 0 or len(accepted) != len(compared):
         return Claim(path, stated)
@@ -75,9 +75,9 @@ def rate(path: str, stated: float, accepted: Sequence[float], compared: Sequence
 def checked(
     path: str, stated: float, what: tuple[str, str], found: Sequence[float], rows: int
 ) -> Claim:
-    """A claim about (field, statistic) of at least one value found in so many rows.
+    """A claim about (field, statistic): the values found, at least one, of `rows` rows.
 
-    Unchecked where rows lack values that may explain the difference.
+    Not checked if missing values may explain the difference.
     """
     name, statistic = what
     total = math.fsum(found)
@@ -91,7 +91,7 @@ def checked(
 
 
 def _explained(stated: float, statistic: str, found: Sequence[float], missing: int) -> bool:
-    """Whether the missing values, at a size like the others', make the stated figure."""
+    """Whether missing values of a plausible size would give the stated figure."""
     total, rows = math.fsum(found), len(found) + missing
     whole = stated * rows if statistic == "mean" else stated
     each = (whole - total) / missing

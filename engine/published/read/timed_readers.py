@@ -1,9 +1,9 @@
 """Readers of files whose rows are timed stages: groups A, B, B', C, D and E.
 
 Schemas: see docs/published-files.md.  Each reader takes the parsed file and fills a FileReading;
-keys that a file lacks are simply absent.
+keys that a file lacks stay absent.
 
-Boundary: reads the keys; judges nothing.
+Boundary: reads the keys; no audit.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ PARALLEL = Group(
 
 
 def flat_rows(data: list[Any], reading: FileReading) -> None:
-    """A: both models side by side in one object per sample, told apart by prefixes."""
+    """A: one object per sample with the keys of both models, each with its model's prefix."""
     rows = list(reading.rows(data, "$", ""))
     models = [model for model in ("egpt", "videollava", "llava") if _any_key(rows, f"{model}_")]
     if "egpt" in models and len(models) > 1:
@@ -109,7 +109,7 @@ def _flat_answer(
 
 
 def _text_key(item: dict[str, Any]) -> str:
-    """The key that holds the second model's answer is the name of a checkpoint."""
+    """The key of the second model's answer, which is the name of a checkpoint."""
     return next((key for key in item if "llava" in key and "_" not in key), "")
 
 
@@ -175,7 +175,7 @@ def _nested(rows: object, name: str, reading: FileReading) -> None:
 def _nested_answer(reading: FileReading, model: str, inner: object, path: str, sample: str) -> None:
     if not isinstance(inner, dict):
         reading.missing[model] += 1
-        if inner is not None:  # null is how some scripts say that a model failed
+        if inner is not None:  # some scripts write null if a model failed
             reading.cells.note("type", path, f"{quoted(inner)} is not an object")
         return
     label = inner.get("model")
@@ -187,7 +187,7 @@ def _nested_answer(reading: FileReading, model: str, inner: object, path: str, s
 def _flat_parallel(reading: FileReading, item: dict[str, Any], path: str, sample: str) -> None:
     for model, prefix in (("eventgpt", "egpt_"), ("videollava", "vl_")):
         if item.get(f"{prefix}error"):
-            continue  # its zeros are no measurement
+            continue  # its zeros are not measured
         mine = {key[len(prefix) :]: item[key] for key in item if key.startswith(prefix)}
         if model == "eventgpt":
             mine |= {key: item[key] for key in ("draft_tokens", "draft_time") if key in item}

@@ -1,6 +1,6 @@
-"""Lists the models of a file that are not read: two models of a file are read.
+"""Finds models beyond the two that are read, so that they can be named.
 
-Boundary: looks at keys alone; what it names is a Problem of the kind "model".
+Boundary: looks at keys only; each such model becomes a Problem of the kind "model".
 """
 
 from __future__ import annotations

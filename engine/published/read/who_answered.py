@@ -1,10 +1,10 @@
-"""Which model answered: what a file claims, and what its numbers show.
+"""Which model answered: the file's claim and the evidence in its numbers.
 
 Visual tokens (facts of the published checkpoints): LLaVA-1.5 576 per image at id 32000; Video-LLaVA
 2,056 per clip of 8 frames at id 32001; EventGPT T + 577 for T event images.  Weights in 16 bits:
-LLaVA-1.5 7.06 billion parameters, 13,472 MiB; Video-LLaVA two vision towers more, 14,05x MiB.
+LLaVA-1.5 7.06 billion parameters, 13,472 MiB; Video-LLaVA has two more towers, 14,05x MiB.
 
-Boundary: collects the evidence; the audit says whether it contradicts the label.
+Boundary: collects the evidence; the audit reports contradictions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FRAMES = 8  # of a clip
 MOST_IMAGES = 32  # of events
 EXPANSION = 2048  # the excess of a doubled prefill length
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
-EVENT_TEXT = 59  # of the scripts' prompt of 60 ids, one stands for the image
+EVENT_TEXT = 59  # the scripts' prompt has 60 ids, one of them for the image
 ONE_IMAGE = frozenset({EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1})
 FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
@@ -96,9 +96,9 @@ def _exchanged(
 
 
 def foreign(claimed: str, model: str) -> bool:
-    """Whether the claimed name is of no known family, so that no rule about EventGPT, Video-LLaVA
-    or LLaVA-1.5 applies.  A key is not a name."""
-    return claimed != model and _spoken_of(claimed) is None
+    """Whether the claimed name belongs to no known family, so that no rule about EventGPT,
+    Video-LLaVA or LLaVA-1.5 applies.  A key is not a name."""
+    return claimed != model and _family_in(claimed) is None
 
 
 def speaks_of_eventgpt(file: ResultFile) -> bool:
@@ -122,10 +122,10 @@ def disputed(identity: Identity, corrected: bool) -> str:
 
 def family_of(name: str) -> str | None:
     """The family in a checkpoint's name; only its last part counts."""
-    return _spoken_of(name.rstrip("/").rsplit("/", 1)[-1])
+    return _family_in(name.rstrip("/").rsplit("/", 1)[-1])
 
 
-def _spoken_of(name: str) -> str | None:
+def _family_in(name: str) -> str | None:
     for pattern, family in (
         (r"video[-_ ]?llava", "video_llava"),
         (r"llava", "llava"),
@@ -150,7 +150,7 @@ def _from_config(model: str, config: Mapping[str, object]) -> list[Evidence]:
     """A path or hub name in the settings, by a key that names this model."""
     for key, value in config.items():
         low = key.lower()
-        named = any(name in low for name in _spoken(model))
+        named = any(name in low for name in _key_names(model))
         if named and isinstance(value, str) and ("model" in low or "path" in low):
             family = family_of(value)
             if family:
@@ -158,14 +158,14 @@ def _from_config(model: str, config: Mapping[str, object]) -> list[Evidence]:
     return []
 
 
-def _spoken(model: str) -> tuple[str, ...]:
+def _key_names(model: str) -> tuple[str, ...]:
     if KEY_FAMILY.get(model) == "eventgpt":
         return ("eventgpt", "egpt")
     return ("videollava", "video_llava", "llava") if model in KEY_FAMILY else ()
 
 
 def _from_weights(wanted: str | None, records: Sequence[AnswerRecord]) -> list[Evidence]:
-    """The memory that the weights took; EventGPT's is no different from LLaVA-1.5's."""
+    """The memory of the weights; EventGPT's cannot be distinguished from LLaVA-1.5's."""
     if wanted == "eventgpt":
         return []
     for record in records:

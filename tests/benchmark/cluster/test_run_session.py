@@ -99,7 +99,8 @@ def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: P
 def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
     def other(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] == "id-2":
-            value["row"]["token_ids"][-1] += 1
+            ids = value["row"]["token_ids"]
+            value["row"]["token_ids"] = [*ids[:-1], ids[-1] + 1]
         return value
 
     here = go(root, tmp_path / "here")

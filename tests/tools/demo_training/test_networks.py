@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from engine.demo.scenes import draw_truth
-from tools.demo_training.joint_training import Told
-from tools.demo_training.lessons import attention, draw_lesson, encode, positions, teach
-from tools.demo_training.networks import FAMILIES, Family, new_pupil, save_pupil
+from tools.demo_training.joint_training import AttributeRows
+from tools.demo_training.lessons import attention, draw_lesson, encode, lesson_loss, positions
+from tools.demo_training.networks import FAMILIES, Family, new_network, save_network
 from tools.demo_training.tokenizer import FRAMES, build_tokenizer
 from tools.demo_training.towers import normalise, tokens_of
 
@@ -29,17 +29,17 @@ def random_pixels(count: int) -> Any:
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.inference_mode()
 def test_taught_rows_are_the_rows_at_run_time(family: Family, tokenizer: Any) -> None:
-    pupil = new_pupil(family, tokenizer)
-    pupil.model.eval()
+    network = new_network(family, tokenizer)
+    network.model.eval()
     count = {"llava": 1, "video_llava": 8, "eventgpt": 5}[family]
     pixels = random_pixels(count)
     sight = "events" if family == "eventgpt" else "frames"
-    ours = pupil.rows(tokens_of(pupil.tower, pixels, sight)[None])[0]
-    inner = pupil.model.model
+    ours = network.rows(tokens_of(network.tower, pixels, sight)[None])[0]
+    inner = network.model.model
     theirs = {
         "llava": lambda: inner.get_image_features(pixels).pooler_output[0],
         "video_llava": lambda: inner.get_video_features(pixels[None]).pooler_output.flatten(0, 1),
-        "eventgpt": lambda: pupil.model.encode_events(pixels),
+        "eventgpt": lambda: network.model.encode_events(pixels),
     }[family]()
     assert ours.shape[0] == {"llava": 36, "video_llava": 8 * 37, "eventgpt": 42}[family]
     torch.testing.assert_close(ours, theirs)
@@ -70,13 +70,13 @@ def test_tokenizer_gives_text_back(tokenizer: Any) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_saved_folder_is_whole(family: Family, tokenizer: Any, tmp_path: Path) -> None:
-    pupil = new_pupil(family, tokenizer)
-    save_pupil(pupil, tokenizer, tmp_path)
-    again, report = type(pupil.model).from_pretrained(
+    network = new_network(family, tokenizer)
+    save_network(network, tokenizer, tmp_path)
+    again, report = type(network.model).from_pretrained(
         tmp_path, dtype=torch.float32, output_loading_info=True
     )
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    kept = dict(pupil.model.state_dict())
+    kept = dict(network.model.state_dict())
     for name, value in again.state_dict().items():
         assert torch.equal(value, kept[name]), name
     assert again.generation_config.eos_token_id == tokenizer.eos_token_id
@@ -84,13 +84,13 @@ def test_a_saved_folder_is_whole(family: Family, tokenizer: Any, tmp_path: Path)
 
 def test_pairs_do_not_see_each_other(tokenizer: Any) -> None:
     """The loss of several questions after one look is that of each alone, by target weight."""
-    rng, pupil = np.random.default_rng(4), new_pupil("llava", tokenizer)
-    pupil.model.eval()
+    rng, network = np.random.default_rng(4), new_network("llava", tokenizer)
+    network.model.eval()
     lesson = draw_lesson(tokenizer, [draw_truth(rng)], ["image"], rng, 3)
     rows = torch.randn(1, 36, 192, generator=torch.Generator().manual_seed(5))
-    embed = pupil.language.embed_tokens
+    embed = network.language.embed_tokens
     with torch.no_grad():
-        together, _ = teach(pupil.language, embed, pupil.head, rows, lesson)
+        together, _ = lesson_loss(network.language, embed, network.head, rows, lesson)
         total = weights = 0.0
         for number in range(1, 4):
             mine = lesson.pair[0] == number
@@ -102,7 +102,9 @@ def test_pairs_do_not_see_each_other(tokenizer: Any) -> None:
                 weight=lesson.weight[:, mine],
             )
             weight = float(alone.weight.sum())
-            total += float(teach(pupil.language, embed, pupil.head, rows, alone)[0]) * weight
+            total += (
+                float(lesson_loss(network.language, embed, network.head, rows, alone)[0]) * weight
+            )
             weights += weight
     assert float(together) == pytest.approx(total / weights, rel=1e-4)
 
@@ -122,11 +124,11 @@ def test_mask_and_positions(tokenizer: Any) -> None:
 
 def test_told_rows_differ_with_the_truth() -> None:
     rng = np.random.default_rng(7)
-    told = Told(16)
+    attribute_rows = AttributeRows(16)
     truths = [draw_truth(rng) for _ in range(4)]
-    rows = told(truths, 1, np.random.default_rng(1))
+    rows = attribute_rows(truths, 1, np.random.default_rng(1))
     assert rows.shape == (4, 8, 16)
-    used = {tuple(sorted(told._codes(truth))) for truth in truths}
+    used = {tuple(sorted(attribute_rows._codes(truth))) for truth in truths}
     assert len(used) == len({tuple(sorted(truth.items())) for truth in truths})
 
 
@@ -136,7 +138,7 @@ def test_normalised_pixels_are_the_processors(tmp_path: Path, tokenizer: Any) ->
     from tools.demo_training.corpus import _shrink
 
     image = np.random.default_rng(8).integers(0, 255, (120, 160, 3), dtype=np.uint8)
-    save_pupil(new_pupil("llava", tokenizer), tokenizer, tmp_path)
+    save_network(new_network("llava", tokenizer), tokenizer, tmp_path)
     processor = CLIPImageProcessorPil.from_pretrained(tmp_path)
     theirs = processor(image, return_tensors="pt")["pixel_values"]
     torch.testing.assert_close(normalise(_shrink(image[None])), theirs, atol=1e-5, rtol=0)
