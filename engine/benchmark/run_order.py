@@ -43,5 +43,6 @@ def _chosen(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> t
     needed = room.weights + plan.batch * room.run
     of = f"{gib(needed)} needed, {gib(room.free)} free"
     if needed <= ROOM * room.free:
-        return "interleaved", f"all {len(plan.models):,} models fit into memory at once ({of})"
+        every = "both" if len(plan.models) == 2 else f"all {len(plan.models):,}"
+        return "interleaved", f"{every} models fit into memory at once ({of})"
     return "sequential", f"the {len(plan.models):,} models do not fit into memory at once ({of})"

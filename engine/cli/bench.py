@@ -71,7 +71,9 @@ def add(commands: Any) -> None:
         "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
     )
     sub.add_argument(
-        "--stop-after", type=int, help=f"failures in a row until a model is given up ({STOP_AFTER})"
+        "--stop-after",
+        type=int,
+        help=f"stop a model after N failures in a row (default: {STOP_AFTER})",
     )
     sub.add_argument("--out", type=Path, help="folder of the run (default: in the runs folder)")
     sub.add_argument("--resume", metavar="RUN", help="resume a run: its folder or name")
@@ -156,7 +158,7 @@ def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, 
         raise BadInput(f"--samples is {number(wanted)}: give at least 1.")
     if wanted > len(everything):
         known = f"{len(everything):,}"
-        say(f"--samples is {number(wanted)}; the dataset has only {known}, all are used.")
+        say(f"--samples is {number(wanted)}; the dataset has only {known}: all are used.")
     return everything[:wanted]
 
 

@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--runs", type=int, default=DraftRequest.runs, help="timed pairs per sample")
     sub.add_argument("--prompt", default=DEFAULT_QUESTION, help="the question")
     sub.add_argument("--max-new-tokens", type=int, default=DecodeConfig.max_new_tokens)
-    sub.add_argument("--temperature", type=float, default=0.0, help="0: drafting is greedy")
+    sub.add_argument("--temperature", type=float, default=0.0, help="must be 0")
     add_pixels(sub, "exact")
     add_extent(sub, "slice")
     add_json(sub)

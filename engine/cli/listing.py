@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.analysis.number_text import count
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
@@ -108,7 +109,8 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
     tower = card.tower
     seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
     seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
-    count = "known after loading" if card.parameters is None else f"{card.parameters:,}"
+    pictures = "" if card.images is None else f" (from {count(card.images, 'picture')})"
+    parameters = "known after loading" if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
         ("family", card.family),
@@ -116,10 +118,10 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("revision", card.revision or "none"),
         ("digest of names and sizes", card.headers),
         ("digest of every byte", card.digest or "not computed: use --full"),
-        ("parameters", count),
+        ("parameters", parameters),
         ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
         ("vision tower", seen),
-        ("visual tokens", f"{card.visual_tokens:,} (from {card.images} pictures)"),
+        ("visual tokens", f"{card.visual_tokens:,}{pictures}"),
         ("context", f"{card.context_limit:,} tokens"),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]

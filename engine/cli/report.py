@@ -25,7 +25,7 @@ STEP = 10  # files between two lines of progress
 
 
 def add(commands: Any) -> None:
-    sub = commands.add_parser("report", help="write the results of runs as a document or as data")
+    sub = commands.add_parser("report", help="write a report of one or more runs")
     sub.add_argument("runs", nargs="*", metavar="RUN", help="folder or name of a run")
     sub.add_argument(
         "--imported",

@@ -147,7 +147,7 @@ class Job(Watcher, ABC):
 
 
 class Jobs:
-    """The queue of one device and its worker thread."""
+    """The queue of the process and its worker thread."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, Job] = OrderedDict()

@@ -108,7 +108,10 @@ def _ran(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 def _order(plan: Plan) -> str:
     why = f" ({plan.order_why})" if plan.order_why else ""
     if plan.order == "interleaved":
-        return f"interleaved: the models take turns, also in going first{why}"
+        return (
+            "interleaved: all models answer a sample before the next sample; a different model "
+            f"starts each time{why}"
+        )
     return f"sequential: one model after another{why}"
 
 

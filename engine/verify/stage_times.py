@@ -237,8 +237,9 @@ def _far(interval: statistics.Interval) -> bool:
 
 
 def _range(interval: statistics.Interval) -> str:
-    words = "95 % interval" if interval.n >= statistics.MIN_CLUSTERS else "between"
-    return f"{words} {interval.low:.3f} to {interval.high:.3f}"
+    if interval.n >= statistics.MIN_CLUSTERS:
+        return f"95 % interval {interval.low:.3f} to {interval.high:.3f}"
+    return f"between {interval.low:.3f} and {interval.high:.3f}"
 
 
 def _within(interval: statistics.Interval) -> Outcome:

@@ -123,7 +123,7 @@ def test_models_take_turns_unless_they_do_not_fit_into_memory(
     first, second = ALL[1:]
     assert [row["model"] for row in rows(run)[:4]] == [first, second, second, first]
     assert run.header.plan.order == "interleaved"
-    assert "all 2 models fit into memory at once" in run.header.plan.order_why
+    assert "both models fit into memory at once" in run.header.plan.order_why
     assert "Order: interleaved" in run.journal[0]["text"]
     monkeypatch.setattr(
         registry, "combined_memory", lambda *_: registry.CombinedMemory(900, 100, 1000)

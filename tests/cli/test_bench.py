@@ -104,7 +104,7 @@ def test_answers_to_untrained_questions_are_counted(
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
-    assert "the dataset has only 4, all are used" in err
+    assert "the dataset has only 4: all are used" in err
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ def test_a_card_for_reading_and_as_json(
     assert "for the KV cache of 552 tokens" in said["memory"]
     code, out, _ = call(capsys, "models", "tiny-video_llava", "--json")
     card = json.loads(out)
+    assert "(from 1 picture)" in call(capsys, "models", "tiny-llava")[1]
     assert card["available"] and card["tower"]["patch_size"] == tiny.PATCH
     assert card["needed_bytes"]["total"] == sum(
         card["needed_bytes"][part] for part in ("weights", "features", "kv_cache")

@@ -151,7 +151,7 @@ FAULTS = (
     fault("minimum length ignored", "llava", "settings", settings_ignored(min_new_tokens=0), LOOP,
           "The decode loop ends before the minimum length.", "sampling"),
     fault("generate() without top_p", "llava", "settings", generate_without_top_p, f"{LOOP} {RUN}",
-          "The hooked way's generate() is not told top_p.", "sampling"),
+          "The hooked way's generate() does not get top_p.", "sampling"),
     fault("seed ignored", "llava", "settings", seed_ignored, f"{RUN} {LOOP}",
           "Every run samples from seed 0.", "sampling"),
     fault("another seed", "llava", "equal_sampled settings", another_seed, f"{RUN} {LOOP}",

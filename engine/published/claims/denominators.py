@@ -1,4 +1,4 @@
-"""One number of matches under two denominators: the file's, and the one of the tables.
+"""Explains why a file and the tables give different match rates: they divide by different counts.
 
 Boundary: a finding's figures and an Acceptance in, one sentence out.
 """
