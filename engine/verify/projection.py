@@ -69,22 +69,26 @@ def parts(adapter: Adapter) -> ProjectionParts | None:
         if type(model.feature_adaptor) is not torch.nn.Identity:
             layers.append((model.feature_adaptor, ""))
         modules = (model.visual_projector, model.feature_adaptor)
-        found = ProjectionParts(model.visual_tower, tuple(layers), modules, True, True)
-    elif hasattr(getattr(model, "multi_modal_projector", None), "linear_2"):
-        found = _placeholder_parts(adapter)
+        found: ProjectionParts | None = ProjectionParts(
+            model.visual_tower, tuple(layers), modules, True, True
+        )
     else:
+        found = _placeholder_parts(adapter)
+    if found is None:
         return None
     plain = all(type(layer) is torch.nn.Linear for layer, _ in found.layers)
     return found if plain and all(act in ("", *ACTIVATIONS) for _, act in found.layers) else None
 
 
-def _placeholder_parts(adapter: Adapter) -> ProjectionParts:
-    """LLaVA and Video-LLaVA: one layer of the tower is used, with or without its CLS."""
+def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
+    """LLaVA and Video-LLaVA: one layer of the tower, with or without its CLS; else None."""
     model, config = adapter.model.model, adapter.model.config
+    projector: Any = getattr(model, "multi_modal_projector", None)
+    if not hasattr(projector, "linear_2") or isinstance(config.vision_feature_layer, list | tuple):
+        return None
     tower = model.video_tower if adapter.kind == "video" else model.vision_tower
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
     place = chosen if chosen >= 0 else len(blocks) + 1 + chosen
-    projector = model.multi_modal_projector
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
     full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
     return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)

@@ -26,6 +26,8 @@ from engine.types import DecodeConfig
 from tests import fabricate, recordings
 from tests.tiny import unload_all
 
+pytestmark = pytest.mark.slow
+
 ALL = ("tiny-eventgpt", "tiny-video_llava", "tiny-llava")
 SHORT = DecodeConfig(max_new_tokens=4)
 
@@ -100,7 +102,6 @@ def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path
         assert first.done == 1 and first.per_s == later.per_s is not None
 
 
-@pytest.mark.slow
 def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> None:
     for entry in registry.entries():
         registry.unload(entry)
@@ -108,7 +109,6 @@ def test_without_warm_up_the_cold_run_is_marked(root: Path, tmp_path: Path) -> N
     assert [row["cold"] for row in found] == [True, False, False, False]
 
 
-@pytest.mark.slow
 def test_interleaved_models_take_turns(root: Path, tmp_path: Path) -> None:
     found = rows(go(root, tmp_path / "run", models=ALL[1:], order="interleaved", warmup=0))
     first, second = ALL[1:]
@@ -170,7 +170,6 @@ def test_a_cancelled_run_goes_on_and_doubles_nothing(
     assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
 def test_an_answer_cut_by_cancel_is_no_row(root: Path, tmp_path: Path, mode: str) -> None:
     class AfterTokens(Watcher):
@@ -196,7 +195,6 @@ def test_a_finished_run_that_goes_on_does_nothing(root: Path, tmp_path: Path) ->
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
 
 
-@pytest.mark.slow
 def test_the_header_says_the_threads_that_models_run_with(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,7 +206,6 @@ def test_the_header_says_the_threads_that_models_run_with(
     assert said == {run.header.environment["threads"]} == {"1"}
 
 
-@pytest.mark.slow
 def test_a_model_loaded_again_is_warmed_up_again(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     go(root, folder, StopAfter(3))
@@ -245,7 +242,6 @@ def test_all_records_broken_is_one_sentence_before_anything_runs(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -297,7 +293,6 @@ def test_a_model_that_does_not_load_costs_no_other(
     assert any("does not fit" in entry["text"] for entry in run.journal)
 
 
-@pytest.mark.slow
 def test_a_model_that_has_had_its_turn_is_not_held(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -362,12 +357,7 @@ def test_a_clock_that_jumps_back_changes_no_duration(
         assert row["token_ms"] == sorted(row["token_ms"])
 
 
-OTHER_CHANGES = ("file", "code", "checkpoint")
-
-
-@pytest.mark.parametrize(
-    "what", ["record", *(pytest.param(one, marks=pytest.mark.slow) for one in OTHER_CHANGES)]
-)
+@pytest.mark.parametrize("what", ["record", "file", "code", "checkpoint"])
 def test_what_has_changed_is_refused_unless_forced(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -24,6 +24,8 @@ from tests import recordings
 from tests.benchmark.test_execute import go, go_on, plan
 from tests.benchmark.test_execute import rows as rows_of
 
+pytestmark = pytest.mark.slow
+
 COUNT = 7
 MODEL = "tiny-llava"
 
@@ -64,7 +66,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
     return plant
 
 
-@pytest.mark.slow
 def test_rows_say_how_many_ran_together_and_answers_stay(root: Path, tmp_path: Path) -> None:
     models = ("tiny-llava", "tiny-eventgpt")
     run = go(root, tmp_path / "run", models=models, batch=3, warmup=1, order="sequential")
@@ -98,7 +99,6 @@ def test_a_batch_that_does_not_fit_is_halved_and_says_so(
     assert run.state == "finished" and len(rows_of(run)) == COUNT
 
 
-@pytest.mark.slow
 def test_halving_keeps_the_answers(root: Path, tmp_path: Path, small: Any) -> None:
     single = go(root, tmp_path / "single")
     small(2)
@@ -193,9 +193,7 @@ class Killed(BaseException):
     """As if the process ended."""
 
 
-@pytest.mark.parametrize(
-    "kept", [1, 4, *(pytest.param(kept, marks=pytest.mark.slow) for kept in (3, 5))]
-)
+@pytest.mark.parametrize("kept", [1, 3, 4, 5])
 def test_a_run_killed_in_a_batch_goes_on_and_doubles_nothing(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:

@@ -27,7 +27,7 @@ def exceptions(page: Page, address: str) -> list[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_no_address_ends_in_an_exception(visitor: Visitor, name: str) -> None:
-    found = [query(address) for address in addresses(name, 4)]
+    found = [query(address) for address in addresses(name, 2)]
     found += ["?" + form % (name, name) for form in BY_HAND]
     path = "" if name == "compare" else name
     shown = {one: exceptions(visitor.page, f"{visitor.server}{path}{one}") for one in found}

@@ -21,6 +21,8 @@ from engine.storage import run_store
 from engine.storage.result_rows import AskedAndRan
 from tests import recordings
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +53,6 @@ def test_a_run_is_kept_and_summed_up(
     assert {f["metric"] for f in found["figures"]} >= {"load", "vision", "decode", "total", "itl"}
 
 
-@pytest.mark.slow
 def test_text_goes_to_the_terminal(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code = main(["bench", "--dataset", str(root), "--models", "tiny-llava", "--samples", "2"])
     out, err = capsys.readouterr()
@@ -100,7 +101,6 @@ def test_answers_to_untrained_questions_are_counted(
         assert rows == [bool(wanted)] * len(rows)
 
 
-@pytest.mark.slow
 def test_more_samples_than_there_are(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, found, err = bench(capsys, root, "--samples", 10**9)
     assert code == 0 and found["counts"][0]["samples"] == 4
@@ -209,7 +209,6 @@ def test_ctrl_c_keeps_the_run_and_says_how_to_go_on(
     assert code == 0 and found["counts"][0]["answered"] == 4
 
 
-@pytest.mark.slow
 def test_resuming_refuses_another_dataset_and_another_version(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
@@ -228,7 +227,6 @@ def test_resuming_refuses_another_dataset_and_another_version(
     assert code == 2 and "version 2" in err
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_killed_with_9_it_goes_on_where_it_was(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
@@ -249,7 +247,6 @@ def test_killed_with_9_it_goes_on_where_it_was(
     assert any(entry["event"] == "torn" for entry in run_store.read(folder).journal)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM is POSIX's")
 def test_ended_politely_it_says_how_to_go_on(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
@@ -281,7 +278,6 @@ def _results(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-@pytest.mark.slow
 def test_progress_is_said_now_and_then(
     capsys: pytest.CaptureFixture[str], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,7 +290,6 @@ def test_progress_is_said_now_and_then(
     assert issubclass(command._ProgressPrinter, Watcher)
 
 
-@pytest.mark.slow
 def test_the_backend_is_part_of_the_plan(
     capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
 ) -> None:
@@ -308,7 +303,6 @@ def test_the_backend_is_part_of_the_plan(
     assert code == 2 and "leave --backend out" in err
 
 
-@pytest.mark.slow
 def test_samples_at_once(capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path) -> None:
     code, found, _ = bench(capsys, root, "--out", tmp_path / "run", "--batch", 3)
     (alone, together) = found["throughput"]

@@ -22,6 +22,8 @@ from engine.prompts import OFF_SCRIPT
 from engine.types import DecodeConfig, Sample
 from tests import tiny
 
+pytestmark = pytest.mark.slow
+
 SHORT = DecodeConfig(max_new_tokens=12)
 
 
@@ -47,7 +49,6 @@ def test_the_drafted_answer_is_the_targets(draft: str, tiny_models: Path, sample
     assert (tried.draft_ids is None) == (draft == LOOKUP) == (one.report.predicted is None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("draft", ["tiny-eventgpt", LOOKUP])
 def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
     draft: str, tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,8 @@ from engine.errors import MediaError
 from engine.media import containers, video
 from tests.media import clips
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts"])
 def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -> None:
@@ -31,7 +33,7 @@ def test_the_content_decides_whatever_the_name_says(tmp_path: Path, kind: str) -
         ("mov", "mpeg4"),
         ("webm", "libvpx"),
         ("webm", "libvpx-vp9"),
-        pytest.param("webm", "libsvtav1", marks=pytest.mark.slow),
+        ("webm", "libsvtav1"),
         ("avi", "mpeg4"),
         ("avi", "libx264"),
         ("avi", "mjpeg"),

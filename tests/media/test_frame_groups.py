@@ -15,8 +15,9 @@ from engine.media import decoding, frame_groups, video
 from engine.media.h264 import CodedPicture, Unsure
 from tests.media import clips
 
+pytestmark = pytest.mark.slow
+
 KINDS = ("mp4", "matroska", "mpegts")
-OTHER_KINDS = [pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:]]
 CHOICES = [partial(video.choose, rule=rule) for rule in ("arange", "spread", "linspace")]
 CHOICES.append(video.middle)
 X264 = {
@@ -66,7 +67,7 @@ def check_equal(data: bytes, choice: video.Choice, quick: bool) -> None:
             frame_groups.frames(data, "a", choice)
 
 
-@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", X264)
 def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
     data = clips.encoded(kind, **X264[how])
@@ -74,7 +75,7 @@ def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
         check_equal(data, choice, quick=True)
 
 
-@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("codec", OTHERS)
 def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
     if (codec, kind) == ("libvpx-vp9", "mpegts"):
@@ -158,7 +159,7 @@ def test_a_clip_whose_beginning_is_lost_is_decoded_whole() -> None:
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
 
 
-@pytest.mark.parametrize("kind", ["mp4", *OTHER_KINDS])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_damaged_clip_shows_what_a_whole_decoding_shows(kind: str) -> None:
     """Or it is decoded whole: never a picture that the whole decoding would not have given."""
     base = clips.encoded(kind, g="12", container={"movflags": "faststart"} if kind == "mp4" else {})

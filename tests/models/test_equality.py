@@ -22,12 +22,12 @@ from engine.pipeline.feature_cache import FeatureCache
 from engine.types import DecodeConfig, Prepared, RunRequest, Sample
 from tests.conftest import make_sample
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = ("eventgpt", "video_llava", "llava")
 SOURCES = ("tiny", "demo")
 DTYPES = ("float32", "bfloat16")
 ALL = [(source, family, dtype) for source in SOURCES for dtype in DTYPES for family in FAMILIES]
-QUICK = ALL[: len(FAMILIES)]
-SLOW = [pytest.param(one, marks=pytest.mark.slow) for one in ALL[len(FAMILIES) :]]
 QUESTION = "What are the key elements in this scene?"
 GREEDY = DecodeConfig(max_new_tokens=40)
 
@@ -42,7 +42,7 @@ def entry_of(source: str, family: str, dtype: str, tiny_folder: Path) -> ModelEn
     return ModelEntry(name, name, family, kind, str(folder), folder, None, dtype, True)
 
 
-@pytest.fixture(params=[*QUICK, *SLOW], ids="-".join)
+@pytest.fixture(params=ALL, ids="-".join)
 def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) -> Adapter:
     return registry.load(entry_of(*request.param, tiny_folder))
 

@@ -30,7 +30,7 @@ from tests.conftest import make_sample
 from tests.models.conftest import entry_for, loaded
 from tests.verify.conftest import Notes
 
-pytestmark = pytest.mark.usefixtures("cache_dir")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
 QUESTION = "What is it?"
 GREEDY = DecodeConfig(max_new_tokens=24)
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -100,7 +100,6 @@ def test_eager_and_hooked_answers_are_the_models_own(
     assert given[0].tolist() == wanted
 
 
-@pytest.mark.slow
 def test_the_settings_change_answers(model: Callable[..., Adapter], sample: Sample) -> None:
     """Control: or the equality above would prove nothing."""
     before = {family: go(model(family, {}, "plain"), sample) for family in FAMILIES}
@@ -240,14 +239,12 @@ def verified(
 EQUAL = ("equal_hooked", "equal_decoupled", "equal_features", "equal_prefix", "greedy")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_verify_passes_where_the_settings_are_followed(family: str, verified: Verified) -> None:
     found = verified(family, {"repetition_penalty": 1.7, "suppress_tokens": [70, 71, 72]})
     assert {found[check].outcome for check in (*EQUAL, "equal_sampled")} == {"passed"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_verify_fails_where_the_settings_are_dropped(
     family: str, verified: Verified, monkeypatch: pytest.MonkeyPatch
@@ -258,7 +255,6 @@ def test_verify_fails_where_the_settings_are_dropped(
     assert "failed" in {found[c].outcome for c in ("equal_hooked", "equal_decoupled")}
 
 
-@pytest.mark.slow
 def test_verify_fails_where_a_rule_forgets_the_prompt(
     verified: Verified, monkeypatch: pytest.MonkeyPatch
 ) -> None:

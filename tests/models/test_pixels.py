@@ -22,6 +22,8 @@ from engine.pipeline import feature_cache, single_run
 from engine.types import Image, RunRequest, Sample
 from tests.media.test_events import drawn_as_published, growing
 
+pytestmark = pytest.mark.slow
+
 Kind = type[CLIPImageProcessorPil] | type[VideoLlavaImageProcessor]
 KINDS: tuple[Kind, ...] = (CLIPImageProcessorPil, VideoLlavaImageProcessor)
 SIZES = [(96, 128), (128, 96), (64, 64), (300, 301), (1088, 1440), (33, 500)]
@@ -43,7 +45,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "rescale_factor": 1 / 127.5,
     },
 }
-MORE = {"small", "larger than its crop", "lanczos", "box"}  # for the tests that are not quick
 ODD: dict[str, dict[str, Any]] = {
     "not resized": {"do_resize": False},
     "not rescaled": {"do_rescale": False},
@@ -75,7 +76,7 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(one, marks=pytest.mark.slow) if one in MORE else one for one in SETTINGS],
+    SETTINGS,
 )
 def test_exact_pixels_are_the_processors_own(name: str, kind: Kind) -> None:
     processor = kind(**SETTINGS[name])
@@ -217,7 +218,6 @@ def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
         assert adapter.grey_levels(adapter.pixels(images, "fast"), adapter.processed(images)) < 2.1
 
 
-@pytest.mark.slow
 def test_demo_checkpoints_show_their_processors_pixels() -> None:
     for entry in (entry for entry in registry.entries() if entry.demo):
         if registry.unavailable(entry):

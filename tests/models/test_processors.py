@@ -24,7 +24,7 @@ from tests.models.conftest import loaded
 from tests.models.test_pixels import SETTINGS, pictures
 from tests.verify.conftest import Notes
 
-pytestmark = pytest.mark.usefixtures("cache_dir")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
 SIDE = {"height": tiny.SIZE, "width": tiny.SIZE}
 CROPPED = {"size": {"shortest_edge": 32}, "crop_size": SIDE, "do_center_crop": True}
 FORMS: dict[str, dict[str, Any]] = {
@@ -175,7 +175,6 @@ def verified(
         registry.unload(entry)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", ["padded", "CLIP's", "SigLIP's"])
 def test_verify_compares_with_the_named_processor(
     form: str, verified: Callable[..., Verdict]
@@ -183,7 +182,6 @@ def test_verify_compares_with_the_named_processor(
     assert verified(FORMS[form]).outcome == "passed"
 
 
-@pytest.mark.slow
 def test_verify_fails_where_another_processor_ran(
     verified: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +196,6 @@ def test_verify_fails_where_another_processor_ran(
     assert found.outcome == "failed" and "grey levels" in found.sentence
 
 
-@pytest.mark.slow
 def test_verify_fails_where_an_option_is_dropped(
     verified: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:

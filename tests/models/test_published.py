@@ -24,15 +24,13 @@ from tests import published_checkpoints
 from tests.conftest import make_sample, picture
 from tests.models.conftest import loaded
 
-pytestmark = pytest.mark.usefixtures("cache_dir")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("cache_dir")]
 FORMS: list[tuple[str, Callable[[str], str], published_checkpoints.Form]] = [
     (family, layout, form)
     for family, layouts in published_checkpoints.LAYOUTS.items()
     for layout in layouts
     for form in ("safetensors", "bin")
 ]
-
-SLOW = pytest.mark.slow  # of the forms, the quick tests see both for each family
 
 
 def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
@@ -42,10 +40,7 @@ def by_module(adapter: Adapter) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize(
     ("family", "layout", "form"),
-    [
-        pytest.param(f, n, k, id=f"{f}-{n.__name__}-{k}", marks=() if at % 3 == 0 else SLOW)
-        for at, (f, n, k) in enumerate(FORMS)
-    ],
+    [pytest.param(f, n, k, id=f"{f}-{n.__name__}-{k}") for f, n, k in FORMS],
 )
 def test_every_tensor_arrives_bit_for_bit(
     family: str, layout: Callable[[str], str], form: published_checkpoints.Form, tmp_path: Path
@@ -76,7 +71,7 @@ def test_a_changed_tensor_does_not_arrive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", published_checkpoints.LAYOUTS)
-@pytest.mark.parametrize("form", ["safetensors", pytest.param("bin", marks=SLOW)])
+@pytest.mark.parametrize("form", ["safetensors", "bin"])
 def test_a_missing_or_misshapen_tensor_is_refused_by_name(
     family: str, form: published_checkpoints.Form, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from engine.models.checkpoint import ModelEntry
 from engine.types import Tower
 from tests.tiny import unload_all
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def entries(tiny_models: Path) -> dict[str, ModelEntry]:
@@ -78,7 +80,6 @@ def test_what_never_fits_is_refused_with_figures_and_costs_nobody_his_place(
     assert registry.resident() == (entries["llava"],)
 
 
-@pytest.mark.slow
 def test_what_fits_only_alone_can_be_loaded(
     entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from tests.pages.conftest import ROOT, Open
 from tests.pages.test_benchmark import Holding
 
 pytestmark = pytest.mark.slow
-NUMBER = 60
+NUMBER = 40
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from engine.types import STAGES, DecodeConfig, PrefixUse, RunRequest, RunResult,
 from tests.conftest import make_sample
 from tests.models.test_equality import entry_of
 
+pytestmark = pytest.mark.slow
+
 FAMILIES = ("eventgpt", "video_llava", "llava")
 GREEDY = DecodeConfig(max_new_tokens=24)
 SAMPLED = replace(GREEDY, temperature=0.8, top_p=0.9, seed=3)
@@ -51,7 +53,7 @@ def ids(result: RunResult) -> tuple[int, ...]:
     return result.generation.token_ids
 
 
-@pytest.mark.parametrize("source", ["tiny", pytest.param("demo", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("source", ["tiny", "demo"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_second_question_has_the_plain_paths_answer(
     source: str, family: str, tiny_folder: Path, sample: Sample, store: Prefixes, cache_dir: Path

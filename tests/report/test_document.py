@@ -17,6 +17,8 @@ from engine.report.report_figures import gather
 from engine.storage import run_store
 from tests import fabricate
 
+pytestmark = pytest.mark.slow
+
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
     run = fabricate.run(tmp_path / "r", rows, **more)
@@ -86,7 +88,6 @@ def test_one_model_is_compared_with_nobody(tmp_path: Path) -> None:
     assert "as fast as" not in told
 
 
-@pytest.mark.slow
 def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
     h200 = {"device": "cuda:0", "hardware": "H200"}
     where = {"node": "n1", "actor": "x", "shares": []}

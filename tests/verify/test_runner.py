@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ def request(*samples: Sample, models: tuple[str, ...] = ("tiny-llava",)) -> Veri
     return VerifyRequest(models, samples, max_new_tokens=8, runs=1)
 
 
+@pytest.mark.slow
 def test_what_cannot_run_is_a_row_and_the_others_go_on(sample: Sample, tmp_path: Path) -> None:
     blind = replace(make_sample(tmp_path, 7), missing={"image": "It has no picture: add one."})
     blind = replace(blind, frames=(), images=())
@@ -78,6 +81,28 @@ def test_a_model_that_raises_is_a_row_that_says_where(
     (verdict,) = llava.verdicts
     assert verdict.sentence == "ZeroDivisionError while answering the features way: odd model"
     assert len(other.verdicts) > 10
+
+
+@pytest.mark.slow
+def test_a_list_of_tower_layers_leaves_the_visual_rows_open(
+    sample: Sample, tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers reads a list of layers; the independent computation knows a single one."""
+    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "llava"))
+    config = json.loads((folder / "config.json").read_text())
+    config["vision_feature_layer"] = [config["vision_feature_layer"]]
+    (folder / "config.json").write_text(json.dumps(config))
+    entries = tmp_path / "models.toml"
+    entries.write_text(
+        f'[[model]]\nname = "listed"\nlabel = "Listed llava"\nfamily = "llava"\n'
+        f'checkpoint = "{folder}"\ndtype = "float32"\n'
+    )
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(entries))
+    (listed,) = runner.verify(request(sample, models=("listed",)), Notes())
+    outcomes = {v.check: v.outcome for v in listed.verdicts}
+    assert outcomes.get("rows") == "unresolved", [v.sentence for v in listed.verdicts]
+    assert outcomes["answer"] == "passed" and outcomes["equal_decoupled"] in ("passed", "tie")
+    registry.unload(registry.entry("listed"))
 
 
 @pytest.mark.slow

@@ -28,6 +28,8 @@ from tests import fabricate, recordings
 from tests.benchmark.cluster.pools import HerePool, Killed, one_thread
 from tests.tiny import unload_all
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["one_thread"]
 MODELS = ("tiny-llava", "tiny-eventgpt")
 TWO = {"x": "n1", "y": "n2"}
@@ -95,7 +97,6 @@ def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: P
     assert all(set(mine) <= set(row) for mine, row in zip(rows(here), found, strict=True))
 
 
-@pytest.mark.slow
 def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
     def other(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] == "id-2":
@@ -107,7 +108,6 @@ def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
     assert tokens(here) != tokens(go(root, tmp_path / "there", HerePool(TWO, other)))
 
 
-@pytest.mark.slow
 def test_each_worker_warms_up_for_itself(root: Path, tmp_path: Path) -> None:
     run = go(root, tmp_path / "run", HerePool(TWO), models=MODELS, warmup=2)
     warm = Counter((row["where"]["actor"], row["model"]) for row in rows(run, "warmup"))
@@ -116,7 +116,6 @@ def test_each_worker_warms_up_for_itself(root: Path, tmp_path: Path) -> None:
     assert len(set(numbers)) == len(numbers)
 
 
-@pytest.mark.slow
 def test_workers_that_share_say_so_and_are_summed_up_apart(root: Path, tmp_path: Path) -> None:
     def faster(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "begin" and worker == "y":
@@ -144,7 +143,6 @@ def test_workers_that_share_say_so_and_are_summed_up_apart(root: Path, tmp_path:
     assert label.startswith("tiny-llava · shared device")
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path: Path) -> None:
     asked = []
 
@@ -160,7 +158,6 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path:
     assert "of its tasks run elsewhere" in notes(run) and run.state == "finished"
 
 
-@pytest.mark.slow
 def test_a_sample_that_kills_every_worker_costs_its_own_row(root: Path, tmp_path: Path) -> None:
     def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] == "id-2":
@@ -174,7 +171,6 @@ def test_a_sample_that_kills_every_worker_costs_its_own_row(root: Path, tmp_path
     assert "out of memory" in failed[0]["error"] and "total_ms" not in failed[0]
 
 
-@pytest.mark.slow
 def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_path: Path) -> None:
     def kill(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if method == "ask" and arguments[1] == "id-2":
@@ -189,7 +185,6 @@ def test_nobody_left_is_a_sentence_and_the_rest_runs_later_here(root: Path, tmp_
     assert run.state == "finished" and not any(row["error"] for row in whole(run, 4))
 
 
-@pytest.mark.slow
 def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
     class Stop(Watcher):
         looks = 0
@@ -212,7 +207,6 @@ def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) 
     assert len(rows(again)) == 4
 
 
-@pytest.mark.slow
 def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if worker == "x" and method == "load" and arguments == ["tiny-eventgpt"]:
@@ -226,7 +220,6 @@ def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path:
     assert run.state == "finished" and "given up" not in notes(run)
 
 
-@pytest.mark.slow
 def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path) -> None:
     def refuse(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         return {"error": "no memory."} if worker == "x" and method == "load" else value
@@ -282,7 +275,6 @@ def lacking(*samples: int) -> Any:
     return spoil
 
 
-@pytest.mark.slow
 def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> None:
     run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 3)), repeat=2)
     found = whole(run, 8)
@@ -291,7 +283,6 @@ def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> 
     assert not any(row["error"] for row in found)
 
 
-@pytest.mark.slow
 def test_a_file_that_goes_while_the_run_goes_on(root: Path, tmp_path: Path) -> None:
     def gone(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
         if worker == "x" and method == "ask" and arguments[1] in ("id-0", "id-1"):
@@ -303,7 +294,6 @@ def test_a_file_that_goes_while_the_run_goes_on(root: Path, tmp_path: Path) -> N
     assert "Node n1: files are not on this node; it runs elsewhere." in notes(run)
 
 
-@pytest.mark.slow
 def test_samples_that_are_on_no_node_end_the_run_and_it_can_go_on(
     root: Path, tmp_path: Path
 ) -> None:
@@ -362,7 +352,6 @@ def test_nodes_that_differ_are_refused_by_digest(root: Path, tmp_path: Path, wha
     assert str(caught.value).count(". ") == 0 and not rows(run_store.read(tmp_path / "run"))
 
 
-@pytest.mark.slow
 def test_a_full_disk_at_the_driver_keeps_what_there_is(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,7 +372,6 @@ def test_a_full_disk_at_the_driver_keeps_what_there_is(
     assert len(whole(finish(execute.resume(folder), folder, HerePool(TWO)), 4)) == 4
 
 
-@pytest.mark.slow
 def test_a_cancel_is_seen_and_a_pause_marks_what_runs_on_this_machine(
     root: Path, tmp_path: Path
 ) -> None:
