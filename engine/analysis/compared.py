@@ -43,12 +43,17 @@ class ComparedModel:
     def last(self) -> RunResult:
         return self.results[-1]
 
+    @property
+    def counted(self) -> tuple[RunResult, ...]:
+        """The complete runs."""
+        return tuple(one for one in self.results if one.generation.stop != "cancelled")
+
     def time(self, name: str) -> Spread | None:
         """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
 
-        None if no run has it; runs without it do not count.
+        None if no complete run has it; runs without it do not count.
         """
-        values = [self._value(result, name) for result in self.results]
+        values = [self._value(result, name) for result in self.counted]
         known = [value for value in values if value is not None]
         return Spread(median(known), min(known), max(known), len(known)) if known else None
 
