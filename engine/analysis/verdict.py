@@ -89,8 +89,8 @@ def _figures(model: ComparedModel) -> ModelFigures:
 
 
 def _apart(first: Spread, others: Iterable[Spread]) -> bool:
-    """Whether the whole range of `first` lies below those of the others."""
-    return all(first.high < other.low for other in others)
+    """Whether the whole range of `first` lies below those of the others, as they are shown."""
+    return all(first.high < other.low and ms(first.high) != ms(other.low) for other in others)
 
 
 # Conditions under which times can be compared.
@@ -186,7 +186,7 @@ def _won(ranked: Sequence[ComparedModel]) -> str:
 
 def _overlap(ranked: Sequence[ComparedModel]) -> str:
     first = _total(ranked[0])
-    close = [model for model in ranked[1:] if not first.high < _total(model).low]
+    close = [model for model in ranked[1:] if not _apart(first, [_total(model)])]
     listed = _listed([model.label for model in (ranked[0], *close)])
     return f"No winner: the times of {listed} overlap."
 

@@ -195,3 +195,9 @@ def test_one_token_has_no_time_per_token() -> None:
     found = judged(run(1), run(1, prefill=60.0))
     assert found.winner == "One" and found.models[0].per_token is None
     assert "Per token" not in found.reason
+
+
+def test_equal_times_have_no_winner() -> None:
+    found = judged(run(), run())
+    assert found.winner == "" and found.headline == "No winner: the times of One and Two overlap."
+    assert found.reason == ""
