@@ -65,7 +65,7 @@ def test_the_first_is_named_with_its_lead_and_the_models_are_ranked() -> None:
     assert found.headline == "Two was faster: 205 ms, 110 ms less than One."
     assert [one.label for one in found.models] == ["Two", "One"]
     assert (
-        found.reason == "Against One it saved 100 ms with shorter prefill (30.0 ms against 130 ms)."
+        found.reason == "Against One it saved 100 ms with shorter prefill (30.0 ms against 140 ms)."
     )
     assert not found.mixed and found.notes == (
         "One run of each model: other runs take other times.",
