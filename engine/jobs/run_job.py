@@ -34,6 +34,8 @@ class RunView(JobView):
     result: RunResult | None
     request: RunRequest
     stopping: bool = False  # cancelled but not ended yet
+    repeat: int = 1  # this is the repeat-th of `repeats` runs of the same request
+    repeats: int = 1
 
 
 @dataclass(eq=False, kw_only=True)
