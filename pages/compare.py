@@ -19,7 +19,7 @@ from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHAR
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel
 from ui.widgets import first_visit, followed_runs, links, notices
-from ui.widgets.run_settings import pick_run_options, run_and_cancel
+from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
@@ -37,6 +37,7 @@ class CompareChoice:
     options: RunOptions
     prefix: bool
     cut: bool
+    repeats: int
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value is invalid."""
@@ -51,9 +52,10 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
     with st.sidebar:
         sample = pick_sample()
         models = pick_models(entries, sample)
+        repeats = pick_repeats()
         options, prefix = pick_run_options()
     question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, prefix, cut)
+    return CompareChoice(sample, models, question, options, prefix, cut, repeats)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
@@ -127,7 +129,7 @@ def buttons(choice: CompareChoice) -> None:
 def start(choice: CompareChoice) -> None:
     links.forget()
     try:
-        followed_runs.start(choice.requests())
+        followed_runs.start(choice.requests(), choice.repeats)
     except StageScopeError as error:
         notices.problem(str(error), "run")
         return

@@ -71,9 +71,9 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     return Verdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
 
 
-def _complete(model: ComparedModel) -> int:
-    """The number of runs that count and were not cancelled."""
-    return sum(result.generation.stop != "cancelled" for result in model.counted)
+def _complete(model: ComparedModel) -> bool:
+    """Whether a run was not cancelled; if so, only such runs count."""
+    return model.last.generation.stop != "cancelled"
 
 
 def _total(model: ComparedModel) -> Spread:
@@ -205,8 +205,11 @@ def _not_counted(
 ) -> tuple[str, ...]:
     parts = [f"{label} ({state})" for label, state in unfinished.items()]
     for model in compared:
-        if left := len(model.results) - _complete(model):
-            parts.append(f"{model.label} ({left} of {count(len(model.results), 'run')})")
+        if not _complete(model):
+            parts.append(f"{model.label} (cancelled)")
+            continue
+        for left in model.left_out:
+            parts.append(f"{model.label} ({count(left.runs, 'run')}: {left.reason})")
     return (f"Not counted: {', '.join(parts)}.",) if parts else ()
 
 

@@ -41,6 +41,8 @@ class RunView(JobView):
     request: RunRequest
     stopping: bool = False  # cancelled but not ended yet
     progress: tuple[Span, ...] = field(default=(), compare=False)
+    repeat: int = 1  # this is the repeat-th of `repeats` runs of the same request
+    repeats: int = 1
 
 
 @dataclass(eq=False, kw_only=True)

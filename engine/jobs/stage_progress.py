@@ -26,7 +26,9 @@ def progress(
     if not begun:
         return ()
     start = begun[0][1]
-    ends = [(name, 1000 * (moment - start)) for name, moment in begun] + [("", 1000 * (now - start))]
+    ends = [(name, 1000 * (moment - start)) for name, moment in begun] + [
+        ("", 1000 * (now - start))
+    ]
     spans = [Span(name, at, max(0.0, end - at)) for (name, at), (_, end) in pairwise(ends)]
     last = "vision" if mode == "hooked" else "decode"
     if spans[-1].name != last:

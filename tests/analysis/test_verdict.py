@@ -64,12 +64,9 @@ def test_the_first_is_named_with_its_lead_and_the_models_are_ranked() -> None:
     assert found.winner == "Two"
     assert found.headline == "Two was faster: 205 ms, 110 ms less than One."
     assert [one.label for one in found.models] == ["Two", "One"]
-    assert (
-        found.reason == "Against One it saved 100 ms with shorter prefill (30.0 ms against 140 ms)."
-    )
-    assert not found.mixed and found.notes == (
-        "One run of each model: other runs take other times.",
-    )
+    reason = "Against One it saved 110 ms with shorter prefill (30.0 ms against 140 ms)."
+    assert found.reason == reason and not found.mixed
+    assert found.notes == ("One run of each model: other runs take other times.",)
 
 
 def test_a_short_answer_is_told_from_a_fast_one() -> None:
@@ -168,9 +165,10 @@ def test_repeats_use_medians_and_name_a_winner_only_without_overlap() -> None:
     assert found.winner == "" and found.headline == "No winner: the times of Fast and Slow overlap."
 
 
-def test_a_cold_run_among_warm_ones_gives_no_winner() -> None:
+def test_a_cold_run_among_warm_ones_of_a_model_is_named_and_not_counted() -> None:
     found = verdict([model("One", run(cold=True), run()), model("Two", run(prefill=99.0))], {})
-    assert found.winner == "" and "warm-up" in found.headline
+    assert found.winner == "One" and found.models[0].total.runs == 1
+    assert found.notes[0] == "Not counted: One (1 run: cold, the first run after loading)."
 
 
 def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
@@ -181,7 +179,9 @@ def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
     found = verdict([model("One", whole, cut), model("Two", cut)], {"Three": "failed"})
     assert found.headline == "One took 205 ms for 11 tokens." and found.winner == ""
     assert [one.label for one in found.models] == ["One"]
-    assert found.notes == ("Not counted: Three (failed), One (1 of 2 runs), Two (1 of 1 run).",)
+    assert found.notes == (
+        "Not counted: Three (failed), One (1 run: cancelled before the end), Two (cancelled).",
+    )
     assert verdict([], {"One": "failed"}).headline == "No model has finished."
 
 

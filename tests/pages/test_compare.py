@@ -131,7 +131,8 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
-    assert sum(words.startswith("Done") for words in captions(again)) == 1
+    shown = [words for words in captions(again) if "Done" in words]
+    assert len(shown) == 1 and shown[0].startswith("Run 2 of 2 · Done")
 
 
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
@@ -593,3 +594,33 @@ def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_
     other = uploads.Visit()
     monkeypatch.setattr(uploads, "visit", lambda: other)
     assert not uploads.may_see(job)
+
+
+def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
+    at = press_run(app(repeat="3", cache="Off", **SHORT))
+    done = results(at)
+    assert [view.model for view in done] == [view.model for view in done[:3]] * 3
+    assert sum(words.startswith("Run 3 of 3 · Done") for words in captions(at)) == 3
+    for runs in followed_runs.grouped(done):
+        model = runs.compared(registry.entry(runs.shown.model))
+        assert model is not None and len(model.results) == 3 and not model.failures
+        spread, counted = model.time("total"), 2 if model.results[0].cold else 3
+        assert spread is not None and spread.runs == counted
+        assert spread.low <= spread.median <= spread.high
+
+
+def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None:
+    at = press_run(app(repeat="5000", models=["Tiny llava"], **SHORT))
+    assert len(results(at)) == 1
+
+
+@pytest.mark.slow
+def test_cancel_stops_all_repeats(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = app(repeat="10", **SHORT)
+    with monkeypatch.context() as patch:
+        cancel_in("decode", patch)
+        press_run(at)
+    done = results(at)
+    assert len(done) == 30 and {view.state for view in done} == {"cancelled"}
+    assert sum("before it started" in view.error for view in done) == 29
+    assert not at.button(key="compare_run").disabled

@@ -61,7 +61,7 @@ def show(
 ) -> None:
     """Everything below the buttons."""
     names = {entry.name for entry in entries}
-    found = _alike([view for view in followed_runs.views() if view.model in names])
+    found = [view for view in followed_runs.views() if view.model in names]
     if followed_runs.lost():
         notices.notice(
             "The runs in this link are no longer in memory: press Run to repeat them.", "lost"
@@ -79,8 +79,8 @@ def show(
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
-        by_id = dict(zip((view.id for view in found), slots, strict=True))
-        _follow(by_id, pictures, stages, entries)
+        by_model = dict(zip((view.model for view in found), slots, strict=True))
+        _follow(by_model, pictures, stages, entries)
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
@@ -106,15 +106,6 @@ def _how(request: RunRequest) -> str:
         f"{request.pixels} pixels, event pictures {EXTENT_WORDS[request.extent]}"
         f"{', prompt prefix reused' if request.prefix else ''}"
     )
-
-
-def _alike(views: Sequence[RunView]) -> list[RunView]:
-    """The runs with the sample and question of the first one: a link may name any runs."""
-    first = views[0].request if views else None
-    if first is None:
-        return []
-    asked = first.sample, first.prompt
-    return [view for view in views if (view.request.sample, view.request.prompt) == asked]
 
 
 def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.CardSlot], DeltaGenerator]:
@@ -178,12 +169,12 @@ def _follow(
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
-        ended = {view.id for view in drawn.values() if view.ended}
-        live = [view for view in now if view.id in slots and view.id not in ended]
-        fresh = [view for view in live if drawn.get(view.id) != view]
+        ended = {view.model for view in drawn.values() if view.ended}
+        live = [view for view in now if view.model in slots and view.model not in ended]
+        fresh = [view for view in live if drawn.get(view.model) != view]
         for view in fresh:
-            cards.draw(slots[view.id], view)
-            drawn[view.id] = view
+            cards.draw(slots[view.model], view)
+            drawn[view.model] = view
         if any(view.ended for view in fresh):
             _stages(stages, [view for view in now if view.ended], labels)
         _step(pictures)
