@@ -51,23 +51,23 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     """The verdict on the models with complete runs; `unfinished` gives the state of the others
     ("failed", "cancelled") by label."""
     models = [model for model in compared if _complete(model)]
-    figures = tuple(_figures(model) for model in models)
+    figures = tuple(figures_of(model) for model in models)
     notes = _not_counted(compared, unfinished)
     if len(models) < 2:
         return Verdict(figures, _alone(figures), notes=notes)
-    if mixed := {**_differences(models), **_disturbed(models)}:
-        return Verdict(
-            figures,
-            f"No winner: {_listed(mixed)}.",
-            mixed=tuple(mixed.values()),
-            notes=(*notes, *_shared(models)),
-        )
+    differences, disturbed = _differences(models), _disturbed(models)
+    if differences or disturbed:
+        why = [f"the runs differ in {_listed(differences)}"] if differences else []
+        why += ["the machine was busy"] if disturbed else []
+        mixed = (*differences.values(), *disturbed)
+        headline = f"No winner: {', and '.join(why)}."
+        return Verdict(figures, headline, mixed=mixed, notes=(*notes, *_shared(models)))
     ranked = sorted(models, key=lambda model: _total(model).median)
     notes = (*notes, *_shared(models))
     if not _apart(_total(ranked[0]), [_total(model) for model in ranked[1:]]):
         return Verdict(figures, _overlap(ranked), reason=_per_token(models), notes=notes)
     reason = f"{_reason(ranked[0], ranked[1])} {_per_token(models)}".strip()
-    ordered = tuple(_figures(model) for model in ranked)
+    ordered = tuple(figures_of(model) for model in ranked)
     return Verdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
 
 
@@ -82,7 +82,8 @@ def _total(model: ComparedModel) -> Spread:
     return found
 
 
-def _figures(model: ComparedModel) -> ModelFigures:
+def figures_of(model: ComparedModel) -> ModelFigures:
+    """The figures of the model's runs that count."""
     tokens = [result.new_tokens for result in model.counted]
     ends = min(tokens), max(tokens)
     return ModelFigures(model.label, model.family, _total(model), ends, model.time("tpot"))
@@ -134,7 +135,7 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
 
 
 def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
-    """ "different NAME" -> a sentence, for each condition that is not the same in all runs."""
+    """A sentence for each condition that is not the same in all runs."""
     found = {}
     for name, value_of in CONDITIONS.items():
         who: dict[str, dict[str, None]] = {}
@@ -143,22 +144,20 @@ def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
                 who.setdefault(value_of(result) or "unknown", {})[model.label] = None
         if len(who) > 1:
             parts = [f"{value} ({', '.join(labels)})" for value, labels in who.items()]
-            found[f"different {name}"] = f"{name.capitalize()}: {'; '.join(parts)}."
+            found[name] = f"{name.capitalize()}: {'; '.join(parts)}."
     return found
 
 
-def _disturbed(models: Sequence[ComparedModel]) -> dict[str, str]:
-    """The models whose runs were disturbed by other work, if any, in the form of _differences."""
-    reasons = {
-        model.label: why
+def _disturbed(models: Sequence[ComparedModel]) -> tuple[str, ...]:
+    """A sentence that names the models whose runs were disturbed by other work, if any."""
+    labels = [
+        model.label
         for model in models
-        for result in model.counted
-        if (why := busy(result.machine_load))
-    }
-    if not reasons:
-        return {}
-    listed = "; ".join(f"{label}: {why}" for label, why in reasons.items())
-    return {"busy machine": f"Other work disturbed the times. {listed}."}
+        if any(busy(result.machine_load) for result in model.counted)
+    ]
+    if not labels:
+        return ()
+    return (f"Other work on this machine slowed {_listed(labels)}: repeat on an idle machine.",)
 
 
 # Sentences.
