@@ -13,11 +13,11 @@ from html import escape
 
 from engine.analysis import stage_bars as bars
 from engine.analysis.compared import ComparedModel
+from engine.jobs.stage_progress import GENERATE
 from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.types import Span
 from ui.widgets.text import ms
 
-GENERATE = "generate"
 NAMES = {
     bars.PREFILL: "prefill",
     bars.STEPS: "token steps",
@@ -32,7 +32,8 @@ MOST_TICKS = 6
 LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
 STYLE = """
 .run-bars { font-size: 0.84rem; font-variant-numeric: tabular-nums; line-height: 1.35; }
-.run-keys { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin-bottom: 0.45rem; }
+.run-keys { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin-bottom: 0.45rem;
+  min-height: 1.2rem; }
 .run-key i { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.35rem;
   border-radius: 0.15rem; vertical-align: -0.05rem; }
 .run-row { display: grid; grid-template-columns: 9.5rem minmax(0, 1fr) 8.5rem; gap: 0.1rem 0.8rem;
@@ -126,15 +127,16 @@ def growing(label: str, family: str, progress: Sequence[Span], state: str) -> Ru
 
 def html(rows: Sequence[RunBar]) -> str:
     """The legend, a row per model and the axis."""
-    end = axis_end(max((row.end_ms for row in rows), default=0.0))
+    longest = max((row.end_ms for row in rows), default=0.0)
+    end = axis_end(longest)
     drawn = {part.part for row in rows for part in row.parts if part.ms / end > LEAST_SHARE}
     keys = "".join(_key(part) for part in ORDER if part in drawn)
     if any(row.cached for row in rows):
         keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'
-    inside = "".join(_row(row, end) for row in rows)
+    inside = "".join(_row(row, end) for row in rows) + _axis(ticks(end) if longest else (), end)
     return (
         f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'
-        f'<div class="run-keys">{keys}</div>{inside}{_axis(end)}</div>'
+        f'<div class="run-keys">{keys}</div>{inside}</div>'
     )
 
 
@@ -202,15 +204,15 @@ def _range(row: RunBar, end: float) -> str:
     return f'<div class="run-range" style="{place}" title="{title}"></div>'
 
 
-def _axis(end: float) -> str:
-    places = "".join(
-        f'<span class="run-tick" style="left: {100 * tick / end:.3f}%">{tick:,.6g}'
-        f"{' ms' if tick == ticks(end)[-1] else ''}</span>"
-        for tick in ticks(end)
+def _axis(places: Sequence[float], end: float) -> str:
+    ticks = "".join(
+        f'<span class="run-tick" style="left: {100 * place / end:.3f}%">{place:,.6g}'
+        f"{' ms' if place == places[-1] else ''}</span>"
+        for place in places
     )
     return (
         '<div class="run-row"><div class="run-name" style="border: 0"></div>'
-        f'<div class="run-axis">{places}</div><div class="run-total"></div></div>'
+        f'<div class="run-axis">{ticks}</div><div class="run-total"></div></div>'
     )
 
 

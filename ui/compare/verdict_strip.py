@@ -13,6 +13,7 @@ from engine.palette import family_colour
 from ui.widgets.text import count, ms
 
 STYLE = """
+.st-key-compare_verdict { min-height: 9.5rem; }
 .verdict { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .verdict h2 { font-size: 1.3rem; margin: 0; padding: 0 0 0.5rem; line-height: 1.3; }
 .verdict-models { display: flex; flex-wrap: wrap; gap: 0.4rem 2rem; margin-bottom: 0.5rem; }
