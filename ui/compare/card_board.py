@@ -72,12 +72,16 @@ def show(
     else:
         words = f"{name_of(sample)}: not run yet"
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
-    above, slots = _skeleton(subject, any(not view.ended for view in found))
+    above = overview.begin(found, entries)
+    live = any(not view.ended for view in found)
+    slots = _skeleton(subject, live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_model = dict(zip((view.model for view in found), slots, strict=True))
-        _follow(by_model, pictures, above, entries)
+        _follow(by_model, pictures, above)
+        if live:
+            st.rerun()
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
@@ -105,13 +109,12 @@ def _how(request: RunRequest) -> str:
     )
 
 
-def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardSlot]]:
+def _skeleton(subject: _Subject, live: bool) -> list[cards.CardSlot]:
     """The board's containers, always the same ones in the same order.
 
     Streamlit removes old elements only when the script ends, and a streaming run delays that:
     every container has to be drawn over or, if live, emptied.
     """
-    above = overview.places(live)
     notices.small(subject.words, "subject")
     if any(entry.demo for entry in subject.models):
         st.caption(DEMO_NOTICE)
@@ -123,7 +126,7 @@ def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardS
     for entry, column in zip(subject.models, columns, strict=True):
         with column:
             slots.append(cards.card(entry, live))
-    return above, slots
+    return slots
 
 
 def _fill_pictures(
@@ -159,7 +162,6 @@ def _follow(
     slots: dict[str, cards.CardSlot],
     pictures: Iterator[None],
     above: Overview,
-    entries: Sequence[ModelEntry],
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
     drawn: dict[str, RunView] = {}
@@ -171,13 +173,11 @@ def _follow(
         for view in fresh:
             cards.draw(slots[view.model], view)
             drawn[view.model] = view
-        above.draw([view for view in now if view.model in slots], entries)
+        above.draw([view for view in now if view.model in slots])
         _step(pictures)
 
-    waited = followed_runs.follow(draw)
+    followed_runs.follow(draw)
     deque(pictures, maxlen=0)
-    if waited:
-        st.rerun()
 
 
 def _truth(sample: Sample) -> None:

@@ -24,7 +24,8 @@ def test_the_strip_has_a_heading_the_figures_and_the_reason() -> None:
 
 def test_repeats_show_the_median_and_the_range() -> None:
     html = markup(verdict([one("One", 40.0, 10.0, 90.0)], {}))
-    assert "<b>175 ms</b><span>median of 3, 145 ms to 225 ms · 3 tokens" in html
+    assert "<b>175 ms</b><span>3 tokens · " in html
+    assert "<span>median of 3: 145 ms to 225 ms</span>" in html
 
 
 def test_what_is_mixed_is_said() -> None:
