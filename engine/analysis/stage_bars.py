@@ -13,11 +13,13 @@ from statistics import median
 
 from engine.analysis.compared import ComparedModel
 from engine.palette import UNACCOUNTED
-from engine.types import STAGES, RunResult, Span
+from engine.types import STAGES, RunResult, Span, StageName
 
 PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
-RUN_PARTS: tuple[str, ...] = (*STAGES[:-1], PREFILL, STEPS, REST, UNACCOUNTED)
+_WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
+RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 
 
@@ -51,14 +53,14 @@ def run_times(model: ComparedModel) -> dict[str, float]:
 
     REST is what decode took apart from its prefill and its token steps.
     """
-    names = (*STAGES[:-1], PREFILL, STEPS, UNACCOUNTED)
+    names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
     known = {name: found.median for name in names if (found := model.time(name))}
     rests = [rest for result in model.counted if (rest := _rest(result)) is not None]
     return known | ({REST: median(rests)} if rests else {})
 
 
 def _rest(result: RunResult) -> float | None:
-    decode, *parts = (result.span(name) for name in (STAGES[-1], PREFILL, STEPS))
+    decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
     return max(0.0, decode.ms - sum(part.ms for part in parts if part)) if decode else None
 
 

@@ -257,7 +257,7 @@ def _reason(first: ComparedModel, second: ComparedModel) -> str:
 
 def _factors(results: Sequence[RunResult]) -> tuple[float, ...] | None:
     """Mean values in the order of speedup.FACTORS; None if a run lacks a stage or its parts."""
-    names = (*STAGES, "decode.prefill", "decode.steps")
+    names = ("load", "preprocess", "vision", "decode", "decode.prefill", "decode.steps")
     spans = [{name: result.span(name) for name in names} for result in results]
     if not all(all(found.values()) for found in spans):
         return None

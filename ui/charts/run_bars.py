@@ -51,9 +51,9 @@ STYLE = """
 .run-part em { font-style: normal; }
 @container (max-width: 8rem) { .run-part em { display: none; } }
 @container (max-width: 4rem) { .run-part span { display: none; } }
-.run-range { position: absolute; top: 50%; height: 0; border-top: 2px solid currentColor; }
-.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.35rem;
-  height: 0.6rem; border-left: 2px solid currentColor; }
+.run-range { position: absolute; top: 84%; height: 0; border-top: 2px solid currentColor; }
+.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.3rem;
+  height: 0.5rem; border-left: 2px solid currentColor; }
 .run-range::before { left: 0; }
 .run-range::after { right: 0; }
 .run-axis { position: relative; height: 1.4rem; }
