@@ -14,23 +14,16 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine.analysis.compared import ComparedModel
 from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import (
-    CACHE_WORDS,
-    EXTENT_WORDS,
-    FRAME_WORDS,
-    Extent,
-    RunRequest,
-    RunResult,
-    Sample,
-)
-from ui.compare import cards
+from engine.types import Extent, RunRequest, RunResult, Sample
+from ui.compare import cards, setting_chips
 from ui.widgets import contact_sheets, followed_runs, notices
-from ui.widgets.text import count, escape, name_of
+from ui.widgets.text import escape, name_of
 from ui.widgets.theme import STAGE_MEANING
 
 DEMO_NOTICE = (
@@ -50,6 +43,13 @@ class _Subject:
     frames: str
     extent: Extent
     words: str
+    requests: tuple[RunRequest, ...] = ()  # of the shown runs, one per model
+
+    def chips(self, entry: ModelEntry) -> list[str]:
+        """The changed settings that only some cards have."""
+        own = next((one for one in self.requests if one.model == entry.name), None)
+        common = setting_chips.shared(self.requests) if own else ()
+        return [words for words in setting_chips.changed(own) if words not in common] if own else []
 
 
 def show(
@@ -91,21 +91,9 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
     by_name = {entry.name: entry for entry in entries}
     request = found[0].request
     models = tuple(by_name[view.model] for view in found)
-    words = f"{name_of(request.sample)}: {request.prompt}\n{_how(request)}"
-    return _Subject(request.sample, models, request.frames, request.extent, words)
-
-
-def _how(request: RunRequest) -> str:
-    """The settings of these runs, in words."""
-    d = request.decode
-    chosen = f"temperature {d.temperature:g}, top p {d.top_p:g}, seed {d.seed}"
-    decoding = "greedy" if d.greedy else f"sampled ({chosen})"
-    return (
-        f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, "
-        f"8 {FRAME_WORDS[request.frames]} frames, {CACHE_WORDS[request.cache]}, {request.mode}, "
-        f"{request.pixels} pixels, event pictures {EXTENT_WORDS[request.extent]}"
-        f"{', prompt prefix reused' if request.prefix else ''}"
-    )
+    words = f"{name_of(request.sample)}: {request.prompt}"
+    requests = tuple(view.request for view in found)
+    return _Subject(request.sample, models, request.frames, request.extent, words, requests)
 
 
 def _alike(views: Sequence[RunView]) -> list[RunView]:
@@ -129,11 +117,11 @@ def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.CardSlot], Delt
         st.empty()
     notices.small(subject.words, "subject")
     _truth(subject.sample)
-    columns = st.columns(max(2, len(subject.models)))[: len(subject.models)]
-    slots = []
-    for entry, column in zip(subject.models, columns, strict=True):
-        with column:
-            slots.append(cards.card(entry, live))
+    if subject.requests:
+        setting_chips.row(subject.requests)
+    else:
+        st.empty()
+    slots = cards.row(subject.models, live, subject.chips)
     with st.container(key="compare_stages"):
         return slots, cards.place(live)
 
@@ -174,7 +162,7 @@ def _follow(
     entries: Sequence[ModelEntry],
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
-    labels = {entry.name: entry.label for entry in entries}
+    by_name = {entry.name: entry for entry in entries}
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
@@ -182,10 +170,10 @@ def _follow(
         live = [view for view in now if view.id in slots and view.id not in ended]
         fresh = [view for view in live if drawn.get(view.id) != view]
         for view in fresh:
-            cards.draw(slots[view.id], view)
+            cards.draw(slots[view.id], view, _compared(by_name[view.model], view))
             drawn[view.id] = view
         if any(view.ended for view in fresh):
-            _stages(stages, [view for view in now if view.ended], labels)
+            _stages(stages, [view for view in now if view.ended], by_name)
         _step(pictures)
 
     waited = followed_runs.follow(draw)
@@ -194,12 +182,18 @@ def _follow(
         st.rerun()
 
 
-def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:
+def _compared(entry: ModelEntry, view: RunView) -> ComparedModel | None:
+    return ComparedModel(entry.label, entry.family, (view.result,)) if view.result else None
+
+
+def _stages(
+    place: DeltaGenerator, ended: Sequence[RunView], by_name: dict[str, ModelEntry]
+) -> None:
     """The chart and the table of the runs that have a result."""
     results = {view.id: view.result for view in ended if view.result}
     if not results:
         return
-    names = tuple(labels[view.model] for view in ended if view.result)
+    names = tuple(by_name[view.model].label for view in ended if view.result)
     with place.container():
         st.subheader("Stages", anchor=False, help=STAGE_HELP)
         _drawn_stages(list(results.values()), tuple(results), names)

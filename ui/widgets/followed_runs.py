@@ -35,6 +35,17 @@ def start(requests: Sequence[RunRequest]) -> None:
     st.session_state[IDS] = st.query_params[IDS] = [job.id for job in queued]
 
 
+def again(model: str) -> None:
+    """Replace the shown run of one model by a new run of the same request."""
+    ids = list(_ids())
+    old = next((job for job in _jobs(ids) if job.request.model == model), None)
+    if old is not None:
+        new = RunJob(patience_s=run_job.PATIENCE_S, request=old.request, owner=old.owner)
+        queue.manager().submit(new)
+        ids[ids.index(old.id)] = new.id
+        st.session_state[IDS] = st.query_params[IDS] = ids
+
+
 def cancel() -> None:
     """Cancel every run of this page and wait briefly for their end."""
     jobs = _jobs(_ids())
