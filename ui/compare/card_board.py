@@ -24,11 +24,12 @@ from engine.types import (
     EXTENT_WORDS,
     FRAME_WORDS,
     Extent,
+    RunOptions,
     RunRequest,
     RunResult,
     Sample,
 )
-from ui.compare import cards
+from ui.compare import cards, seen_timeline
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
 from ui.widgets.theme import STAGE_MEANING
@@ -85,6 +86,8 @@ def show(
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
         deque(pictures, maxlen=0)
+    options = RunOptions(frames=subject.frames, extent=subject.extent)
+    seen_timeline.section(subject.sample, subject.models, options)
 
 
 def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:
