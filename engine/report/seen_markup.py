@@ -60,6 +60,7 @@ STYLE = """
   visibility: hidden; }
 .seen-picture img { display: block; max-width: 100%; height: 11.8rem; object-fit: contain;
   border: 1px solid #868D97; border-radius: .2rem; margin: 0 0 .3rem; }
+@media (max-width: 480px) { .seen-axis span:nth-child(even) { visibility: hidden; } }
 @media print { .seen-stage { display: none; } }
 """
 

@@ -47,9 +47,12 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions
     for entry in entries:
         models, colour = heads.get(entry.kind, ("", family_colour(entry.family)))
         heads[entry.kind] = (f"{models}, {entry.label}" if models else entry.label, colour)
-    shown, notes = _drawn(
-        sample, heads, options.frames, options.extent, repr(heads), stamp_of(sample)
-    )
+    how = (options.frames, options.extent, repr(heads), stamp_of(sample))
+    try:
+        shown, notes = _drawn(sample, heads, *how)
+    except MediaError as error:
+        notices.notice(str(error), "seen_times")
+        return
     st.html(shown)
     if notes:
         notices.small("\n".join(notes), "seen_notes")
