@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from engine.media import playing
+from engine.viewing import playing
 
 Frames = npt.NDArray[np.uint8]  # (F, H, W, 3) RGB
 # One thread and no SIMD: x264's vector code does not give the same bytes in every run.

@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.errors import MediaError
-from engine.media import event_times, playing, seen_times
 from engine.types import Sample
+from engine.viewing import event_times, playing, seen_times
 from tests.pages.conftest import Open
 from ui.compare import seen_timeline
 

@@ -13,6 +13,7 @@ import streamlit as st
 from engine.errors import MediaError
 from engine.models.checkpoint import ModelEntry
 from engine.types import Events, Extent, MediaKind, RunOptions, Sample
+from engine.viewing import event_times, playing, seen_markup, seen_times
 from ui.widgets import notices
 from ui.widgets.contact_sheets import stamp_of
 from ui.widgets.text import count
@@ -68,9 +69,6 @@ def _drawn(
     stamp: str,
 ) -> tuple[str, tuple[str, ...]]:
     """The time line's markup and its notes."""
-    from engine.media import seen_times
-    from engine.report import seen_markup  # pandas is slow to import
-
     found = seen_times.timeline(_sample, tuple(_heads), frames, extent)
     named = {kind: seen_markup.RowHead(*head) for kind, head in _heads.items()}
     drawn = seen_markup.markup(found, named) if found.rows or found.density else ""
@@ -96,8 +94,6 @@ def _clip(sample: Sample) -> None:
 
 @st.cache_resource(max_entries=4, ttl=KEPT_S, show_spinner="Preparing the clip …")
 def _playable(_sample: Sample, stamp: str) -> tuple[bytes, str] | None:
-    from engine.media import playing
-
     found = playing.playable(_sample)
     return None if found is None else (found.data, found.words)
 
@@ -138,22 +134,17 @@ def _begin(stream: Events, length: int) -> float:
 
 
 def _window(stream: Events, begin: float, length: int) -> None:
-    from engine.media import event_times
-    from engine.report import seen_markup
-
     drawn = event_times.window(stream, begin * 1000, length * 1000)
     words = (
         f"{begin:,.1f} to {begin + length:,.1f} ms: {count(drawn.on + drawn.off, 'event')}, "
         f"{drawn.on:,} brighter (red), {drawn.off:,} darker (blue)"
     )
-    st.image(seen_markup.address(drawn.picture), width=WIDTH, alt=f"Events from {words}.")
+    st.image(seen_markup.event_address(drawn.picture), width=WIDTH, alt=f"Events from {words}.")
     st.caption(words)
 
 
 @st.cache_resource(max_entries=2, ttl=KEPT_S, show_spinner="Reading the events …")
 def _stream(_sample: Sample, stamp: str) -> Events:
     """The events as arrays in memory: cache_resource copies and pickles nothing."""
-    from engine.media import seen_times
-
     assert _sample.events is not None
     return seen_times.read_events(_sample.events)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_times, events
+from engine.media import events
 from engine.types import Events
+from engine.viewing import event_times
 from tests.media.test_events import stream
 
 

@@ -17,10 +17,11 @@ import numpy as np
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import event_times, images, video
 from engine.media import events as streams
-from engine.media.event_times import EventDensity, SliceSpan
+from engine.media import images, video
 from engine.types import EXTENTS, ChosenFrames, Events, Extent, Image, Media, MediaKind, Sample
+from engine.viewing import event_times
+from engine.viewing.event_times import EventDensity, SliceSpan
 
 WIDTH = 320  # pixels of a picture that is kept
 MAX_EVENTS = 10_000_000  # of a stream that is counted and drawn here; 13 bytes each

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.media.event_times import EventDensity, density
-from engine.media.seen_times import SeenPicture, SeenRow, SeenTimeline
-from engine.report import seen_markup
-from engine.report.seen_markup import RowHead
+from engine.media import events
 from engine.types import MediaKind
+from engine.viewing import seen_markup
+from engine.viewing.event_times import EventDensity, density
+from engine.viewing.seen_markup import RowHead
+from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 from tests.media.test_events import stream
 from tests.report.test_html import EVIL, Reader, read
 
@@ -120,3 +121,13 @@ def test_words_tell_it_all() -> None:
     words = seen_markup.words(made(), HEADS)
     assert words.startswith("Time line of 1,000 µs. 1,000 events. EventGPT, event images: 0 to 500")
     assert "Video-LLaVA, frames: 0 µs, 500 µs, 1,000 µs." in words
+
+
+def test_an_event_picture_keeps_every_pixel() -> None:
+    picture = events.draw(stream(60), slice(None), "stream")
+    assert len(np.unique(picture.reshape(-1, 3), axis=0)) == 3
+    head, _, data = seen_markup.event_address(picture).partition(",")
+    assert head == "data:image/png;base64"
+    assert np.array_equal(
+        np.array(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")), picture
+    )

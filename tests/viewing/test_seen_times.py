@@ -12,9 +12,10 @@ from engine import media
 from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
-from engine.media import dataset, event_times, events, images, seen_times, video
-from engine.media.seen_times import SeenRow, SeenTimeline
+from engine.media import dataset, events, images, video
 from engine.types import FRAME_RULES, MediaKind, Sample
+from engine.viewing import event_times, seen_times
+from engine.viewing.seen_times import SeenRow, SeenTimeline
 from tests.media import clips
 from tests.media.test_events import saved
 

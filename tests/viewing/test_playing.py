@@ -10,8 +10,8 @@ import pytest
 
 from engine.demo.recorder import decode_mp4
 from engine.errors import MediaError
-from engine.media import playing
 from engine.types import Sample
+from engine.viewing import playing
 from tests.media import clips
 
 pytestmark = pytest.mark.slow

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pillow
 
-from engine.media.event_times import EventDensity
-from engine.media.seen_times import SeenPicture, SeenRow, SeenTimeline
 from engine.palette import EVENT_COLOURS
 from engine.types import Image, MediaKind
+from engine.viewing.event_times import EventDensity
+from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 
 MOST_TICKS = 6
 HINT = "Point at a mark, or move to it with Tab, to see its picture."
@@ -199,6 +199,18 @@ def ticks_of(window: float) -> list[float]:
 
 def address(image: Image) -> str:
     """A data URL of the picture [H, W, 3] as WebP."""
+    return _address(Pillow.fromarray(image), "webp", quality=_QUALITY, method=0)
+
+
+def event_address(image: Image) -> str:
+    """A data URL of an event picture as PNG: its three colours exactly, and quicker than WebP."""
+    white, red = image[..., 1] == 255, image[..., 0] == 255
+    picture = Pillow.fromarray(np.where(white, 0, 1 + red).astype(np.uint8))
+    picture.putpalette((255, 255, 255, 0, 0, 255, 255, 0, 0))
+    return _address(picture, "png", compress_level=1, bits=2)
+
+
+def _address(picture: Pillow.Image, form: str, **options: int) -> str:
     buffer = io.BytesIO()
-    Pillow.fromarray(image).save(buffer, "WEBP", quality=_QUALITY, method=0)
-    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    picture.save(buffer, form, **options)
+    return f"data:image/{form};base64,{base64.b64encode(buffer.getvalue()).decode()}"
