@@ -35,7 +35,7 @@ def seen(run: Run) -> Iterator[Block]:
         yield Paragraph(f"The time lines of the samples are left out: {error}")
         return
     if len(plan.samples) > SAMPLES:
-        yield Paragraph(f"The first {SAMPLES} of {len(plan.samples):,} samples of {run.id}.")
+        yield Paragraph(f"The first {SAMPLES} of the {len(plan.samples):,} samples of {run.id}.")
     for sample in samples:
         found = seen_times.timeline(sample, tuple(heads), plan.frames, plan.extent)
         yield Heading(3, f"{sample.sequence} · {sample.id}")
@@ -59,6 +59,8 @@ def _heads(header: Header) -> dict[MediaKind, RowHead]:
     """The models of each kind in words, with the colour of the first one's family."""
     heads = dict[MediaKind, RowHead]()
     for model in header.models:
+        if model.family not in FAMILIES:  # the run is of another version
+            continue
         kind = FAMILIES[model.family].kind
         first = heads.get(kind)
         words = f"{first.models}, {model.label}" if first else model.label
