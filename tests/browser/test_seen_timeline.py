@@ -72,3 +72,17 @@ def test_the_events_are_scrubbed_with_the_keyboard(visitor: Visitor) -> None:
     page.get_by_role("option", name="1000", exact=True).click()
     expect(page.get_by_text("holds the whole recording")).to_be_visible()
     expect(words).to_contain_text("0.0 to 1,000.0 ms")
+
+
+def test_a_run_leaves_the_section_open_and_its_window_where_it_was(visitor: Visitor) -> None:
+    page = opened(visitor)
+    words = page.get_by_text("brighter (red)")
+    page.get_by_role("slider", name="Start of the window").focus()
+    page.keyboard.press("End")
+    expect(words).not_to_have_text(re.compile(r"^0\.0 to "))
+    moment = words.inner_text()
+    visitor.run()
+    visitor.ready()
+    expect(page.get_by_text(re.compile("^Done"))).to_have_count(3)
+    expect(page.locator(".seen-mark")).to_have_count(5 + 8 + 1)
+    assert words.inner_text() == moment and "compare_seen=true" in page.url
