@@ -24,7 +24,7 @@ from engine.viewing.event_times import EventDensity
 from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 
 MOST_TICKS = 6
-HINT = "Point at a mark, or move to it with Tab, to see its picture."
+HINT = "Point at a mark, or move to it with Tab, to see its picture:"
 NOUNS: Mapping[MediaKind, str] = {
     "events": "event images",
     "video": "frames",
@@ -51,13 +51,13 @@ STYLE = """
 .seen-axis { border-top: 1px solid currentColor; margin-top: .5rem; padding-top: .15rem; }
 .seen-axis span { width: max-content; }
 .seen-unit { text-align: center; }
-.seen-stage { height: 14.5rem; margin-top: .5rem; }
+.seen-stage { height: 14.5rem; }
 .seen-picture { display: none; position: absolute; bottom: 0; width: max-content; max-width: 100%;
   height: 14.5rem; line-height: 1.35; color: inherit; text-align: left; pointer-events: none; }
 .seen-mark:hover .seen-picture, .seen-mark:focus .seen-picture { display: block; }
-.seen:has(.seen-mark:hover) .seen-mark:focus:not(:hover) .seen-picture { display: none; }
-.seen:has(.seen-mark:hover) .seen-hint, .seen:has(.seen-mark:focus) .seen-hint {
-  visibility: hidden; }
+.seen-first .seen-picture { display: block; }
+.seen:has(.seen-mark:hover) .seen-mark:not(:hover) .seen-picture,
+.seen:has(.seen-mark:focus) .seen-first:not(:hover, :focus) .seen-picture { display: none; }
 .seen-picture img { display: block; max-width: 100%; height: 11.8rem; object-fit: contain;
   border: 1px solid #868D97; border-radius: .2rem; margin: 0 0 .3rem; }
 @media (max-width: 480px) { .seen-axis span:nth-child(even) { visibility: hidden; } }
@@ -76,9 +76,10 @@ class RowHead:
 def markup(found: SeenTimeline, heads: Mapping[MediaKind, RowHead]) -> str:
     """The time line; `heads` has an entry for every row."""
     parts = [_density(found.density, found.window_us)] if found.density else []
-    parts += [_row(row, heads[row.kind], found) for row in found.rows]
-    stage = f'<div class="seen-stage"><span class="seen-hint">{HINT}</span></div>'
-    body = "".join((*parts, _axis(found.window_us), stage))
+    parts += [_row(row, heads[row.kind], found, row is found.rows[0]) for row in found.rows]
+    hint = f'<div class="seen-label">{HINT}</div>' if found.rows else ""
+    stage = '<div class="seen-stage"></div>' if found.rows else ""
+    body = "".join((*parts, _axis(found.window_us), hint, stage))
     return f'<div class="seen" role="group" aria-label="{escape(words(found, heads))}">{body}</div>'
 
 
@@ -132,10 +133,11 @@ def _steps(heights: npt.NDArray[np.float64]) -> str:
     return ",".join((*corners, "100% 100%"))
 
 
-def _row(row: SeenRow, head: RowHead, found: SeenTimeline) -> str:
+def _row(row: SeenRow, head: RowHead, found: SeenTimeline, first: bool) -> str:
+    """A row's label and marks; the picture of the first mark of all is shown at the beginning."""
     end = _end(row, found)
     marks = "".join(
-        _mark(picture, str(number), head.colour, end)
+        _mark(picture, str(number), head.colour, end, first and number == 1)
         for number, picture in enumerate(row.pictures, start=1)
     )
     label = escape(f"{head.models}: {row.source}")
@@ -147,10 +149,10 @@ def _end(row: SeenRow, found: SeenTimeline) -> float:
     return found.window_us or max((picture.end_us for picture in row.pictures), default=0) or 1
 
 
-def _mark(picture: SeenPicture, number: str, colour: str, end: float) -> str:
+def _mark(picture: SeenPicture, number: str, colour: str, end: float, first: bool) -> str:
     """A span with its number, or a tick for a single moment; with its hidden picture."""
     begin, width = 100 * picture.begin_us / end, 100 * (picture.end_us - picture.begin_us) / end
-    kind = "" if picture.known else "seen-assumed "
+    kind = ("seen-first " if first else "") + ("" if picture.known else "seen-assumed ")
     if picture.begin_us == picture.end_us:
         kind, place = kind + "seen-tick", f"calc({begin:.3f}% - 7px)"
         inside = f'<span class="seen-line" style="border-color:{colour}"></span>'

@@ -24,8 +24,8 @@ def test_hover_and_focus_show_the_picture_of_a_mark(visitor: Visitor) -> None:
     assert "compare_seen=true" in page.url
     marks, pictures = page.locator(".seen-mark"), page.locator(".seen-picture:visible")
     expect(marks).to_have_count(5 + 8 + 1)
-    expect(pictures).to_have_count(0)
-    expect(page.get_by_text("Point at a mark")).to_be_visible()
+    expect(pictures).to_have_count(1)
+    expect(pictures).to_contain_text("Event image 1 of 5")
 
     marks.nth(1).hover()
     expect(pictures).to_have_count(1)
@@ -33,7 +33,6 @@ def test_hover_and_focus_show_the_picture_of_a_mark(visitor: Visitor) -> None:
     shown = pictures.locator("img")
     expect(shown).to_have_attribute("alt", re.compile("Event image 2 of 5: .* events"))
     assert shown.evaluate("image => image.complete && image.naturalWidth") == 160
-    expect(page.get_by_text("Point at a mark")).to_be_hidden()
 
     page.mouse.move(5, 5)
     marks.nth(0).focus()

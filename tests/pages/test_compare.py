@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,12 @@ def badges(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown if "badge[" in element.value)
 
 
+def figures(at: AppTest) -> list[str]:
+    """The row of figures of each card, as HTML."""
+    found = [element.proto.body for element in at.get("html")]
+    return [html for html in found if 'class="card-figures"' in html]
+
+
 def press_run(at: AppTest) -> AppTest:
     at.button(key="compare_run").click().run()
     assert not at.exception
@@ -89,8 +96,11 @@ def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
     assert sum(words.startswith("Done") for words in captions(at)) == 3
     assert html(at).count('class="run-bar"') == 3
     assert at.table[0].value.shape[1] == 3
-    metrics = [(metric.label, metric.value) for metric in at.metric]
-    assert metrics.count(("New tokens", "5")) == 3
+    shown = figures(at)
+    assert len(shown) == 3
+    assert all("<dt>Tokens</dt><dd><b>5</b></dd>" in html for html in shown)
+    assert all(html.index("Total") < html.index("TTFT") for html in shown)
+    assert badges(at).count("timing unverified") == 3
 
 
 def test_the_verdict_is_that_of_the_results(app: Open) -> None:
@@ -139,6 +149,33 @@ def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
     assert at.table[0].value.loc["vision"].str.contains("(computing time", regex=False).all()
 
 
+def test_run_again_replaces_one_run_and_leaves_the_others(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    before = results(at)
+    at.number_input(key="compare_tokens").set_value(7)
+    at.button(key=f"compare_again_{before[1].model}").click().run()
+    assert not at.exception
+    after = results(at)
+    assert [view.state for view in after] == ["done"] * 3
+    assert [old.id == new.id for old, new in zip(before, after, strict=True)] == [True, False, True]
+    assert after[1].request == before[1].request  # not the settings of the sidebar
+    assert at.query_params["compare_jobs"] == [view.id for view in after]
+    assert len(figures(at)) == 3
+
+
+def test_a_card_offers_its_answer_for_copying_to_the_letter(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = "\n\n  **Road**, <b>car</b>\n$x$  \n"
+    monkeypatch.setattr(RunJob, "view", _answered(RunJob.view, answer))
+    at = press_run(app(models=["Tiny llava"], **SHORT))
+    assert [element.value for element in at.code] == [answer]
+
+
+def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJob], RunView]:
+    return lambda job: dataclasses.replace(view(job), text=answer)
+
+
 def test_results_stay_when_a_widget_changes(app: Open) -> None:
     at = press_run(app(**SHORT))
     before = results(at)
@@ -175,7 +212,7 @@ def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
 def test_the_pixels_setting_reaches_the_run_and_the_card(app: Open) -> None:
     at = press_run(app(models=["Tiny llava"], pixels="Fast", **SHORT))
     assert results(at)[0].request.pixels == "fast"
-    assert any("fast pixels" in words for words in texts(at))
+    assert badges(at).count("fast pixels") == 2  # a chip of the settings and a badge of the times
 
 
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
@@ -235,7 +272,8 @@ def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(app: Open) -> None
     assert [view.state for view in results(at)] == ["failed"] * 3
     assert captions(at).count("Failed") == 3
     assert all(view.error in texts(at) for view in results(at))
-    assert not at.table and not at.metric
+    assert not at.table and not figures(at)
+    assert not at.code  # no answer to copy
 
 
 def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> None:
@@ -378,7 +416,9 @@ def test_the_records_own_question_is_offered_and_named_beside_its_answer(
 def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
     at = press_run(app(**SHORT))
     at.toggle(key="compare_sample_tokens").set_value(True).run()
-    assert any("greedy, at most 5 new tokens" in words for words in texts(at))
+    assert "at most 5 new tokens" in badges(at) and "sampled" not in badges(at)
+    at = press_run(at)
+    assert "sampled (temperature 0.7, top p 0.95, seed 0)" in badges(at)
 
 
 def test_a_link_to_what_is_not_here_says_so_until_the_next_run(app: Open) -> None:
@@ -538,7 +578,7 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(
         at = press_run(app(**link, **({"extent": extent} if extent else {})))
         (view,) = results(at)
         assert view.state == "done" and f"({words})" in view.result.shown
-        assert any(f"event pictures {words}" in one for one in texts(at))
+        assert ("event pictures sized by stream" in badges(at)) == (extent is not None)
         assert any(f"5 slices ({words})" in one for one in texts(at))
 
 

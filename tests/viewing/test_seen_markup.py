@@ -58,6 +58,7 @@ def test_every_mark_can_be_focused_has_a_name_and_a_picture() -> None:
         "Frame 2 of 3: 1,000 µs",
     ]
     assert set(names) < set(attributes(found, "aria-label"))
+    assert seen_markup.markup(made(), HEADS).count('class="seen-mark seen-first ') == 1
     pictures = attributes(found, "src")
     assert all(source.startswith("data:image/webp;base64,") for source in pictures)
     data = base64.b64decode(pictures[0].partition(",")[2])

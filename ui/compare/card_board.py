@@ -18,19 +18,11 @@ from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import (
-    CACHE_WORDS,
-    EXTENT_WORDS,
-    FRAME_WORDS,
-    Extent,
-    RunOptions,
-    RunRequest,
-    Sample,
-)
-from ui.compare import cards, overview, seen_timeline
+from engine.types import Extent, RunOptions, RunRequest, Sample
+from ui.compare import cards, overview, seen_timeline, setting_chips
 from ui.compare.overview import Overview
 from ui.widgets import contact_sheets, followed_runs, notices
-from ui.widgets.text import count, escape, name_of
+from ui.widgets.text import escape, name_of
 
 DEMO_NOTICE = (
     "Demo checkpoints know only drawn driving scenes and the common questions. "
@@ -48,6 +40,13 @@ class _Subject:
     frames: str
     extent: Extent
     words: str
+    requests: tuple[RunRequest, ...] = ()  # of the shown runs, one per model
+
+    def chips(self, entry: ModelEntry) -> list[str]:
+        """The changed settings that only some cards have."""
+        own = next((one for one in self.requests if one.model == entry.name), None)
+        common = setting_chips.shared(self.requests) if own else ()
+        return [words for words in setting_chips.changed(own) if words not in common] if own else []
 
 
 def show(
@@ -91,21 +90,9 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
     by_name = {entry.name: entry for entry in entries}
     request = found[0].request
     models = tuple(by_name[view.model] for view in found)
-    words = f"{name_of(request.sample)}: {request.prompt}\n{_how(request)}"
-    return _Subject(request.sample, models, request.frames, request.extent, words)
-
-
-def _how(request: RunRequest) -> str:
-    """The settings of these runs, in words."""
-    d = request.decode
-    chosen = f"temperature {d.temperature:g}, top p {d.top_p:g}, seed {d.seed}"
-    decoding = "greedy" if d.greedy else f"sampled ({chosen})"
-    return (
-        f"{decoding}, at most {count(d.max_new_tokens, 'new token')}, "
-        f"8 {FRAME_WORDS[request.frames]} frames, {CACHE_WORDS[request.cache]}, {request.mode}, "
-        f"{request.pixels} pixels, event pictures {EXTENT_WORDS[request.extent]}"
-        f"{', prompt prefix reused' if request.prefix else ''}"
-    )
+    words = f"{name_of(request.sample)}: {request.prompt}"
+    requests = tuple(view.request for view in found)
+    return _Subject(request.sample, models, request.frames, request.extent, words, requests)
 
 
 def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardSlot]]:
@@ -121,12 +108,11 @@ def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardS
     else:
         st.empty()
     _truth(subject.sample)
-    columns = st.columns(max(2, len(subject.models)))[: len(subject.models)]
-    slots = []
-    for entry, column in zip(subject.models, columns, strict=True):
-        with column:
-            slots.append(cards.card(entry, live))
-    return above, slots
+    if subject.requests:
+        setting_chips.row(subject.requests)
+    else:
+        st.empty()
+    return above, cards.row(subject.models, live, subject.chips)
 
 
 def _fill_pictures(
@@ -165,14 +151,16 @@ def _follow(
     entries: Sequence[ModelEntry],
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
+    labels = {entry.name: entry.label for entry in entries}
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
         ended = {view.model for view in drawn.values() if view.ended}
         live = [view for view in now if view.model in slots and view.model not in ended]
         fresh = [view for view in live if drawn.get(view.model) != view]
+        compared = {model.label: model for model in followed_runs.compared(entries) if fresh}
         for view in fresh:
-            cards.draw(slots[view.model], view)
+            cards.draw(slots[view.model], view, compared.get(labels[view.model]))
             drawn[view.model] = view
         above.draw([view for view in now if view.model in slots], entries)
         _step(pictures)
