@@ -66,7 +66,8 @@ class OpenedRuns:
 
 def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
     """Opens one or more sources; StoreError if one cannot be read."""
-    key = tuple((source.key, _stamp(source)) for source in chosen)
+    # A label may contain the run's name, so a new name makes a new table.
+    key = tuple((f"{source.key}\n{source.name}", _stamp(source)) for source in chosen)
     parts = tuple(_rows(source, stamp) for source, (_, stamp) in zip(chosen, key, strict=True))
     table = _table(key, parts, tuple(source.name for source in chosen))
     return OpenedRuns(key, tuple(chosen), parts, table)
