@@ -37,6 +37,9 @@ class RunDetails(Struct, frozen=True):
     ] = ()
 
 
+NONE = RunDetails()
+
+
 class _Baseline(Struct, frozen=True):
     run: Annotated[str, Meta(min_length=1, max_length=255)]
 
@@ -44,7 +47,7 @@ class _Baseline(Struct, frozen=True):
 def read(folder: Path) -> tuple[RunDetails, str]:
     """A run's details, and a sentence if their file cannot be used."""
     found, problem = _read(folder / DETAILS, RunDetails)
-    return found or RunDetails(), problem
+    return found or NONE, problem
 
 
 def cleaned(name: str, tags: tuple[str, ...]) -> RunDetails:

@@ -42,8 +42,9 @@ def choose() -> tuple[Listed, ...] | None:
     if problem := run_sources.baseline_problem():
         notices.notice(problem, "results_baseline")
     if found:
+        listed = _filtered(found)
         _beside_baseline(found)
-        _list(_filtered(found), chosen)
+        _list(listed, chosen)
     return (
         tuple(source for source in found if source.key in chosen and not source.problem)
         if found

@@ -50,6 +50,7 @@ class Listed(Protocol):
     def baseline(self) -> bool:
         """Whether other runs are compared with this one."""
         ...
+
     @property
     def created(self) -> str: ...
     @property
@@ -107,7 +108,7 @@ class RunSource:
     """A run in the runs folder, or one of this visit only (`private`)."""
 
     info: RunInfo
-    details: RunDetails = RunDetails()
+    details: RunDetails = run_details.NONE
     details_problem: str = ""
     baseline: bool = False
     private: bool = False
