@@ -110,7 +110,8 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _run(request: RunRequest) -> RunJob:
     """One run, which has ended; a failure does not stop the other models."""
-    say(f"{cut(request.model)}: loading the model, then answering ...")
+    if _entry(request.model):
+        say(f"{request.model}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
     for note in job.result.notes if job.result else (job.error,):
