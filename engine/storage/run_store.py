@@ -238,12 +238,16 @@ def delete(folder: Path, base: Path) -> None:
     headers.read(folder)  # refuses what is not a run
     lock = _lock(folder)
     try:
-        with _guard(folder, "be deleted"):
+        try:
             (folder / HEADER).unlink()  # from now on no process takes it for a run
-    finally:
-        lock.release()
-    with _guard(folder, "be deleted completely"):
+        finally:
+            lock.release()
         shutil.rmtree(folder)
+    except OSError as error:
+        raise StoreError(
+            f"{shown(folder)} cannot be deleted ({plain_files.reason(error)}): delete what is left "
+            "of this folder by hand."
+        ) from error
 
 
 def _lock(folder: Path) -> FileLock:
