@@ -276,13 +276,17 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Generation:
-    """New tokens only, with the EOS token.  token_ms are times since the start of the run."""
+    """New tokens only, with the EOS token.  token_ms are times since the start of the run.
+
+    text_ends: the number of characters of the text that are known after each token; () if unknown.
+    """
 
     token_ids: tuple[int, ...]
     text: str
     stop: Stop
     prompt_tokens: int
     token_ms: tuple[float, ...]
+    text_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
