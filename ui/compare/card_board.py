@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine.analysis.compared import ComparedModel
 from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
@@ -28,7 +29,7 @@ from engine.types import (
     RunResult,
     Sample,
 )
-from ui.compare import cards
+from ui.compare import agreement_view, cards
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
 from ui.widgets.theme import STAGE_MEANING
@@ -75,12 +76,16 @@ def show(
     else:
         words = f"{name_of(sample)}: not run yet"
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
-    slots, stages = _skeleton(subject, any(not view.ended for view in found))
+    live = any(not view.ended for view in found)
+    slots, stages = _skeleton(subject, live)
+    agreement = cards.place(live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_id = dict(zip((view.id for view in found), slots, strict=True))
         _follow(by_id, pictures, stages, entries)
+        with agreement.container():
+            agreement_view.section(_compared(found, entries))
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
@@ -150,6 +155,16 @@ def _fill_pictures(
             repeated = registry.cannot_run(entry, subject.sample) is not None
         cards.show_pictures(slot, entry, seen, repeated)
         yield
+
+
+def _compared(found: Sequence[RunView], entries: Sequence[ModelEntry]) -> list[ComparedModel]:
+    """The runs that have a result."""
+    by_name = {entry.name: entry for entry in entries}
+    return [
+        ComparedModel(by_name[view.model].label, by_name[view.model].family, (view.result,))
+        for view in found
+        if view.result is not None
+    ]
 
 
 def _step(pictures: Iterator[None]) -> None:
