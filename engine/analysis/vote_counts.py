@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import replace
+
 from engine.analysis import statistics
 from engine.analysis.results_table import labels
 from engine.analysis.statistics import Share
-from engine.storage.schemas import Vote, VotedAnswer
+from engine.storage.schemas import Choice, Vote, VotedAnswer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +67,15 @@ def in_order(first: VotedAnswer, second: VotedAnswer, sample: str, seed: int) ->
     words = "\n".join((str(seed), sample, *map(repr, (left, right))))
     kept = hashlib.sha256(words.encode()).digest()[0] % 2 == 0
     return kept == (first == left)
+
+
+def turned(vote: Vote, left: VotedAnswer) -> Vote:
+    """The same vote with this answer on the left."""
+    if vote.first == left:
+        return vote
+    swapped: dict[Choice, Choice] = {"first": "second", "second": "first"}
+    choice = swapped.get(vote.choice, vote.choice)
+    return replace(vote, first=vote.second, second=vote.first, choice=choice)
 
 
 def tally(votes: Iterable[Vote], table: pd.DataFrame) -> tuple[VoteCount, ...]:

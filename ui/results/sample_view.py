@@ -55,7 +55,7 @@ def show(found: OpenedRuns, name: str) -> None:
     results = _results(found, name)
     if not results:
         return
-    _asked(results)
+    asked(results)
     kept = {source.key: source.marks() for source in found.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
@@ -82,10 +82,10 @@ def _results(found: OpenedRuns, name: str) -> list[Result]:
             label_visibility="collapsed",
             width=220,
         )
-    return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
+    return [result_of(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
 
 
-def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
+def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     number = int(line["number"])
     part = found.parts[number]
     try:
@@ -105,7 +105,7 @@ def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     )
 
 
-def _asked(results: Sequence[Result]) -> None:
+def asked(results: Sequence[Result]) -> None:
     """Questions (several if they differ), reference answer and scene attributes."""
     for number, text in enumerate(dict.fromkeys(str(r.line["prompt"] or "") for r in results)):
         if text:
@@ -151,10 +151,10 @@ def _seen(result: Result) -> contact_sheets.ContactSheet:
     entry = entries.get(str(result.line["model"]))
     if entry is None:
         raise DatasetError("models.toml has no entry for this model now.")
-    return contact_sheets.seen(_sample(result), entry.kind, result.frames, result.extent)
+    return contact_sheets.seen(sample_of(result), entry.kind, result.frames, result.extent)
 
 
-def _sample(result: Result) -> Sample:
+def sample_of(result: Result) -> Sample:
     wanted = str(result.line["sample"])
     for sample in dataset_picker.read_quietly(Path(result.root)).samples:
         if sample.id == wanted:
