@@ -37,6 +37,7 @@ HELP = (
 )
 SEEN = "You have seen the names of these two answers before, so your vote counts as open."
 AFTER = "The names and the counts appear after your vote."
+PICTURES = "The pictures that the models were given; their order does not follow the answers."
 MOST_NOTES = 5  # of other visits, on a card
 
 
@@ -103,7 +104,6 @@ def _draw(found: OpenCard, blind: bool) -> None:
     st.subheader(literal(found.card.sample), anchor=False)
     sample_view.asked(found.sides)
     notices.small(differences(found.card), "deck_differences")
-    _pictures(found.sides)
     for side, column in enumerate(st.columns(2)):
         with column:
             _side(found, side)
@@ -114,6 +114,7 @@ def _draw(found: OpenCard, blind: bool) -> None:
         notes = [f"note: {vote.note}" for vote in found.others if vote.note][-MOST_NOTES:]
         if lines := [*filter(None, [found.other_votes()]), *notes]:
             notices.small("Other visits: " + "\n".join(lines), "deck_others")
+    _pictures(found.sides)
 
 
 def differences(card: DeckCard) -> str:
@@ -138,6 +139,7 @@ def _pictures(sides: Sequence[Result]) -> None:
     except (MediaError, DatasetError) as error:
         notices.small(f"No pictures to show: {error}", "seen_deck")
         return
+    st.caption(PICTURES)
     for number, (sheet, column) in enumerate(zip(sheets, st.columns(2), strict=False)):
         with column:
             st.image(sheet.picture, width="stretch", alt=sheet.alt)
@@ -176,6 +178,9 @@ def _ballot(found: OpenCard) -> None:
                 on_click=_keep,
                 args=(found, choice, note),
             )
+    if vote.choice:
+        kind = "blind" if vote.blind else "open"
+        notices.small(f"Your {kind} vote: {found.words(vote)}.", "deck_vote")
     st.text_input(
         "Note",
         key=note,
@@ -184,9 +189,6 @@ def _ballot(found: OpenCard) -> None:
         on_change=_keep,
         args=(found, vote.choice, note),
     )
-    if vote.choice:
-        kind = "blind" if vote.blind else "open"
-        notices.small(f"Your {kind} vote: {found.words(vote)}.", "deck_vote")
     if problem := st.session_state.pop(deck_card.PROBLEM, ""):
         notices.problem(problem, "deck_vote")
 
