@@ -36,6 +36,7 @@ NOT_LISTED = (
     "It is not known which attributes this question asks for, so no statement is marked as right "
     "or wrong."
 )
+REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
 UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
 
 
@@ -53,7 +54,7 @@ def section(compared: Sequence[ComparedModel]) -> None:
         )
     _attributes(trained)
     if _differing_repeats(compared):
-        notices.small("The last answer of each model is compared.", "agreement_last")
+        notices.small(REPEATS, "agreement_repeats")
     if st.toggle("Show word differences", key=WORDS, bind="query-params"):
         _words(compared)
 

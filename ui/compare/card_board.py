@@ -1,4 +1,4 @@
-"""The main part of the Compare page: cards side by side, then the stage times of all models.
+"""The main part of the Compare page: verdict and stage bars of all models, then their cards.
 
 Boundary: shows the runs if there are any, otherwise the pictures that the chosen models would get.
 Results stay until the next Run, with the settings they belong to, even if the sidebar changes.
@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
-from engine.analysis.compared import ComparedModel
 from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
@@ -26,20 +24,18 @@ from engine.types import (
     FRAME_WORDS,
     Extent,
     RunRequest,
-    RunResult,
     Sample,
 )
-from ui.compare import agreement_view, cards
+from ui.compare import agreement_view, cards, overview
+from ui.compare.overview import Overview
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
-from ui.widgets.theme import STAGE_MEANING
 
 DEMO_NOTICE = (
     "Demo checkpoints know only drawn driving scenes and the common questions. "
     "Their answers to anything else are meaningless."
 )
 PICTURES_S = 0.05  # time for pictures between two updates of the runs
-STAGE_HELP = "\n".join(f"- **{name}**: {meaning}" for name, meaning in STAGE_MEANING.items())
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def show(
 ) -> None:
     """Everything below the buttons."""
     names = {entry.name for entry in entries}
-    found = _alike([view for view in followed_runs.views() if view.model in names])
+    found = [view for view in followed_runs.views() if view.model in names]
     if followed_runs.lost():
         notices.notice(
             "The runs in this link are no longer in memory: press Run to repeat them.", "lost"
@@ -77,15 +73,15 @@ def show(
         words = f"{name_of(sample)}: not run yet"
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
     live = any(not view.ended for view in found)
-    slots, stages = _skeleton(subject, live)
+    above, slots = _skeleton(subject, live)
     agreement = cards.place(live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
-        by_id = dict(zip((view.id for view in found), slots, strict=True))
-        _follow(by_id, pictures, stages, entries)
+        by_model = dict(zip((view.model for view in found), slots, strict=True))
+        _follow(by_model, pictures, above, entries)
         with agreement.container():
-            agreement_view.section(_compared(found, entries))
+            agreement_view.section(followed_runs.compared(entries))
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
@@ -113,34 +109,25 @@ def _how(request: RunRequest) -> str:
     )
 
 
-def _alike(views: Sequence[RunView]) -> list[RunView]:
-    """The runs with the sample and question of the first one: a link may name any runs."""
-    first = views[0].request if views else None
-    if first is None:
-        return []
-    asked = first.sample, first.prompt
-    return [view for view in views if (view.request.sample, view.request.prompt) == asked]
-
-
-def _skeleton(subject: _Subject, live: bool) -> tuple[list[cards.CardSlot], DeltaGenerator]:
+def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardSlot]]:
     """The board's containers, always the same ones in the same order.
 
     Streamlit removes old elements only when the script ends, and a streaming run delays that:
     every container has to be drawn over or, if live, emptied.
     """
+    above = overview.places(live)
+    notices.small(subject.words, "subject")
     if any(entry.demo for entry in subject.models):
         st.caption(DEMO_NOTICE)
     else:
         st.empty()
-    notices.small(subject.words, "subject")
     _truth(subject.sample)
     columns = st.columns(max(2, len(subject.models)))[: len(subject.models)]
     slots = []
     for entry, column in zip(subject.models, columns, strict=True):
         with column:
             slots.append(cards.card(entry, live))
-    with st.container(key="compare_stages"):
-        return slots, cards.place(live)
+    return above, slots
 
 
 def _fill_pictures(
@@ -155,16 +142,6 @@ def _fill_pictures(
             repeated = registry.cannot_run(entry, subject.sample) is not None
         cards.show_pictures(slot, entry, seen, repeated)
         yield
-
-
-def _compared(found: Sequence[RunView], entries: Sequence[ModelEntry]) -> list[ComparedModel]:
-    """The runs that have a result."""
-    by_name = {entry.name: entry for entry in entries}
-    return [
-        ComparedModel(by_name[view.model].label, by_name[view.model].family, (view.result,))
-        for view in found
-        if view.result is not None
-    ]
 
 
 def _step(pictures: Iterator[None]) -> None:
@@ -185,60 +162,26 @@ def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.ContactSheet |
 def _follow(
     slots: dict[str, cards.CardSlot],
     pictures: Iterator[None],
-    stages: DeltaGenerator,
+    above: Overview,
     entries: Sequence[ModelEntry],
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
-    labels = {entry.name: entry.label for entry in entries}
     drawn: dict[str, RunView] = {}
 
     def draw(now: list[RunView]) -> None:
-        ended = {view.id for view in drawn.values() if view.ended}
-        live = [view for view in now if view.id in slots and view.id not in ended]
-        fresh = [view for view in live if drawn.get(view.id) != view]
+        ended = {view.model for view in drawn.values() if view.ended}
+        live = [view for view in now if view.model in slots and view.model not in ended]
+        fresh = [view for view in live if drawn.get(view.model) != view]
         for view in fresh:
-            cards.draw(slots[view.id], view)
-            drawn[view.id] = view
-        if any(view.ended for view in fresh):
-            _stages(stages, [view for view in now if view.ended], labels)
+            cards.draw(slots[view.model], view)
+            drawn[view.model] = view
+        above.draw([view for view in now if view.model in slots], entries)
         _step(pictures)
 
     waited = followed_runs.follow(draw)
     deque(pictures, maxlen=0)
     if waited:
         st.rerun()
-
-
-def _stages(place: DeltaGenerator, ended: Sequence[RunView], labels: dict[str, str]) -> None:
-    """The chart and the table of the runs that have a result."""
-    results = {view.id: view.result for view in ended if view.result}
-    if not results:
-        return
-    names = tuple(labels[view.model] for view in ended if view.result)
-    with place.container():
-        st.subheader("Stages", anchor=False, help=STAGE_HELP)
-        _drawn_stages(list(results.values()), tuple(results), names)
-
-
-@st.cache_data(max_entries=32, show_spinner=False)
-def _drawn_stages(
-    _results: Sequence[RunResult], jobs: tuple[str, ...], labels: tuple[str, ...]
-) -> None:
-    """Drawn once per set of jobs, then repeated from Streamlit's cache: making a chart takes
-    longer than the rest of a rerun."""
-    from ui.charts import run_charts  # altair and pandas are slow to import
-
-    rows = [
-        run_charts.ModelResult(label, result)
-        for label, result in zip(labels, _results, strict=True)
-    ]
-    st.altair_chart(run_charts.stage_chart(rows), alt=run_charts.words(rows), width="stretch")
-    if any(result.cached for result in _results):
-        st.caption(
-            "Striped: features read from the cache, or a reused prompt prefix. Pale stripes "
-            "behind: the time of the stage when it was computed."
-        )
-    st.table(run_charts.table(rows), alt="Stage times and their sources.")
 
 
 def _truth(sample: Sample) -> None:
