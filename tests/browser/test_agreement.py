@@ -21,7 +21,7 @@ def test_contradictions_ticks_and_word_differences(context: BrowserContext, ship
     visitor.run()
     visitor.ready()
     page.get_by_role("heading", name="Agreement").wait_for()
-    expect(page.get_by_text("• motion: approaching / steady")).to_be_visible()
+    page.get_by_text("• motion: approaching / steady").wait_for()
     table = page.locator("table.agreement")
     expect(table.locator("tbody th").first).to_have_text("motion")
     expect(table.get_by_role("img", name="approaching: correct")).to_have_count(1)
@@ -33,7 +33,7 @@ def test_contradictions_ticks_and_word_differences(context: BrowserContext, ship
     expect(page.locator(".words-between ins").first).to_be_visible()
     assert "compare_words=true" in page.url
     page.reload()
-    expect(page.locator(".words-between del").first).to_be_visible()
+    page.locator(".words-between del").first.wait_for()
 
 
 def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: Visitor) -> None:
@@ -64,7 +64,10 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: 
     page.keyboard.press("n")
     page.get_by_text(re.compile(r"^2 of \d+ samples$")).wait_for()
     page.get_by_text("Answer A", exact=True).wait_for()
-    assert page.url != first and not any(label in main.inner_text() for label in labels)
+    page.get_by_text("The names and the counts appear after your vote.").wait_for()
+    for label in labels:
+        expect(main.get_by_text(label).filter(visible=True)).to_have_count(0)
+    assert page.url != first
 
     page.keyboard.press("p")
     page.get_by_text(re.compile(r"^1 of \d+ samples$")).wait_for()
@@ -74,7 +77,7 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: 
     page.get_by_text("Answer A", exact=True).wait_for()
     page.locator(CHOICE.format("both")).click()
     page.get_by_text("Blind: 2 votes between").first.wait_for()
-    expect(page.get_by_text("Other visits:")).to_be_visible()
+    page.get_by_text("Other visits:").wait_for()
     assert visitor.outside == []
 
 
