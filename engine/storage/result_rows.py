@@ -183,6 +183,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     batch_cached: Count | None = None
     batch_tokens_per_s: Rate | None = None
     batch_samples_per_s: Rate | None = None
+    token_limit: Count | None = None  # lower than decode_config's if the context is too short
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | bytes) -> Self:
@@ -327,7 +328,8 @@ _OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower
              "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
 _OF_REQUESTS = ("prompt", "mode", "cache", "frames", "pixels")
 _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
-               "uncached_total_ms", "unaccounted_ms", "notes", "off_script")  # fmt: skip
+               "uncached_total_ms", "unaccounted_ms", "notes", "off_script",
+               "token_limit")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "sample", "prompt", "mode", "pixels", "error")
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
