@@ -151,6 +151,8 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     pixels: str | None = None
     shown: str | None = None
     decode_config: Decoding | None = None
+    # Lower than requested if the context has no room for more; not set in older rows.
+    token_limit: Count | UnsetType | None = UNSET
     backend: AskedAndRan | None = None
     cold: bool | None = None
     stages: StageTimes | None = None
@@ -183,7 +185,6 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     batch_cached: Count | None = None
     batch_tokens_per_s: Rate | None = None
     batch_samples_per_s: Rate | None = None
-    token_limit: Count | None = None  # lower than decode_config's if the context is too short
 
     @classmethod
     def parse(cls, value: Mapping[str, Any] | bytes) -> Self:
