@@ -33,13 +33,15 @@ def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
     with st.container(horizontal=True, gap="xsmall", key="compare_gallery_row"):
         _step("Previous", "P", ids[max(place - 1, 0)], place == 0)
         _step("Next", "N", ids[min(place + 1, len(ids) - 1)], place == len(ids) - 1)
-        opened = st.button(
-            "Gallery", key="compare_gallery", shortcut="G", on_click=_open_at, args=(place,)
-        )
-    for key in (WORDS, SEQUENCE, USABLE):  # Streamlit forgets widgets of a closed dialog
-        if key in st.session_state:
-            st.session_state[key] = st.session_state[key]
-    if opened:
+        _opener(found, labels, entries, place)
+
+
+@st.fragment  # the page behind the gallery is not drawn again
+def _opener(
+    found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
+) -> None:
+    start = {"on_click": _open_at, "args": (place,)}
+    if st.button("Gallery", key="compare_gallery", shortcut="G", **start):
         _gallery(found, labels, entries)
 
 
@@ -53,9 +55,7 @@ def _choose(sample_id: str) -> None:
 
 
 def _open_at(place: int) -> None:
-    """Opens the page with the chosen sample, unless a filter is set."""
-    filtered = any(st.session_state.get(key) for key in (WORDS, SEQUENCE, USABLE))
-    st.session_state[PAGE] = 1 if filtered else place // PER_PAGE + 1
+    st.session_state[PAGE] = place // PER_PAGE + 1
 
 
 def _first_page() -> None:

@@ -66,6 +66,7 @@ _STYLE = """
 [class*="st-key-gallery_picture"] { height: 7rem; overflow: hidden; border-radius: 0.4rem;
   background: #868D971A; }
 [class*="st-key-gallery_picture"] img { height: 7rem; width: 100%; object-fit: cover; }
+.st-key-gallery_grid [data-testid="stElementToolbar"] { display: none; }
 /* A click on the picture is a click on the button below it. */
 [class*="st-key-gallery_cell"] { position: relative; }
 [class*="st-key-compare_gallery_choose"], [class*="st-key-compare_gallery_choose"] * {
