@@ -40,8 +40,8 @@ def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
 def _opener(
     found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
 ) -> None:
-    start = {"on_click": _open_at, "args": (place,)}
-    if st.button("Gallery", key="compare_gallery", shortcut="G", **start):
+    key = "compare_gallery"
+    if st.button("Gallery", key=key, shortcut="G", on_click=_open_at, args=(place,)):
         _gallery(found, labels, entries)
 
 
