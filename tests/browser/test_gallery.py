@@ -82,15 +82,17 @@ def test_the_gallery_of_5000_samples_paints_within_two_seconds(
 
 def test_a_search_and_a_page_lead_to_a_sample_and_a_link(page: Page) -> None:
     open_gallery(page)
-    expect(page.get_by_text("5,000 samples, page")).to_be_visible()
+    expect(page.get_by_text("5,000 samples, page")).to_be_visible(timeout=PATIENCE_MS)
     pages = page.locator(".st-key-compare_gallery_page input")
     pages.fill("209")
     pages.press("Enter")
-    expect(page.get_by_role("button", name="sample-4999", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="sample-4999", exact=True)).to_be_visible(
+        timeout=PATIENCE_MS
+    )
     search = page.locator(".st-key-compare_gallery_words input")
     search.fill("sample-42")
     search.press("Enter")
-    expect(page.get_by_text("100 samples of 5,000, page")).to_be_visible()
+    expect(page.get_by_text("100 samples of 5,000, page")).to_be_visible(timeout=PATIENCE_MS)
     page.wait_for_function(LOADED, arg=24)
     assert all(image.get_attribute("alt") for image in page.locator("[role=dialog] img").all())
     box = page.locator(".st-key-gallery_cell_3 img").bounding_box()
@@ -100,7 +102,9 @@ def test_a_search_and_a_page_lead_to_a_sample_and_a_link(page: Page) -> None:
     page.wait_for_url(re.compile("compare_sample=.*sample-4203"))
     open_gallery(page, 24)  # at the page of the chosen sample
     expect(page.locator(".st-key-compare_gallery_page input")).to_have_value("176")
-    expect(page.get_by_role("button", name="sample-4203", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="sample-4203", exact=True)).to_be_visible(
+        timeout=PATIENCE_MS
+    )
     page.keyboard.press("Escape")
     expect(page.locator("[role=dialog]")).to_have_count(0, timeout=PATIENCE_MS)
 
@@ -109,7 +113,7 @@ def test_a_filter_by_model_leaves_nothing_that_it_cannot_use(page: Page) -> None
     open_gallery(page)
     page.locator(".st-key-compare_gallery_usable input").click()
     page.get_by_role("option", name="Tiny llava", exact=True).click()
-    expect(page.get_by_text("No sample matches")).to_be_visible()
+    expect(page.get_by_text("No sample matches")).to_be_visible(timeout=PATIENCE_MS)
 
 
 def test_keys_step_through_samples_but_not_while_typing(page: Page) -> None:
