@@ -30,6 +30,7 @@ from engine.pipeline.run_stages import (
     tensor_spec,
     within_context,
 )
+from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
@@ -287,6 +288,9 @@ class _Run(StagedRun):
             stop=self.stop,
             prompt_tokens=self.context,
             token_ms=tuple(self.token_ms),
+            text_ends=text_ends(
+                partial(self.adapter.tokenizer.decode, skip_special_tokens=True), self.ids
+            ),
         )
         return RunResult(
             request=self.request,
