@@ -6,7 +6,7 @@ StageScopeError
 │   ├── MediaError          one file of a sample: missing, broken, refused
 │   ├── SettingsError       an environment variable, a settings file, models.toml
 │   ├── UnknownModel        a name that is not in models.toml
-│   └── ContextTooLong      prompt + visual tokens + new tokens exceed the model's context
+│   └── ContextTooLong      the prompt with its visual tokens leaves no room in the context
 ├── ModelUnavailable        a checkpoint is absent, incomplete, of another family, or too large
 ├── DownloadFailed          the hub could not be reached, or refused
 ├── OutOfMemory             a run needed more memory than its device had

@@ -63,6 +63,10 @@ class Settings:
         return self.cache_dir / "features"
 
     @property
+    def thumbnails_dir(self) -> Path:
+        return self.cache_dir / "thumbnails"
+
+    @property
     def compiled_dir(self) -> Path:
         """torch.compile's cache.  It holds code, so only this user may write to it."""
         return self.cache_dir / "compiled"

@@ -435,6 +435,7 @@ class RunResult:
     extent: Extent | None = None  # of the event pictures; None if none were drawn
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
+    token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
 
     def __post_init__(self) -> None:
         _check_stages(self.spans)

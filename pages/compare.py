@@ -50,7 +50,7 @@ class CompareChoice:
 def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
     """The sidebar, then the question above the answers."""
     with st.sidebar:
-        sample = pick_sample()
+        sample = pick_sample(entries)
         models = pick_models(entries, sample)
         repeats = pick_repeats()
         options, prefix = pick_run_options()
@@ -122,8 +122,19 @@ def buttons(choice: CompareChoice) -> None:
             bind="query-params",
             help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
         )
+    if not ready:
+        notices.small(_missing(choice), "run_needs")
     if pressed and not choice.cut:
         start(choice)
+
+
+def _missing(choice: CompareChoice) -> str:
+    """Why Run cannot be pressed."""
+    if choice.sample is not None:
+        return "Run needs a model that can use this input: the sidebar says which can."
+    if st.session_state.get("compare_source") == "files":
+        return "Run needs a file that can be used: the sidebar says what is wrong with yours."
+    return "Run needs a sample: choose one in the sidebar."
 
 
 def say_changes(choice: CompareChoice) -> bool:

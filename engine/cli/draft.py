@@ -105,6 +105,7 @@ def _sample(tried: SampleTrial) -> str:
         f"sample {tried.sample}: {len(tried.ids)} new tokens",
         f"  {tried.text}",
         f"  {_drawn(tried)}",
+        *(f"  {note}" for note in tried.notes),
     ]
     return "\n".join([*lines, f"  {_equality(tried.difference)}"])
 

@@ -54,6 +54,7 @@ class BatchDecoder:
     def __init__(self, decoder: Decoder, prompts: Padded) -> None:
         self._decoder, self._mask = decoder, prompts.mask
         self._next = prompts.positions[:, -1:] + 1  # [B, 1]
+        self._last = int(decoder.text_config.max_position_embeddings) - 1
         self._cache = DynamicCache(config=decoder.text_config)
         self.scores = self._forward(inputs_embeds=prompts.embeds, position_ids=prompts.positions)
 
@@ -61,7 +62,8 @@ class BatchDecoder:
         """tokens [B] -> `scores` [B, vocabulary] for the next tokens."""
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
         self.scores = self._forward(input_ids=tokens[:, None], position_ids=self._next)
-        self._next = self._next + 1
+        # Only a row that has ended reaches the end of the context.
+        self._next = (self._next + 1).clamp(max=self._last)
 
     def _forward(self, **inputs: torch.Tensor) -> torch.Tensor:
         out = self._decoder.language_model(
@@ -114,10 +116,12 @@ def generate(
     on_step: Callable[[list[int]], None],
     cancelled: Callable[[], bool],
     rules: Sequence[AnswerRules | None] = (),
+    limits: Sequence[int] = (),
 ) -> list[BatchAnswer]:
     """One answer per prompt [1, S_i, hidden]; in float32 equal to a single run.
 
-    `rules`: the checkpoint's rules for each prompt, or () for none.
+    `rules`: the checkpoint's rules for each prompt, or () for none.  `limits`: the most new tokens
+    of each prompt, or () for those of `config`.
     on_step is called after each step with the new tokens of the rows that continue.  NotFinite if a
     row's first scores are not finite.  If cancelled, all unfinished answers stop.
     """
@@ -125,11 +129,12 @@ def generate(
     batch = BatchDecoder(decoder, pad(prompts))
     refuse_non_finite(batch.scores)
     choose = Chooser(config, decoder.eos_ids, len(prompts), decoder.device)
+    limits = limits or [config.max_new_tokens] * len(prompts)
     count = 0
     while True:
         tokens = choose(batch.scores, count, answers, rules)
         count += 1
-        on_step(_take(answers, tokens.tolist(), config, decoder.eos_ids))
+        on_step(_take(answers, tokens.tolist(), limits, decoder.eos_ids))
         if all(answer.stop for answer in answers):
             return answers
         if cancelled():
@@ -138,17 +143,17 @@ def generate(
 
 
 def _take(
-    answers: Sequence[BatchAnswer], tokens: Sequence[int], config: DecodeConfig, eos: Sequence[int]
+    answers: Sequence[BatchAnswer], tokens: Sequence[int], limits: Sequence[int], eos: Sequence[int]
 ) -> list[int]:
     """Adds each row's token to its answer if that continues; returns the added tokens."""
     added = []
-    for answer, token in zip(answers, tokens, strict=True):
+    for answer, token, limit in zip(answers, tokens, limits, strict=True):
         if answer.stop:
             continue
         answer.ids.append(token)
         added.append(token)
         if token in eos:
             answer.stop = "eos"
-        elif len(answer.ids) == config.max_new_tokens:
+        elif len(answer.ids) == limit:
             answer.stop = "length"
     return added

@@ -24,7 +24,7 @@ from engine.media.media_files import by_number, place
 from engine.media.roots import Root
 from engine.plain_files import read_bytes, reason
 from engine.quoting import quoted, shown
-from engine.types import Sample
+from engine.types import MediaKind, Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
@@ -117,6 +117,26 @@ def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:
     return ids
 
 
+def search(
+    samples: Iterable[Sample], words: str = "", sequence: str = "", kinds: Iterable[MediaKind] = ()
+) -> list[Sample]:
+    """The samples with every word in their name, question or known content, of a sequence ("" for
+    all) and with files for all media kinds."""
+    wanted, needed = words.lower().split(), set(kinds)
+    return [
+        sample
+        for sample in samples
+        if (not sequence or sample.sequence == sequence)
+        and needed.isdisjoint(sample.missing)
+        and (not wanted or all(word in _searched(sample) for word in wanted))
+    ]
+
+
+def _searched(sample: Sample) -> str:
+    known = (f"{name} {value}" for name, value in sample.truth.items())
+    return "\n".join((sample.sequence, sample.id, sample.question, *known)).lower()
+
+
 OWN = "own files"  # the sequence of a sample of files that a user gave
 
 
@@ -131,7 +151,7 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
         raise BadInput("No files were given: drop a clip, PNG or JPEG images or a raw .npy.")
     fields: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
     for name, path in files:
-        fields[_field(name, path)].append((name, path))
+        fields[field_of(name, path)].append((name, path))
     for kind in ("clip", "events"):
         if len(fields[kind]) > 1:
             names = shown(", ".join(name for name, _ in fields[kind]))
@@ -158,8 +178,8 @@ def own(files: Sequence[tuple[str, Path]], event_images: bool = False) -> Sample
     )
 
 
-def _field(name: str, path: Path) -> str:
-    """The use of a file ("clip", "events" or "images"); BadInput if its kind is not supported."""
+def field_of(name: str, path: Path) -> str:
+    """The use of a user's file: "clip", "events" or "images"; BadInput for another kind."""
     kind = kinds.of_file(path, name)
     if kind is None:
         raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS} files.")

@@ -110,7 +110,7 @@ def _decoded(
     return contents, pictures
 
 
-def _still(data: bytes, name: str) -> Image:
+def still(data: bytes, name: str) -> Image:
     """A picture: PNG, JPEG or a GIF with one picture."""
     if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
         return images.decode(data, name)
@@ -168,7 +168,7 @@ def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> LoadedPic
     """The chosen pictures of a sequence; the others are not read."""
     indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
-    contents, decoded = _decoded([paths[i] for i in chosen], _still)
+    contents, decoded = _decoded([paths[i] for i in chosen], still)
     data = dict(zip(chosen, contents, strict=True))
     pictures = dict(zip(chosen, decoded, strict=True))
     return LoadedPictures(

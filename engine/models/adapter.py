@@ -24,7 +24,7 @@ from engine.decoding import compiled, generation_rules
 from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules, GenerationRules
-from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.errors import BadInput, ModelUnavailable
 from engine.models import pixels, processors, supported
 from engine.models.checkpoint import ModelEntry
 from engine.models.shape import Form
@@ -214,18 +214,7 @@ class Adapter(ABC):
         except BadInput:  # the run reports it
             return 0.0
         _, context = self.prompt_ids(request.prompt, self.info.images or 1)
-        return step.ready(context + request.decode.max_new_tokens)
-
-    def check_context(self, prepared: Prepared, max_new_tokens: int) -> None:
-        """ContextTooLong if prompt, visual rows and new tokens exceed the context."""
-        room = self.context_limit - prepared.context_tokens
-        if max_new_tokens <= room:
-            return
-        fix = f"set max_new_tokens to at most {room:,}" if room > 0 else "shorten the question"
-        raise ContextTooLong(
-            f"{self.info.name} has a context of {self.context_limit:,} tokens; this prompt has "
-            f"{prepared.context_tokens:,} and max_new_tokens is {max_new_tokens:,}: {fix}."
-        )
+        return step.ready(min(context + request.decode.max_new_tokens, self.context_limit))
 
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
         """What the rows of `prepared` depend on; the question is not part of it."""

@@ -22,11 +22,18 @@ from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.run_stages import StagedRun, picture_specs, pixel_notes, tensor_spec
+from engine.pipeline.run_stages import (
+    StagedRun,
+    picture_specs,
+    pixel_notes,
+    tensor_spec,
+    within_context,
+)
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, Usage, total
 from engine.types import (
     Batch,
+    DecodeConfig,
     Extent,
     Generation,
     Media,
@@ -61,9 +68,10 @@ def run(
 ) -> list[RunResult | str]:
     """For each request its result, or the reason why its sample could not be read or prepared.
 
-    The requests may differ only in sample and prompt.  A sample that fails leaves the batch, and
-    its time is not counted.  If a single sample is left, it gets a single run.  Raises OutOfMemory
-    after freeing the memory, and Cancelled also between two tokens: a partial batch has no result.
+    The requests may differ only in sample, prompt and limit of new tokens.  A sample that fails
+    leaves the batch, and its time is not counted.  If a single sample is left, it gets a single
+    run.  Raises OutOfMemory after freeing the memory, and Cancelled also between two tokens: a
+    partial batch has no result.
     """
     with memory.guard(adapter.info.name, adapter.device):
         outcomes = _answer(adapter, requests, cache, watcher or Watcher())
@@ -97,6 +105,7 @@ class _Member:
     tensors: list[TensorSpec] = field(default_factory=list)
     shown: str = ""
     extent: Extent | None = None
+    config: DecodeConfig = field(default_factory=DecodeConfig)  # with the limit of the context
     prepared: Prepared | None = None
     rows: torch.Tensor | None = None
     answer: BatchAnswer = field(default_factory=BatchAnswer)
@@ -170,7 +179,8 @@ class _BatchRun(StagedRun):
             request = member.request
             prepared = self.adapter.preprocess(loaded, request.prompt, request.pixels)
             member.notes += pixel_notes(self.adapter, request)
-            self.adapter.check_context(prepared, self.config.max_new_tokens)
+            member.config, limited = within_context(self.adapter, prepared, request.decode)
+            member.notes += limited
         member.prepared = prepared
         member.record("pixels", prepared.pixels)
         member.record("input_ids", prepared.input_ids)
@@ -205,7 +215,8 @@ class _BatchRun(StagedRun):
                 self.config,
                 self._step,
                 self.watcher.cancelled,
-                [self.adapter.rules_for(_prepared(m), self.config) for m in self.remaining],
+                [self.adapter.rules_for(_prepared(m), m.config) for m in self.remaining],
+                [member.config.max_new_tokens for member in self.remaining],
             )
         first, last = self.step_ms[0], self.step_ms[-1]
         prefill = self.step_usage[0].since(before)
@@ -300,6 +311,7 @@ class _BatchRun(StagedRun):
             environment=environment,
             batch=batch,
             extent=member.extent,
+            token_limit=member.config.max_new_tokens,
         )
 
 

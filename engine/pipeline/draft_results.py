@@ -155,6 +155,7 @@ class SampleTrial:
     difference: Difference | None = None
     shown: str = ""
     off_script: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def ratios(self) -> list[float]:
         """Token steps alone / drafted, pair by pair; none for an answer of one token."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -31,8 +31,9 @@ from engine.pipeline.draft_results import (
     State,
     Timing,
 )
+from engine.pipeline.run_stages import within_context
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Sample, Stop
+from engine.types import DecodeConfig, Prepared, Sample, Stop
 
 A = TypeVar("A")
 CANCELLED = "The drafting was cancelled."
@@ -44,6 +45,7 @@ class PreparedModel:
     to 3, and the checkpoint's rules for the answer."""
 
     adapter: Adapter
+    prepared: Prepared
     embeds: torch.Tensor
     question: tuple[int, ...]
     ms: float
@@ -92,8 +94,11 @@ class _Trial:
 
     @torch.inference_mode()
     def run(self) -> SampleTrial:
-        self.target = self._prepare(self.adapter)
-        self.draft = self._prepare(self.draft_adapter) if self.draft_adapter else None
+        target = self._prepare(self.adapter)
+        draft = self._prepare(self.draft_adapter) if self.draft_adapter else None
+        self.config, self.notes = self._limit([target, *([draft] if draft else [])])
+        self.target = self._with_rules(target)
+        self.draft = self._with_rules(draft) if draft else None
         runs, pairs = self.request.runs, list[tuple[TimedAnswer, TimedAnswer]]()
         for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
@@ -102,17 +107,24 @@ class _Trial:
         return self._result(alone, drafted)
 
     def _prepare(self, adapter: Adapter) -> PreparedModel:
-        config = self.request.decode
         timeline = Timeline(adapter.device)
         with timeline.span("stages 1 to 3"):
             request = self.request
             shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
             prepared = adapter.preprocess(shown, request.prompt, request.pixels)
-            adapter.check_context(prepared, config.max_new_tokens)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
         question = tuple(adapter.question_ids(prepared)[0].tolist())
-        rules = adapter.rules_for(prepared, config)
-        return PreparedModel(adapter, embeds, question, timeline.spans[0].ms, shown.shown, rules)
+        ms = timeline.spans[0].ms
+        return PreparedModel(adapter, prepared, embeds, question, ms, shown.shown)
+
+    def _limit(self, models: Sequence[PreparedModel]) -> tuple[DecodeConfig, tuple[str, ...]]:
+        """The settings for both models, with the lower of their limits of new tokens."""
+        asked = self.request.decode
+        limited = [within_context(model.adapter, model.prepared, asked) for model in models]
+        return min(limited, key=lambda found: found[0].max_new_tokens)
+
+    def _with_rules(self, model: PreparedModel) -> PreparedModel:
+        return replace(model, rules=model.adapter.rules_for(model.prepared, self.config))
 
     def _pair(self, drafted_first: bool) -> tuple[TimedAnswer, TimedAnswer]:
         """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
@@ -123,7 +135,7 @@ class _Trial:
 
     def _alone(self, ready: PreparedModel) -> TimedAnswer:
         def answer(on_token: Callable[[int], None]) -> tuple[list[int], Stop]:
-            decoder, config = ready.adapter.decoder, self.request.decode
+            decoder, config = ready.adapter.decoder, self.config
             cancelled, rules = self.watcher.cancelled, ready.rules
             return decode.generate(decoder, ready.embeds, config, on_token, cancelled, rules=rules)
 
@@ -132,7 +144,7 @@ class _Trial:
         return TimedAnswer(tuple(ids), Timing(times[0], times[-1] - times[0]))
 
     def _drafted(self) -> TimedAnswer:
-        decoder, config = self.target.adapter.decoder, self.request.decode
+        decoder, config = self.target.adapter.decoder, self.config
 
         def answer(on_token: Callable[[int], None]) -> DraftedAnswer:
             return draft_loop.generate(
@@ -189,6 +201,7 @@ class _Trial:
             difference=self._difference(ids, other.ids) if other else None,
             shown=self.target.shown,
             off_script=self._off_script(),
+            notes=self.notes,
         )
 
     def _off_script(self) -> tuple[str, ...]:

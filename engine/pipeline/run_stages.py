@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
 import torch
 
 from engine import media
-from engine.errors import CacheError, Cancelled
+from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.models.adapter import Adapter
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
-from engine.types import Image, Media, Prepared, RunRequest, StageName, TensorSpec
+from engine.types import DecodeConfig, Image, Media, Prepared, RunRequest, StageName, TensorSpec
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache, StoredFeatures
@@ -28,6 +29,10 @@ NO_FEATURES = (
     "were computed."
 )
 OWN_PIXELS = "Fast pixels do not support this image processor: its own pixels are used."
+LIMITED = (
+    "The answer was limited to {:,} new tokens instead of {:,}: {} has a context of {:,} tokens, "
+    "and this prompt has {:,}."
+)
 
 
 class StagedRun:
@@ -71,6 +76,28 @@ class StagedRun:
 def pixel_notes(adapter: Adapter, request: RunRequest) -> tuple[str, ...]:
     """A note where the requested pixel setting was not used."""
     return () if request.pixels == "exact" or adapter.has_fast_pixels else (OWN_PIXELS,)
+
+
+def within_context(
+    adapter: Adapter, prepared: Prepared, asked: DecodeConfig
+) -> tuple[DecodeConfig, tuple[str, ...]]:
+    """The settings with as many new tokens as the context has room for, and a note if fewer.
+
+    ContextTooLong if there is room for none, or for fewer than `min_new_tokens`.
+    """
+    name, context, prompt = adapter.info.name, adapter.context_limit, prepared.context_tokens
+    room = context - prompt
+    if asked.max_new_tokens <= room:
+        return asked, ()
+    if room >= max(asked.min_new_tokens, 1):
+        note = LIMITED.format(room, asked.max_new_tokens, name, context, prompt)
+        return replace(asked, max_new_tokens=room), (note,)
+    forced, fix = "", "shorten the question"
+    if room > 0:
+        forced, fix = f" and needs {asked.min_new_tokens:,} new ones", f"force at most {room:,}"
+    raise ContextTooLong(
+        f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
+    )
 
 
 def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:

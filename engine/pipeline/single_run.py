@@ -23,7 +23,13 @@ from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import hooked_run
 from engine.pipeline.prefix_reuse import PrefixReuse
-from engine.pipeline.run_stages import StagedRun, picture_specs, pixel_notes, tensor_spec
+from engine.pipeline.run_stages import (
+    StagedRun,
+    picture_specs,
+    pixel_notes,
+    tensor_spec,
+    within_context,
+)
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
@@ -124,6 +130,7 @@ class _Run(StagedRun):
         reuse: PrefixReuse,
     ) -> None:
         self.adapter, self.request, self.cache, self.watcher = adapter, request, cache, watcher
+        self.config = request.decode  # after stage 2: with the limit that the context allows
         self.reuse = reuse
         self.notes = list(adapter.notes)
         self.tensors: list[TensorSpec] = []
@@ -155,9 +162,9 @@ class _Run(StagedRun):
             prepared = self.reuse.prompt_only(loaded, prompt, setting)
             if prepared is None:
                 prepared = self.adapter.preprocess(loaded, prompt, setting)
-            self.adapter.check_context(prepared, self.request.decode.max_new_tokens)
+            self.config, limited = within_context(self.adapter, prepared, self.request.decode)
         self.context = prepared.context_tokens
-        self.notes += pixel_notes(self.adapter, self.request)
+        self.notes += (*pixel_notes(self.adapter, self.request), *limited)
         if self.reuse.prefix is None:
             self._record("pixels", prepared.pixels)
         self._record("input_ids", prepared.input_ids)
@@ -210,22 +217,22 @@ class _Run(StagedRun):
             _, self.stop = decode.generate(
                 self.adapter.decoder,
                 embeds,
-                self.request.decode,
+                self.config,
                 self._token,
                 self.watcher.cancelled,
                 compiled_step,
                 self.reuse.begin(),
-                self.adapter.rules_for(prepared, self.request.decode),
+                self.adapter.rules_for(prepared, self.config),
             )
         self._split_decode(start, before)
 
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
-        step, config = self.adapter.step_for(self.request), self.request.decode
+        step = self.adapter.step_for(self.request)
         if step is None:
             return None
         start = self.timeline.now()
-        if seconds := step.ready(self.context + config.max_new_tokens):  # usually 0: done earlier
+        if seconds := step.ready(self.context + self.config.max_new_tokens):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
             self.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
@@ -237,7 +244,7 @@ class _Run(StagedRun):
     # stages 3 and 4 inside the model's own generate()
     def generate(self, prepared: Prepared) -> None:
         self._enter("vision")
-        adapter, config = self.adapter, self.request.decode
+        adapter, config = self.adapter, self.config
         start, before = hooked_run.generate(
             adapter, prepared, config, self.timeline, self._token, self.watcher.cancelled
         )
@@ -301,6 +308,7 @@ class _Run(StagedRun):
             extent=self.extent,
             clocks=(self.timeline.began, self.timeline.ended),
             machine_load=load,
+            token_limit=self.config.max_new_tokens,
         )
 
     def _store(self, write: Callable[[], None]) -> None:

@@ -153,6 +153,8 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     pixels: str | None = None
     shown: str | None = None
     decode_config: Decoding | None = None
+    # Lower than requested if the context has no room for more; not set in older rows.
+    token_limit: Count | UnsetType | None = UNSET
     backend: AskedAndRan | None = None
     cold: bool | None = None
     stages: StageTimes | None = None
@@ -332,7 +334,8 @@ _OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower
              "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
 _OF_REQUESTS = ("prompt", "mode", "cache", "frames", "pixels")
 _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_s", "total_ms",
-               "uncached_total_ms", "unaccounted_ms", "notes", "off_script")  # fmt: skip
+               "uncached_total_ms", "unaccounted_ms", "notes", "off_script",
+               "token_limit")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "sample", "prompt", "mode", "pixels", "error")
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)

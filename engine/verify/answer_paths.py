@@ -26,6 +26,7 @@ from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.hooked_run import CancelBetweenTokens
 from engine.pipeline.prefix_cache import Prefixes
+from engine.pipeline.run_stages import within_context
 from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
 from engine.types import (
@@ -55,6 +56,7 @@ _DRAWN = (
     "eta_cutoff",
 )
 BRIEF = 48  # tokens
+LEAST_ROOM = 16  # new tokens that the context must have room for: some checks need them
 PREFIXES_MB = 2**20  # large enough to never be the limit
 
 
@@ -196,15 +198,13 @@ class Subject:
         self.cancelled = cancelled
         self.media = media.load(sample, adapter.kind, "arange", request.extent)
         self.prepared: Prepared = self.prepare(self.media)
-        adapter.check_context(self.prepared, request.max_new_tokens)
+        most = request.max_new_tokens
+        asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
+        limited, self.notes = within_context(adapter, self.prepared, asked)
+        most = min(most, limited.max_new_tokens)
+        self.greedy = replace(limited, max_new_tokens=most, min_new_tokens=0)
         self.judged: RecordedAnswer | None = (
             None  # plain, if the checkpoint's settings change scores
-        )
-
-    @property
-    def greedy(self) -> DecodeConfig:
-        return DecodeConfig(
-            max_new_tokens=self.request.max_new_tokens, backend=self.request.backend
         )
 
     @property

@@ -215,6 +215,7 @@ class _SampleChecks:
         sentence = f"It answers in {len(plain.ids)} new tokens."
         if self.request.backend == "compiled" and self.subject.backend == "eager":
             sentence += " The decode step could not be compiled, so the eager one is verified."
+        sentence = " ".join([sentence, *self.subject.notes])
         evidence = shown | reached | pictures
         return CheckFinding("passed", sentence, len(plain.ids), None, "new tokens", evidence)
 

@@ -526,3 +526,21 @@ def test_the_real_recordings() -> None:
     assert drop.problems == ("event_npy/drop/000000.npy does not exist: restore it.",)
     assert (len(drop.frames), drop.frames[0].name) == (21, "000027.png")
     assert set(road.missing) == {"events"}
+
+
+def test_samples_are_searched_by_words_sequence_and_media() -> None:
+    samples = [
+        Sample("a1", "drive_1", question="Why?", truth={"motion": "braking"}),
+        Sample("a2", "drive_1", missing={"events": "Needs event images."}),
+        Sample("b1", "drive_2", missing={"video": "Needs a video."}),
+    ]
+
+    def found(*filters: Any) -> list[str]:
+        return [sample.id for sample in dataset.search(samples, *filters)]
+
+    assert found() == ["a1", "a2", "b1"]
+    assert found("DRIVE_1") == ["a1", "a2"] and found("drive_1 braking") == ["a1"]
+    assert found("why") == ["a1"] and found("a1 a2") == []
+    assert found("", "drive_2") == ["b1"] and found("a", "drive_2") == []
+    assert found("", "", ["events"]) == ["a1", "b1"]
+    assert found("", "", ["events", "video"]) == ["a1"]

@@ -390,6 +390,57 @@ def test_a_file_of_a_kind_that_is_not_read_is_named(app: Open) -> None:
     assert any("is an FLV clip" in words for words in texts(at))
 
 
+def test_a_bad_file_is_named_and_the_good_one_runs(app: Open, tmp_path: Path) -> None:
+    good = picture(tmp_path / "good.png", 1).read_bytes()
+    at = app(source="Own files", **SHORT)
+    needs = "Run needs a file that can be used: the sidebar says what is wrong with yours."
+    at.file_uploader[0].set_value([("*bad*.png", b"", "image/png")]).run()
+    assert "'*bad*.png' is empty (0 bytes): export it again." in texts(at)
+    assert at.button(key="compare_run").disabled and needs in texts(at)
+    files = [("*bad*.png", b"", "image/png"), ("good.png", good, "image/png")]
+    at.file_uploader[0].set_value(files).run()
+    assert "'*bad*.png' is empty (0 bytes): export it again." in texts(at)
+    assert not at.button(key="compare_run").disabled and needs not in texts(at)
+    left_out = [words for words in texts(at) if "is left out." in words]
+    assert left_out == [
+        "Tiny eventgpt is left out. Needs event images or a raw .npy.",
+        "Tiny video_llava is left out. Needs a video or several frames.",
+    ]
+    assert len(at.multiselect(key="compare_models").value) == 3  # they run again with other input
+    answers = results(press_run(at))
+    assert [(view.model, view.state) for view in answers] == [("tiny-llava", "done")]
+
+
+def test_a_new_file_leaves_the_files_of_earlier_results(app: Open, tmp_path: Path) -> None:
+    at = app(source="Own files", **SHORT)
+    for number, name in enumerate(("first", "second"), 1):
+        data = picture(tmp_path / f"{name}.png", number).read_bytes()
+        at.file_uploader[0].set_value([(f"{name}.png", data, "image/png")]).run()
+        if name == "first":
+            press_run(at)
+    (view,) = results(at)
+    assert view.request.sample.id == "first.png" and view.request.sample.images[0].exists()
+    assert view.text in texts(at) and not at.exception
+
+
+def test_previous_and_next_step_through_the_samples(app: Open) -> None:
+    at = app()
+    ids = [sample.id for sample in read(settings.load().demo_dir).samples]
+    assert at.button(key="compare_sample_previous").disabled
+    for key, place in (("next", 1), ("next", 2), ("previous", 1)):
+        at.button(key=f"compare_sample_{key}").click().run()
+        assert at.selectbox(key="compare_sample").value == ids[place]
+    at.selectbox(key="compare_sample").set_value(ids[-1]).run()
+    assert at.button(key="compare_sample_next").disabled and not at.exception
+
+
+def test_more_new_tokens_than_a_context_has_room_for_are_noted(app: Open) -> None:
+    answers = results(press_run(app(tokens="4096", models=["Tiny llava"])))
+    (view,) = answers
+    assert view.result is not None and view.result.token_limit < 4096
+    assert any("instead of 4,096: tiny-llava has a context" in note for note in view.result.notes)
+
+
 def test_a_models_file_that_cannot_be_read_is_a_sentence(
     app: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,13 +113,11 @@ def test_the_context_counts_visual_rows(
     assert result.generation.prompt_tokens == embeddings.shape[1]
 
 
-def test_a_context_that_does_not_fit_is_refused_with_figures(
+def test_a_prompt_beyond_the_context_is_refused_with_figures(
     adapter: Adapter, sample: Sample, cache: FeatureCache
 ) -> None:
-    with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .* is 1,000: set"):
-        go(adapter, sample, cache, decode=DecodeConfig(max_new_tokens=1000))
     request = RunRequest(sample, adapter.info.name, "why " * 900, decode=SHORT)
-    with pytest.raises(ContextTooLong, match="shorten the question"):
+    with pytest.raises(ContextTooLong, match=r"context of 1,024 tokens; .*: shorten the question"):
         single_run.run(adapter, request, cache)
 
 

@@ -184,6 +184,8 @@ def _times(value: float | None) -> str:
 
 
 def _answer(tried: SampleTrial) -> None:
+    for number, note in enumerate(tried.notes):
+        notices.notice(note, f"draft_note_{number}")
     st.html(token_marks.drafted_html(tried.marks))
     notices.small(token_marks.drafted_words(tried.marks), "draft_counts")
     if tried.difference is None:

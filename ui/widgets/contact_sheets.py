@@ -9,22 +9,22 @@ sheet).
 from __future__ import annotations
 
 import base64
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import streamlit as st
 from PIL import Image as Pictures
 
-from engine import media
+from engine import media, settings
+from engine.media import thumbnails
+from engine.media.dataset import OWN
+from engine.media.thumbnails import stamp_of
 from engine.types import EXTENT_WORDS, FRAME_WORDS, Extent, Image, Media, MediaKind, Sample
 from ui.widgets.text import count
 
-PREVIEW = (320, 320)
 SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
 _GAP = 6
-_QUALITY = 86
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
 
 
@@ -66,44 +66,23 @@ def _caption(found: Media, what: str) -> str:
 
 
 def preview(sample: Sample) -> str | None:
-    """A data URL of a small picture of the sample, None if it has none."""
-    return _preview(sample, stamp_of(sample))
+    """A data URL of a small picture of the sample, None if it has none.
+
+    Those of datasets are also kept on disk; a visitor's own files leave nothing behind.
+    """
+    kept = sample.sequence != OWN
+    return _preview(sample, stamp_of(sample), settings.load().thumbnails_dir if kept else None)
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
-def _preview(_sample: Sample, stamp: str) -> str | None:
-    image = media.thumbnail(_sample)
-    if image is None:
-        return None
-    picture = Pictures.fromarray(image)
-    picture.thumbnail(PREVIEW)
-    return address(_encode(picture))
+@st.cache_data(max_entries=1024, show_spinner=False)
+def _preview(_sample: Sample, stamp: str, folder: Path | None) -> str | None:
+    picture = thumbnails.picture(_sample, stamp, folder)
+    return None if picture is None else address(picture)
 
 
 def address(picture: bytes) -> str:
     """A data URL of a WebP."""
     return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
-
-
-def stamp_of(sample: Sample) -> str:
-    """The sample's files, sizes and times of last change, on which its pictures depend.
-
-    A single string, because Streamlit hashes a tuple a hundred times slower.
-    """
-    return "\n".join(_state(path) for path in _paths(sample))
-
-
-def _paths(sample: Sample) -> Iterator[Path]:
-    yield from (*sample.event_images, *sample.frames, *sample.images)
-    yield from (path for path in (sample.events, sample.mp4) if path is not None)
-
-
-def _state(path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return f"{path} is gone"
-    return f"{path} {found.st_mtime_ns} {found.st_size}"
 
 
 def sheet(images: Sequence[Image]) -> bytes:
@@ -119,7 +98,7 @@ def sheet(images: Sequence[Image]) -> bytes:
         picture = _fitted(Pictures.fromarray(image), room)
         row, column = divmod(index, columns)
         page.paste(picture, (column * cell[0], row * cell[1]))
-    return _encode(page)
+    return thumbnails.encode(page)
 
 
 def grid(number: int, aspect: float) -> tuple[int, tuple[int, int]]:
@@ -139,9 +118,3 @@ def _fitted(picture: Pictures.Image, room: tuple[int, int]) -> Pictures.Image:
     scale = min(room[0] / picture.width, room[1] / picture.height)
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
     return picture.resize(size, Pictures.Resampling.BICUBIC)
-
-
-def _encode(picture: Pictures.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, "WEBP", quality=_QUALITY, method=0)
-    return buffer.getvalue()

@@ -11,19 +11,20 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from engine.errors import BadInput, ModelUnavailable
-from engine.media import dataset
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui.widgets import contact_sheets, dataset_picker, followed_runs, links, notices, uploads
+from ui.widgets import contact_sheets, dataset_picker, gallery, links, notices, uploads
 from ui.widgets.text import count, names_of
 
 MAX_MODELS = 3
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
+NOTHING: Mapping[str, str] = {}
+SAID = 5  # sentences about files that are shown at once
 
 
-def pick_sample() -> Sample | None:
+def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     """The sample chosen in the sidebar; None, with a message, if there is none."""
     source = st.segmented_control(
         "Input",
@@ -36,7 +37,7 @@ def pick_sample() -> Sample | None:
         width="stretch",
     )
     try:
-        sample = _own() if source == "files" else _from_dataset()
+        sample = _own() if source == "files" else _from_dataset(entries)
     except BadInput as error:
         notices.problem(str(error), "sample")
         return None
@@ -45,7 +46,7 @@ def pick_sample() -> Sample | None:
     return sample
 
 
-def _from_dataset() -> Sample | None:
+def _from_dataset(entries: Sequence[ModelEntry]) -> Sample | None:
     found = dataset_picker.read(dataset_picker.pick("compare_root"))
     if found is None:
         return None
@@ -56,9 +57,10 @@ def _from_dataset() -> Sample | None:
         f"Sample ({len(by_id):,})",
         list(by_id),
         format_func=lambda name: labels.get(name, name),
-        key="compare_sample",
+        key=gallery.SAMPLE,
         bind="query-params",
     )
+    gallery.controls(found, labels, entries)
     return by_id.get(str(chosen))
 
 
@@ -87,10 +89,21 @@ def _own() -> Sample | None:
     )
     if not files:
         return None
-    busy = any(not view.ended for view in followed_runs.views())
-    kept = uploads.visit().keep(files, busy)
-    notices.small("\n".join(f"{path.name}: {name}" for name, path in kept), "kept_files")
-    return dataset.own(kept, event_images=pictures == "events")
+    found = uploads.gather(files, event_images=pictures == "events")
+    _say_rejected(found.rejected)
+    if found.sample is None:
+        notices.problem("None of these files can be used.", "no_file")
+    return found.sample
+
+
+def _say_rejected(sentences: Sequence[str]) -> None:
+    """What is wrong with files; many sentences are folded."""
+    for number, sentence in enumerate(sentences[:SAID]):
+        notices.problem(sentence, f"file_{number}")
+    if rest := sentences[SAID:]:
+        with st.expander(f"{count(len(rest), 'more file')} not used", key="compare_rejected"):
+            for number, sentence in enumerate(rest, SAID):
+                notices.small(sentence, f"file_{number}")
 
 
 def _show(sample: Sample) -> None:
@@ -103,12 +116,11 @@ def _show(sample: Sample) -> None:
 
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
     """Up to three models for this sample."""
-    missing = sample.missing if sample is not None else {}
-    unavailable = {entry: registry.unavailable(entry) for entry in entries}
-    reasons = {entry: missing.get(entry.kind) or why for entry, why in unavailable.items()}
-    able = [entry.name for entry, why in unavailable.items() if why is None]
+    reasons = {entry: registry.unavailable(entry) for entry in entries}
+    able = [entry.name for entry, why in reasons.items() if why is None]
     default = (able or [entry.name for entry in entries])[:MAX_MODELS]
-    return choose_models("compare", reasons, default, MAX_MODELS)
+    missing = sample.missing if sample is not None else {}
+    return choose_models("compare", reasons, default, MAX_MODELS, missing)
 
 
 def pick_loadable_models(
@@ -121,9 +133,16 @@ def pick_loadable_models(
 
 
 def choose_models(
-    page: str, reasons: Mapping[ModelEntry, str | None], default: list[str], most: int | None = None
+    page: str,
+    reasons: Mapping[ModelEntry, str | None],
+    default: list[str],
+    most: int | None = None,
+    missing: Mapping[str, str] = NOTHING,
 ) -> tuple[ModelEntry, ...]:
-    """The chosen models in the order of `reasons`, which says why one cannot run, if so."""
+    """The chosen models in the order of `reasons`, which says why one cannot run, if so.
+
+    Without those whose kind of input is `missing`: they stay in the list, for the next sample.
+    """
     labels = {entry.name: entry.label for entry in reasons}
     links.say_unknown(f"{page}_models", labels.values(), "model")
     chosen = st.multiselect(
@@ -136,8 +155,12 @@ def choose_models(
         bind="query-params",
         placeholder="Choose models",
     )
-    _say_why_not([(entry, reason) for entry, reason in reasons.items() if reason], page)
-    return tuple(entry for entry in reasons if entry.name in chosen)
+    left_out = [entry for entry in reasons if entry.name in chosen and entry.kind in missing]
+    for entry in left_out:
+        notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
+    others = [(entry, missing.get(entry.kind) or why) for entry, why in reasons.items()]
+    _say_why_not([(entry, why) for entry, why in others if why and entry not in left_out], page)
+    return tuple(entry for entry in reasons if entry.name in chosen and entry not in left_out)
 
 
 def installed(entry: ModelEntry) -> bool:

@@ -58,6 +58,23 @@ _STYLE = """
 [class*="st-key-features_table"] { max-width: 46rem; }
 [class*="st-key-features_table"] [data-testid="stText"] { font-size: 0.84rem; }
 [class*="st-key-features_table"] button { min-height: 1.8rem; padding: 0 0.7rem; }
+.st-key-compare_gallery_row button { min-height: 2rem; padding: 0 0.45rem; font-size: 0.84rem; }
+.st-key-compare_gallery_row button p { font-size: 0.84rem; }
+.st-key-gallery_grid { display: grid; grid-template-columns: repeat(auto-fill,
+  minmax(min(10rem, 45%), 1fr)); }
+.st-key-gallery_grid > * { width: 100% !important; min-width: 0; }
+[class*="st-key-gallery_picture"] { height: 7rem; overflow: hidden; border-radius: 0.4rem;
+  background: #868D971A; }
+[class*="st-key-gallery_picture"] img { height: 7rem; width: 100%; object-fit: cover; }
+.st-key-gallery_grid [data-testid="stElementToolbar"] { display: none; }
+/* A click on the picture is a click on the button below it. */
+[class*="st-key-gallery_cell"] { position: relative; }
+[class*="st-key-compare_gallery_choose"], [class*="st-key-compare_gallery_choose"] * {
+  position: static !important; }
+[class*="st-key-compare_gallery_choose"] button { min-height: 2rem; padding: 0.1rem 0.3rem; }
+[class*="st-key-compare_gallery_choose"] button p { font-size: 0.84rem; overflow-wrap: anywhere; }
+[class*="st-key-compare_gallery_choose"] button::after { content: ""; position: absolute !important;
+  inset: 0; cursor: pointer; }
 [class*="st-key-card_"] h3 { padding: 0; overflow-wrap: anywhere; }
 [class*="st-key-card_"] h3::before { content: ""; display: inline-block; width: 0.75rem;
   height: 0.75rem; margin-right: 0.45rem; border-radius: 0.15rem; background: var(--family); }

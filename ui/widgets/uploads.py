@@ -2,8 +2,8 @@
 
 Boundary: bytes from the browser become files in a temporary folder, under names made here: an
 uploaded file's name is shown and orders the pictures, but is never part of a path.  The folder is
-deleted when the files are replaced, when the visit ends and when the server stops.  Runs of these
-files are shown in this visit only, whatever a link names.
+deleted when the files are replaced and no run in memory used them, when the visit ends and when the
+server stops.  Runs of these files are shown in this visit only, whatever a link names.
 """
 
 from __future__ import annotations
@@ -12,20 +12,29 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import streamlit as st
 
 from engine.errors import BadInput
+from engine.jobs import queue
+from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
+from engine.jobs.run_job import RunJob
 from engine.media import kinds
 from engine.media.dataset import OWN
+from engine.quoting import listed, quoted
 from engine.types import Sample
+
+if TYPE_CHECKING:
+    from engine.media.own_files import OwnFiles
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
+MAX_KEPT_MB = 1024  # of earlier files whose runs have ended
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
 
@@ -48,24 +57,87 @@ class Visit:
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="stagescope-visit-"))
         self._end = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self._faults: dict[tuple[str, bool], str] = {}
 
     def end(self) -> None:
         self._end()
 
-    def keep(self, files: Sequence[UploadedFile], busy: bool = False) -> list[tuple[str, Path]]:
+    def keep(
+        self,
+        files: Sequence[UploadedFile],
+        live: Collection[Path] = (),
+        ended: Collection[Path] = (),
+    ) -> list[tuple[str, Path]]:
         """(original name, path) of each file; BadInput if they are too many or too large.
 
-        Earlier files are deleted, unless `busy`: live runs may still have to read them.
+        Earlier files are deleted, except the drops with a file in `live`, which a run may still
+        have to read, and with one in `ended`, whose results are shown (the last MAX_KEPT_MB).
         """
         _check(files)
         drop = self.root / _digest(files)
         folder = drop / FOLDER
-        if not busy:
-            for other in set(self.root.iterdir()) - {drop}:
-                shutil.rmtree(other, ignore_errors=True)
+        self._tidy({drop, *(path.parent.parent for path in live)}, ended)
         if not folder.exists():
             _write(folder, files)
         return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
+
+    def _tidy(self, needed: Collection[Path], ended: Collection[Path]) -> None:
+        shown, room = {path.parent.parent for path in ended}, MAX_KEPT_MB * 2**20
+        others = set(self.root.iterdir()) - set(needed)
+        for other in sorted(others, key=lambda drop: drop.stat().st_mtime_ns, reverse=True):
+            room -= sum(path.stat().st_size for path in other.glob(f"{FOLDER}/*"))
+            if other not in shown or room < 0:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def faults(
+        self, ids: Sequence[str], kept: Sequence[tuple[str, Path]], event_images: bool
+    ) -> list[str]:
+        """What is wrong with each kept file, "" if nothing; a file is read once."""
+        from engine.media import own_files  # imports the decoders
+
+        keys = [(file_id, event_images) for file_id in ids]
+        known = self._faults
+        self._faults = {
+            key: known[key] if key in known else own_files.fault(*file, event_images)
+            for key, file in zip(keys, kept, strict=True)
+        }
+        return [self._faults[key] for key in keys]
+
+
+def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
+    """The sample of the files that can be used, and a sentence for each other file."""
+    from engine.media import own_files
+
+    fitting, refused = within_limits(files)
+    here = visit()
+    kept = here.keep(fitting, _files_of(here, ended=False), _files_of(here, ended=True))
+    with st.spinner("Checking the files …"):
+        faults = here.faults([file.file_id for file in fitting], kept, event_images)
+    found = own_files.gather(kept, faults, event_images)
+    return replace(found, rejected=(*refused, *found.rejected))
+
+
+def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:
+    """The files that are kept, and a sentence for those that are too large or too many."""
+    fitting = [file for file in files if file.size <= MAX_MB * 2**20]
+    refused = [_too_large(file) for file in files if file.size > MAX_MB * 2**20]
+    if more := fitting[MAX_FILES:]:
+        names = listed(quoted(file.name) for file in more)
+        refused.append(f"Only the first {MAX_FILES} files are used, without {names}: remove some.")
+    return fitting[:MAX_FILES], refused
+
+
+def _files_of(here: Visit, ended: bool) -> set[Path]:
+    """The files of this visit's runs that have ended, or of those that have not."""
+    jobs = [job for job in queue.manager().all() if job.owner == str(here.root)]
+    return {path for job in jobs if job.ended == ended for path in _read_by(job)}
+
+
+def _read_by(job: Job) -> Iterator[Path]:
+    samples = (job.request.sample,) if isinstance(job, RunJob) else ()
+    for sample in job.request.samples if isinstance(job, DraftJob) else samples:
+        yield from (*sample.event_images, *sample.images)
+        yield from (path for path in (sample.events, sample.mp4) if path is not None)
 
 
 def owner(sample: Sample | None) -> str:
@@ -89,9 +161,12 @@ def _check(files: Sequence[UploadedFile]) -> None:
         raise BadInput(f"{len(files)} files were added: add at most {MAX_FILES}.")
     for file in files:
         if file.size > MAX_MB * 2**20:
-            raise BadInput(
-                f"{file.name} has {file.size / 2**20:,.0f} MB: the limit is {MAX_MB} MB."
-            )
+            raise BadInput(_too_large(file))
+
+
+def _too_large(file: UploadedFile) -> str:
+    size = file.size / 2**20
+    return f"{quoted(file.name)} has {size:,.1f} MB: make it smaller than {MAX_MB} MB."
 
 
 def _digest(files: Sequence[UploadedFile]) -> str:

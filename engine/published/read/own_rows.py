@@ -82,7 +82,7 @@ def _sizes(row: AnswerRow) -> dict[str, float]:
         "unaccounted_ms": row.unaccounted_ms,
         "ttft_ms": row.ttft_ms,
         "tpot_ms": row.tpot_ms,
-        "max_new_tokens": how.max_new_tokens,
+        "max_new_tokens": row.token_limit or how.max_new_tokens,
         "temperature": how.temperature,
         "seed": how.seed,
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import BadInput
-from engine.media import kinds
+from engine.media import kinds, own_files
 from ui.widgets import uploads
 from ui.widgets.uploads import Visit
 
@@ -71,12 +71,39 @@ def test_a_new_drop_deletes_the_old_one(visit: Visit) -> None:
     assert not old.exists() and new.exists()
 
 
-def test_files_of_a_run_that_goes_on_stay_until_it_ends(visit: Visit) -> None:
-    old = visit.keep([File("a.png", file_id="1")])[0][1]
-    visit.keep([File("a.png", file_id="2")], busy=True)
-    assert old.exists()
-    visit.keep([File("a.png", file_id="2")], busy=False)
-    assert not old.exists()
+def test_files_of_runs_stay(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    drops = [visit.keep([File("a.png", b"x" * 600_000, file_id="1")])[0][1]]
+    drops.append(visit.keep([File("a.png", b"x" * 600_000, file_id="2")], ended=drops)[0][1])
+    visit.keep([File("a.png", file_id="3")], live=drops[:1], ended=drops[1:])
+    assert all(path.exists() for path in drops)
+    monkeypatch.setattr(uploads, "MAX_KEPT_MB", 0.5)  # too small for either
+    visit.keep([File("a.png", file_id="3")], live=drops[:1], ended=drops[1:])
+    assert [path.exists() for path in drops] == [True, False]
+    visit.keep([File("a.png", file_id="3")])
+    assert not drops[0].exists()
+
+
+def test_a_file_is_checked_once(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(own_files, "fault", lambda name, *_: seen.append(name) or f"bad {name}")
+    first = [File("a.png", file_id="1")]
+    both = [*first, File("b.png", file_id="2")]
+    assert visit.faults(["1"], visit.keep(first), False) == ["bad a.png"]
+    assert visit.faults(["1", "2"], visit.keep(both), False) == ["bad a.png", "bad b.png"]
+    assert seen == ["a.png", "b.png"]
+    visit.faults(["1"], visit.keep(first), True)  # as an event image it is another question
+    assert seen[2:] == ["a.png"]
+
+
+def test_files_beyond_the_limits_do_not_take_the_others_with_them() -> None:
+    big = File("<i>big</i>.mp4", claimed=65 * 2**20)
+    fitting, refused = uploads.within_limits([big, *(File(f"{n}.png") for n in range(66))])
+    assert [file.name for file in fitting] == [f"{n}.png" for n in range(64)]
+    assert refused[0] == "'<i>big</i>.mp4' has 65.0 MB: make it smaller than 64 MB."
+    assert refused[1] == (
+        "Only the first 64 files are used, without '64.png', '65.png': remove some."
+    )
+    assert uploads.within_limits([File("a.png")]) == ([File("a.png")], [])
 
 
 def test_the_folder_goes_when_the_visit_ends() -> None:
@@ -95,7 +122,7 @@ def test_the_folder_goes_with_the_last_reference() -> None:
 
 
 def test_too_large_and_too_many_are_refused_in_a_sentence(visit: Visit) -> None:
-    with pytest.raises(BadInput, match=r"big\.mp4 has 65 MB: the limit is 64 MB"):
+    with pytest.raises(BadInput, match=r"'big\.mp4' has 65\.0 MB: make it smaller than 64 MB"):
         visit.keep([File("big.mp4", claimed=65 * 2**20)])
     with pytest.raises(BadInput, match="65 files were added: add at most 64"):
         visit.keep([File(f"{n}.png") for n in range(65)])

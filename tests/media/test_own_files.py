@@ -1,0 +1,103 @@
+"""A user's own files: each is read when it is added, and a sentence says what is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.media import own_files
+from tests.conftest import picture
+from tests.media import clips
+
+pytestmark = pytest.mark.slow
+
+
+def saved(folder: Path, name: str, data: bytes) -> tuple[str, Path]:
+    """A file under a number, as a visitor's files are."""
+    path = folder / str(len(list(folder.iterdir())) + 1)
+    path.write_bytes(data)
+    return name, path
+
+
+def png(folder: Path, name: str = "good.png") -> tuple[str, Path]:
+    made = picture(folder / "made.png", 1)
+    return saved(folder, name, made.read_bytes())
+
+
+def npy(folder: Path, count: int) -> bytes:
+    order = np.arange(count)
+    columns = {"x": order % 8, "y": order % 6, "t": order * 10, "p": order % 2}
+    np.save(folder / "made.npy", np.array(columns, dtype=object), allow_pickle=True)
+    return (folder / "made.npy").read_bytes()
+
+
+def test_good_files_have_no_fault(tmp_path: Path) -> None:
+    """Control for all faults below."""
+    files = [
+        png(tmp_path),
+        saved(tmp_path, "good.mp4", clips.encoded("mp4", "libx264", range(0, 300, 50))),
+        saved(tmp_path, "good.npy", npy(tmp_path, 500)),
+        png(tmp_path, "a picture in truth.mp4"),  # the content decides
+    ]
+    assert [own_files.fault(*file) for file in files] == [""] * 4
+    found = own_files.gather(files, [""] * 4)
+    assert found.sample is not None and found.rejected == () and not found.sample.missing
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("empty.png", b"", "'empty.png' is empty (0 bytes): export it again."),
+        ("notes.png", b"hello, no picture", "'notes.png' is not a complete PNG or JPEG"),
+        ("cut.png", b"\x89PNG\r\n\x1a\n" + bytes(40), "'cut.png' is not a complete PNG or JPEG"),
+        ("a.xyz", b"something else", "The kind of 'a.xyz' is not known: give MP4"),
+        ("old.mp4", b"FLV\x01" + bytes(2000), "'old.mp4' is an FLV clip"),
+        ("cut.mp4", b"\0\0\0\x18ftypmp42" + bytes(500), "'cut.mp4'"),
+        ("few.npy", b"\x93NUMPY" + bytes(9), "'few.npy'"),
+        ("page.png", b"<svg onload=alert(1)>", "'page.png' is an SVG drawing"),
+        ("<b>**x**</b>.png", b"", "'<b>**x**</b>.png' is empty"),
+        ("a\n\x1b[31m\u202e.png", b"", r"'a\n\x1b[31m\u202e.png' is empty"),
+        ("n" * 300 + ".png", b"", "nnn... is empty"),
+    ],
+)
+def test_a_fault_names_the_file_and_what_to_do(
+    tmp_path: Path, name: str, data: bytes, words: str
+) -> None:
+    sentence = own_files.fault(*saved(tmp_path, name, data))
+    assert words in sentence and sentence.endswith(".") and "\n" not in sentence
+    assert str(tmp_path) not in sentence
+
+
+def test_a_clip_that_breaks_off_and_events_that_are_too_few_are_found(tmp_path: Path) -> None:
+    clip = clips.encoded("mp4", "libx264", range(0, 3000, 50))
+    assert "'cut.mp4'" in own_files.fault(*saved(tmp_path, "cut.mp4", clip[: len(clip) // 2]))
+    few = own_files.fault(*saved(tmp_path, "few.npy", npy(tmp_path, 3)))
+    assert few.startswith("'few.npy' is too short: 3 events cannot be cut into 5 slices")
+
+
+def test_a_still_gif_is_a_picture_but_no_event_image(tmp_path: Path) -> None:
+    file = saved(tmp_path, "one.gif", clips.encoded("gif", "gif", [0]))
+    assert own_files.fault(*file) == ""
+    assert "is a GIF, not a PNG or JPEG picture" in own_files.fault(*file, event_images=True)
+
+
+def test_a_file_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
+    assert "'gone.png' could not be read" in own_files.fault("gone.png", tmp_path / "1")
+
+
+def test_good_files_are_used_beside_bad_ones(tmp_path: Path) -> None:
+    files = [png(tmp_path, "a.png"), saved(tmp_path, "b.png", b""), png(tmp_path, "c.png")]
+    found = own_files.gather(files, [own_files.fault(*file) for file in files])
+    assert found.sample is not None and found.sample.id == "a.png, c.png"
+    assert found.rejected == ("'b.png' is empty (0 bytes): export it again.",)
+    assert own_files.gather(files[1:2], found.rejected).sample is None
+
+
+def test_of_two_clips_the_first_is_used(tmp_path: Path) -> None:
+    clip = clips.encoded("mp4", "libx264", range(0, 300, 50))
+    files = [saved(tmp_path, name, clip) for name in ("a.mp4", "b.mp4")]
+    found = own_files.gather(files, ["", ""])
+    assert found.sample is not None and found.sample.mp4 == files[0][1]
+    assert found.rejected == ("'b.mp4' is a second clip, and 'a.mp4' is used: remove one of them.",)

@@ -1,0 +1,84 @@
+"""Thumbnails: kept in a folder, made again when the files change, bounded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engine import media
+from engine.media import thumbnails
+from engine.types import Sample
+from tests.conftest import picture
+
+
+@pytest.fixture
+def sample(tmp_path: Path) -> Sample:
+    return Sample("s", "q", images=(picture(tmp_path / "one.png", 1),))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "thumbnails"
+
+
+def shown(sample: Sample, folder: Path | None) -> bytes | None:
+    return thumbnails.picture(sample, thumbnails.stamp_of(sample), folder)
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(sample: Sample) -> None:
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr(media, "thumbnail", refuse)
+
+
+def test_a_picture_is_decoded_once(
+    sample: Sample, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = shown(sample, folder)
+    assert made is not None and made[:4] == b"RIFF" and len(list(folder.iterdir())) == 1
+    forbid(monkeypatch)
+    assert shown(sample, folder) == made
+    with pytest.raises(AssertionError):  # control
+        shown(sample, None)
+
+
+def test_another_content_gives_another_picture(sample: Sample, folder: Path) -> None:
+    made = shown(sample, folder)
+    picture(sample.images[0], 2)
+    os.utime(sample.images[0], ns=(5, 5))
+    assert shown(sample, folder) not in (None, made)
+
+
+def test_a_damaged_file_is_made_again(sample: Sample, folder: Path) -> None:
+    made = shown(sample, folder)
+    (file,) = folder.iterdir()
+    for data in (b"", b"RIFF", file.read_bytes()[:-3], b"other"):
+        file.write_bytes(data)
+        assert shown(sample, folder) == made
+
+
+def test_the_oldest_files_are_removed(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thumbnails, "MAX_FILES", 3)
+    monkeypatch.setattr(thumbnails, "_EVERY", 1)
+    samples = [Sample(str(n), "q", images=(picture(tmp_path / f"{n}.png", n),)) for n in range(6)]
+    for number, sample in enumerate(samples):
+        shown(sample, folder)
+        for file in folder.iterdir():  # file systems' clocks are coarse
+            age = file.stat().st_mtime_ns
+            os.utime(file, ns=(age, age - (6 - number) * 10**9))
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(sample: Sample, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert shown(sample, tmp_path / "file" / "below") == shown(sample, None) is not None
+
+
+def test_a_sample_without_a_picture_has_none(folder: Path) -> None:
+    assert shown(Sample("s", "q"), folder) is None
+    assert not folder.exists()

@@ -1,0 +1,171 @@
+"""New tokens beyond a model's context: the limit is lowered, with a note; the answer stays the
+model's own, and both limits are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GenerationConfig
+
+from engine import media
+from engine.decoding import compiled
+from engine.errors import ContextTooLong
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.pipeline import batch_run, draft_trial, single_run
+from engine.pipeline.draft_results import LOOKUP, DraftRequest, DraftWatcher
+from engine.published.read.own_rows import _sizes
+from engine.storage.result_rows import AnswerRow
+from engine.types import DecodeConfig, RunRequest, RunResult, Sample
+from engine.verify.answer_paths import Subject
+from engine.verify.verdict import VerifyRequest
+
+pytestmark = pytest.mark.slow
+
+ROOM, ASKED = 9, 300
+QUESTION = "Why?"
+FAMILIES = ("eventgpt", "video_llava", "llava")
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def load(
+    tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Adapter]:
+    """A tiny model that has room for `room` tokens after QUESTION, and whose answers do not end."""
+
+    def loaded(family: str, room: int = ROOM) -> Adapter:
+        adapter = registry.load(registry.entry(f"tiny-{family}"))
+        monkeypatch.setattr(adapter, "eos_ids", (1,))
+        context = _prompt(adapter, sample) + room
+        monkeypatch.setattr(adapter.text_config, "max_position_embeddings", context)
+        return adapter
+
+    return loaded
+
+
+def _prompt(adapter: Adapter, sample: Sample) -> int:
+    shown = media.load(sample, adapter.kind, "arange")
+    return adapter.preprocess(shown, QUESTION).context_tokens
+
+
+def go(adapter: Adapter, sample: Sample, question: str = QUESTION, **options: object) -> RunResult:
+    chosen = {"decode": DecodeConfig(ASKED), "cache": "off", **options}
+    request = RunRequest(sample, adapter.info.name, question, **chosen)
+    return single_run.run(adapter, request, None)
+
+
+@torch.inference_mode()
+def plain(adapter: Adapter, sample: Sample, tokens: int) -> list[int]:
+    """The model's own greedy generate() with this limit."""
+    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    config = GenerationConfig(
+        max_new_tokens=tokens, do_sample=False, eos_token_id=[1], pad_token_id=1
+    )
+    out: list[int] = adapter.generate(prepared, generation_config=config)[0].tolist()
+    return out[-tokens:]
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled", "hooked"])
+def test_the_answer_is_plains_with_the_lower_limit(
+    way: str,
+    family: str,
+    load: Callable[..., Adapter],
+    sample: Sample,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
+    adapter = load(family)
+    mode = "hooked" if way == "hooked" else "decoupled"
+    backend = "compiled" if way == "compiled" else "eager"
+    result = go(adapter, sample, mode=mode, decode=DecodeConfig(ASKED, backend=backend))
+    assert list(result.generation.token_ids) == plain(adapter, sample, ROOM)
+    assert result.generation.stop == "length" and result.new_tokens == ROOM
+    assert result.generation.prompt_tokens + ROOM == adapter.context_limit
+    assert result.backend == ("generate" if mode == "hooked" else backend)
+
+
+def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sample) -> None:
+    adapter = load("llava")
+    result = go(adapter, sample)
+    (note,) = [note for note in result.notes if "instead of" in note]
+    assert note.startswith("The answer was limited to 9 new tokens instead of 300: tiny-llava has")
+    row = AnswerRow.parse(AnswerRow.from_result(result).as_dict())
+    assert row.decode_config is not None and row.decode_config.max_new_tokens == ASKED
+    assert row.token_limit == row.new_tokens == ROOM
+    assert _sizes(row)["max_new_tokens"] == ROOM  # an audit of own runs uses the lower limit
+
+
+def test_a_limit_that_fits_is_left_alone(load: Callable[..., Adapter], sample: Sample) -> None:
+    """Control: no note and no lower limit where there is room, to the last token."""
+    adapter = load("llava")
+    result = go(adapter, sample, decode=DecodeConfig(ROOM))
+    assert result.token_limit == ROOM and not any("instead of" in one for one in result.notes)
+
+
+def test_a_prompt_without_room_and_a_forced_length_are_refused(
+    load: Callable[..., Adapter], sample: Sample
+) -> None:
+    adapter = load("llava")
+    with pytest.raises(ContextTooLong, match=r"needs 10 new ones: force at most 9\."):
+        go(adapter, sample, decode=DecodeConfig(ROOM + 1, min_new_tokens=ROOM + 1))
+    adapter = load("llava", room=0)
+    with pytest.raises(ContextTooLong, match=r"this prompt has \d+: shorten the question\."):
+        go(adapter, sample)
+
+
+def test_each_row_of_a_batch_has_its_own_limit(
+    family: str, load: Callable[..., Adapter], sample: Sample
+) -> None:
+    adapter = load(family)
+    asked = DecodeConfig(ASKED)
+    requests = [
+        RunRequest(sample, adapter.info.name, question, decode=asked, cache="off")
+        for question in (QUESTION, "Why??")
+    ]
+    found = batch_run.run(adapter, requests, None)
+    single = [go(adapter, sample, request.prompt) for request in requests]
+    for together, alone in zip(found, single, strict=True):
+        assert isinstance(together, RunResult)
+        assert together.generation.token_ids == alone.generation.token_ids
+        assert together.token_limit == alone.token_limit == together.new_tokens
+        assert [n for n in together.notes if "instead of" in n] == list(alone.notes)
+    assert single[0].new_tokens == ROOM > single[1].new_tokens > 0
+
+
+def test_a_draft_and_its_target_share_the_lower_limit(
+    load: Callable[..., Adapter], sample: Sample
+) -> None:
+    target, draft = load("video_llava", 30), load("llava", ROOM)
+    request = DraftRequest(
+        (sample,), "target", LOOKUP, prompt=QUESTION, decode=DecodeConfig(ASKED), runs=1
+    )
+    for other, tokens in ((None, 30), (draft, ROOM)):
+        trial = draft_trial.try_sample(sample, request, target, other, DraftWatcher())
+        assert len(trial.ids) == tokens and trial.difference is None
+        assert list(trial.ids) == plain(target, sample, tokens)
+        (note,) = trial.notes
+        assert f"limited to {tokens} new tokens instead of 300" in note
+
+
+def test_verify_compares_at_the_lower_limit(
+    load: Callable[..., Adapter], sample: Sample, tmp_path: Path
+) -> None:
+    adapter = load("llava", 20)
+    request = VerifyRequest((adapter.info.name,), (sample,), QUESTION, max_new_tokens=ASKED)
+    subject = Subject(adapter, sample, request, tmp_path, lambda: False)
+    answers = [
+        getattr(subject, way)(subject.greedy).ids for way in ("plain", "hooked", "decoupled")
+    ]
+    assert len(answers[0]) == 20 and answers[0] == answers[1] == answers[2]
+    assert "20 new tokens instead of 300" in subject.notes[0]
+    load("llava", 15)  # fewer than some checks need
+    with pytest.raises(ContextTooLong, match="force at most 15"):
+        Subject(adapter, sample, request, tmp_path, lambda: False)

@@ -1,0 +1,150 @@
+"""The gallery of a dataset's samples, and the buttons that step to the previous and next sample.
+
+Boundary: all of them set the value of the sample list, whose key is in the URL, so links stay the
+same.  The gallery draws one page of thumbnails: names first, then picture by picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine.media.dataset import Dataset, search
+from engine.models.checkpoint import ModelEntry
+from engine.types import Sample
+from ui.widgets import contact_sheets, notices
+from ui.widgets.text import count, escape
+
+SAMPLE = "compare_sample"
+PER_PAGE = 24
+WORDS, SEQUENCE, USABLE, PAGE = (
+    *("compare_gallery_words", "compare_gallery_sequence"),
+    *("compare_gallery_usable", "compare_gallery_page"),
+)
+
+
+def controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
+    """Previous, Next and Gallery, below the list of samples."""
+    ids = [sample.id for sample in found.samples]
+    now = str(st.session_state.get(SAMPLE))
+    place = ids.index(now) if now in labels else 0
+    with st.container(horizontal=True, gap="xsmall", key="compare_gallery_row"):
+        _step("Previous", "P", ids[max(place - 1, 0)], place == 0)
+        _step("Next", "N", ids[min(place + 1, len(ids) - 1)], place == len(ids) - 1)
+        _opener(found, labels, entries, place)
+
+
+@st.fragment  # the page behind the gallery is not drawn again
+def _opener(
+    found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry], place: int
+) -> None:
+    key = "compare_gallery"
+    if st.button("Gallery", key=key, shortcut="G", on_click=_open_at, args=(place,)):
+        _gallery(found, labels, entries)
+
+
+def _step(label: str, key: str, target: str, end: bool) -> None:
+    name = f"compare_sample_{label.lower()}"
+    st.button(label, key=name, shortcut=key, on_click=_choose, args=(target,), disabled=end)
+
+
+def _choose(sample_id: str) -> None:
+    st.session_state[SAMPLE] = sample_id
+
+
+def _open_at(place: int) -> None:
+    st.session_state[PAGE] = place // PER_PAGE + 1
+
+
+def _first_page() -> None:
+    st.session_state[PAGE] = 1
+
+
+@st.dialog("Gallery", width="large")
+def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
+    shown = _filtered(found, entries)
+    if not shown:
+        notices.hint("No sample matches: shorten the search or remove a filter.")
+        return
+    pages = -(-len(shown) // PER_PAGE)
+    page = _page(len(shown), len(found.samples), pages)
+    part = shown[(page - 1) * PER_PAGE : page * PER_PAGE]
+    with st.container(horizontal=True, gap="small", key="gallery_grid"):
+        places = [_cell(number, sample, labels[sample.id]) for number, sample in enumerate(part)]
+    for sample, place in zip(part, places, strict=True):
+        _fill(place, sample, labels[sample.id])
+
+
+def _filtered(found: Dataset, entries: Sequence[ModelEntry]) -> list[Sample]:
+    """The search field and both filters, and the samples that they leave."""
+    sequences = sorted({sample.sequence for sample in found.samples if sample.sequence})
+    kinds = {entry.name: entry.kind for entry in entries}
+    names = {entry.name: entry.label for entry in entries}
+    left, middle, right = st.columns([2, 1.5, 2.5], vertical_alignment="bottom")
+    words = left.text_input(
+        "Search",
+        key=WORDS,
+        placeholder="Name, question or content",
+        on_change=_first_page,
+    )
+    sequence = middle.selectbox(
+        "Sequence",
+        sequences,
+        index=None,
+        key=SEQUENCE,
+        placeholder=f"All {len(sequences):,}" if sequences else "None",
+        on_change=_first_page,
+    )
+    usable = right.multiselect(
+        "Usable by",
+        list(kinds),
+        format_func=lambda name: names.get(name, name),
+        key=USABLE,
+        placeholder="Any model",
+        on_change=_first_page,
+    )
+    needed = [kinds[name] for name in usable if name in kinds]
+    return search(found.samples, words or "", sequence or "", needed)
+
+
+def _page(shown: int, every: int, pages: int) -> int:
+    """The number of the page on show, from 1."""
+    st.session_state[PAGE] = min(max(st.session_state.get(PAGE, 1), 1), pages)
+    with st.container(horizontal=True, vertical_alignment="center", key="gallery_pages"):
+        matching = "" if shown == every else f" of {every:,}"
+        st.caption(f"{count(shown, 'sample')}{matching}, page", width="content")
+        page = st.number_input(
+            "Page", 1, pages, key=PAGE, label_visibility="collapsed", width=130, disabled=pages == 1
+        )
+        st.caption(f"of {pages:,}", width="content")
+    return int(page)
+
+
+def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
+    """A frame with a button that chooses the sample; returns the picture's place."""
+    current = st.session_state.get(SAMPLE) == sample.id
+    with st.container(gap="xsmall", key=f"gallery_cell_{number}"):
+        place = st.container(key=f"gallery_picture_{number}")
+        pressed = st.button(
+            escape(label),
+            key=f"compare_gallery_choose_{number}",
+            type="primary" if current else "secondary",
+            on_click=_choose,
+            args=(sample.id,),
+            width="stretch",
+        )
+        if sample.missing:
+            st.caption(f"No {', no '.join(sample.missing)}")
+    if pressed:
+        st.rerun()
+    return place
+
+
+def _fill(place: DeltaGenerator, sample: Sample, label: str) -> None:
+    picture = contact_sheets.preview(sample)
+    if picture is None:
+        place.caption("No picture")
+    else:
+        place.image(picture, alt=f"Preview of sample {label}.", width="stretch")
