@@ -28,7 +28,7 @@ from engine.types import (
     RunResult,
     Sample,
 )
-from ui.compare import cards
+from ui.compare import cards, replay_view
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
 from ui.widgets.theme import STAGE_MEANING
@@ -75,7 +75,9 @@ def show(
     else:
         words = f"{name_of(sample)}: not run yet"
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
-    slots, stages = _skeleton(subject, any(not view.ended for view in found))
+    live = any(not view.ended for view in found)
+    replay_view.section(followed_runs.compared(entries), live)
+    slots, stages = _skeleton(subject, live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
