@@ -21,6 +21,7 @@ from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
+from engine.report.replay_part import replayed
 from engine.report.report_figures import Findings
 from engine.types import STAGES
 
@@ -44,7 +45,18 @@ def title(found: Findings) -> str:
 def document(found: Findings) -> list[Block]:
     """The whole report, in order."""
     blocks: list[Block] = [Heading(1, title(found))]
-    parts = (origin, results, _figures, together, apart, comparing, agreement, flow, meanings)
+    parts = (
+        origin,
+        results,
+        _figures,
+        replayed,
+        together,
+        apart,
+        comparing,
+        agreement,
+        flow,
+        meanings,
+    )
     for part in parts:
         blocks += part(found)
     return blocks
