@@ -16,12 +16,19 @@ STAGE_COLOURS: Mapping[str, str] = {
     "decode": "#C2568F",
     UNACCOUNTED: "#868D97",
 }
+DECODE_COLOURS: Mapping[str, str] = {  # shades of decode's colour, for its parts
+    "decode.prefill": "#A8447A",
+    "decode.steps": "#CC72A2",
+    "decode.rest": STAGE_COLOURS["decode"],
+}
 FAMILY_COLOURS: Mapping[str, str] = {
     "eventgpt": "#8768D8",
     "video_llava": "#1F8A9C",
     "llava": "#B5652B",
 }
 OTHER_FAMILY = "#868D97"
+# Close to the red and blue of event pictures, readable on both grounds.
+EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
 
 
 def family_colour(family: str) -> str:

@@ -32,11 +32,15 @@ def _samples(found: Findings) -> Iterator[tuple[str, str, tuple[ReplayLane, ...]
     table = measured(found.table)
     wanted = [label for label in labels(found.table) if label in set(table["label"])]
     for sample, lines in table.groupby("sample", sort=False):
-        first = lines.drop_duplicates("label").set_index("label")
-        if not wanted or not set(wanted) <= set(first.index):
+        first = lines.drop_duplicates("label")
+        places = dict(
+            zip(first["label"], first[["number", "offset"]].itertuples(index=False), strict=True)
+        )
+        if not wanted or not set(wanted) <= set(places):
             continue
-        places = [(int(first.at[n, "number"]), int(first.at[n, "offset"])) for n in wanted]
-        rows = [found.runs[number].row(offset) for number, offset in places]
+        rows = [
+            found.runs[number].row(offset) for number, offset in map(places.__getitem__, wanted)
+        ]
         lanes = [lane(label, row) for label, row in zip(wanted, rows, strict=True)]
         whole = tuple(one for one in lanes if one is not None)
         if len(whole) == len(wanted):

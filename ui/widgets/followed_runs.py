@@ -166,20 +166,17 @@ def lost() -> bool:
     return len(_jobs(_ids())) < len(_ids())
 
 
-def follow(draw: Callable[[list[RunView]], None]) -> bool:
-    """Redraw ten times a second until all runs have ended; True if any was live.
+def follow(draw: Callable[[list[RunView]], None]) -> None:
+    """Redraw ten times a second until all runs have ended.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the runs continue.
     """
     now = views()
     draw(now)
-    if all(view.ended for view in now):
-        return False
     while not all(view.ended for view in now):
         time.sleep(REDRAW_S)
         now = views()
         draw(now)
-    return True
 
 
 def keep_alive() -> None:
