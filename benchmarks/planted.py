@@ -3,8 +3,8 @@
 `python -m benchmarks.planted` plants each fault of tests/faults in a separate process, which
 verifies one tiny model on one sample (8 tokens, one warm run), and in another process, which runs
 the tests that the fault names, without those that compile.  The first row has no fault: nothing
-may fail.  `--only TEXT` runs faults whose names contain TEXT, `--write` only writes the stored table into
-docs/verification.md.
+may fail.  `--only TEXT` runs faults whose names contain TEXT, `--write` only writes the stored
+table into docs/verification.md.
 
 Checks that fail on a busy machine (CLOCKS) only count if the fault concerns them.  The figures are
 in results/planted.json.

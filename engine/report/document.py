@@ -21,6 +21,7 @@ from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
+from engine.report.replay_part import replayed
 from engine.report.report_figures import Findings
 from engine.report.vote_part import voting
 from engine.types import STAGES
@@ -45,8 +46,11 @@ def title(found: Findings) -> str:
 def document(found: Findings) -> list[Block]:
     """The whole report, in order."""
     blocks: list[Block] = [Heading(1, title(found))]
-    parts = (origin, results, _figures, together, apart, comparing, agreement, voting, flow)
-    for part in (*parts, meanings):
+    parts = (
+        *(origin, results, _figures, replayed, together, apart, comparing, agreement, voting),
+        *(flow, meanings),
+    )
+    for part in parts:
         blocks += part(found)
     return blocks
 

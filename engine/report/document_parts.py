@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.report.replay import ReplayLane
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -51,4 +53,12 @@ class ChartBlock:
     draw: Callable[[], alt.Chart | alt.LayerChart | str]
 
 
-Block = Heading | Paragraph | Bullets | ReportTable | ChartBlock
+@dataclass(frozen=True)
+class ReplayBlock:
+    """Runs that an HTML document can play, at most once per document, and their text."""
+
+    words: str
+    lanes: tuple[ReplayLane, ...]
+
+
+Block = Heading | Paragraph | Bullets | ReportTable | ChartBlock | ReplayBlock

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape as escape_markup
 
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report import replay
+from engine.report.document_parts import (
+    Block,
+    Bullets,
+    ChartBlock,
+    Heading,
+    Paragraph,
+    ReplayBlock,
+    ReportTable,
+)
 from engine.report.markdown import printable
 from engine.report.svg_charts import svg
 from engine.viewing import seen_markup
@@ -67,6 +76,8 @@ def _block(block: Block) -> str:
         return f"<ul>{items}</ul>"
     if isinstance(block, ChartBlock):
         return _figure(block)
+    if isinstance(block, ReplayBlock):
+        return replay.section(block.lanes)
     return _table(block)
 
 

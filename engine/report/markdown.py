@@ -8,7 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.document_parts import (
+    Block,
+    Bullets,
+    ChartBlock,
+    Heading,
+    Paragraph,
+    ReplayBlock,
+    ReportTable,
+)
 
 _MARKUP = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]#|~!$"}
@@ -26,7 +34,7 @@ def _block(block: Block) -> str:
         return _line(block.text)
     if isinstance(block, Bullets):
         return "\n".join(f"- {_line(item)}" for item in block.items)
-    if isinstance(block, ChartBlock):
+    if isinstance(block, ChartBlock | ReplayBlock):
         return _line(block.words)
     return _table(block)
 

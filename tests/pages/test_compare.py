@@ -767,3 +767,17 @@ def test_cancel_stops_all_repeats(app: Open, monkeypatch: pytest.MonkeyPatch) ->
     assert len(done) == 30 and {view.state for view in done} == {"cancelled"}
     assert sum("before it started" in view.error for view in done) == 29
     assert not at.button(key="compare_run").disabled
+
+
+def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> None:
+    at = app(replay="true", **SHORT)
+    assert not at.get("html") or "replay" not in at.get("html")[0].proto.body
+    at = press_run(press_run(at))
+    (shown,) = [html for html in at.get("html") if 'class="replay"' in html.proto.body]
+    for view in results(at):
+        assert view.result is not None
+        for time_ms in view.result.generation.token_ms[:1]:
+            assert f'style="--at:{time_ms:.3f}"' in shown.proto.body
+    assert shown.proto.body.count("read from the cache; when computed") == 3
+    at.toggle(key="compare_replay").set_value(False).run()
+    assert not any('class="replay"' in html.proto.body for html in at.get("html"))

@@ -19,7 +19,14 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import Extent, RunOptions, RunRequest, Sample
-from ui.compare import agreement_view, cards, overview, seen_timeline, setting_chips
+from ui.compare import (
+    agreement_view,
+    cards,
+    overview,
+    replay_view,
+    seen_timeline,
+    setting_chips,
+)
 from ui.compare.overview import Overview
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import escape, name_of
@@ -74,6 +81,7 @@ def show(
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
     above = overview.begin(found, entries)
     live = any(not view.ended for view in found)
+    replay_view.section(followed_runs.compared(entries), live)
     slots = _skeleton(subject, live)
     agreement = cards.place(live)
     failed = {view.model for view in found if view.error}
