@@ -18,8 +18,8 @@ from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import Extent, RunRequest, Sample
-from ui.compare import cards, overview, setting_chips
+from engine.types import Extent, RunOptions, RunRequest, Sample
+from ui.compare import cards, overview, seen_timeline, setting_chips
 from ui.compare.overview import Overview
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import escape, name_of
@@ -86,6 +86,8 @@ def show(
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
         deque(pictures, maxlen=0)
+    options = RunOptions(frames=subject.frames, extent=subject.extent)
+    seen_timeline.section(subject.sample, subject.models, options)
 
 
 def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:

@@ -69,7 +69,7 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
     The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
     """
     cancel()
-    _show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
+    show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
 
 
 def again(model: str) -> None:
@@ -82,7 +82,7 @@ def again(model: str) -> None:
             new = [_submit(runs.shown.request) for _ in runs.views]
             place = min(ids.index(job_id) for job_id in old)
             left = [job_id for job_id in ids if job_id not in old]
-            _show([*left[:place], *new, *left[place:]])
+            show([*left[:place], *new, *left[place:]])
 
 
 def _submit(request: RunRequest) -> str:
@@ -93,7 +93,13 @@ def _submit(request: RunRequest) -> str:
     return job.id
 
 
-def _show(ids: list[str]) -> None:
+def known(ids: Sequence[str]) -> list[str]:
+    """Those of the runs that the queue still has."""
+    return [job.id for job in _jobs(ids)]
+
+
+def show(ids: list[str]) -> None:
+    """Show these runs instead of the current ones."""
     st.session_state[IDS] = st.query_params[IDS] = ids
 
 
