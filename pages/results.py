@@ -15,6 +15,7 @@ from ui.published import adding, beside_own_runs, own_runs_audit
 from ui.published import sets_view as recorded
 from ui.results import (
     comparison_view,
+    deck_view,
     opened_runs,
     origin_view,
     overview,
@@ -50,6 +51,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
+    "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", own_runs_audit.show_drafts),
     "audit": ("Audit", own_runs_audit.show_audit),
     "agreement": ("Agreement with references", origin_view.agree),

@@ -19,7 +19,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import Extent, RunOptions, RunRequest, Sample
-from ui.compare import cards, overview, seen_timeline, setting_chips
+from ui.compare import agreement_view, cards, overview, seen_timeline, setting_chips
 from ui.compare.overview import Overview
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import escape, name_of
@@ -75,6 +75,7 @@ def show(
     above = overview.begin(found, entries)
     live = any(not view.ended for view in found)
     slots = _skeleton(subject, live)
+    agreement = cards.place(live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
@@ -82,6 +83,8 @@ def show(
         _follow(by_model, pictures, above, entries)
         if live:
             st.rerun()
+        with agreement.container():
+            agreement_view.section(followed_runs.compared(entries))
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))

@@ -28,6 +28,7 @@ from engine.analysis.equal_length import Lens, LensName
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
+from engine.analysis.ranking import DeckCard
 from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings, outline
 from engine.report.tensor_shapes import Passage, passages
@@ -228,6 +229,16 @@ def disagreement(opened: OpenedRuns) -> pd.DataFrame:
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
 def _disagreement(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
     return ranking.by_disagreement(_opened.table)
+
+
+def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
+    """The samples that both answered, ordered by disagreement."""
+    return _deck(opened.key, a, b, opened)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Ordering the samples by disagreement …")
+def _deck(key: Key, a: str, b: str, _opened: OpenedRuns) -> tuple[DeckCard, ...]:
+    return ranking.deck(_opened.table, a, b)
 
 
 def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:

@@ -21,6 +21,7 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.run_details import RunDetails
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
+from engine.storage.schemas import Vote
 from ui.widgets import visit_runs
 from ui.widgets.text import when
 
@@ -85,6 +86,8 @@ class ResultSource(Listed, Protocol):
     def read(self) -> Rows: ...
     def marks(self) -> dict[Task, Feedback]: ...
     def mark(self, task: Task, mark: Feedback) -> None: ...
+    def votes(self) -> tuple[Vote, ...]: ...
+    def vote(self, vote: Vote) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,6 +185,21 @@ class RunSource:
 
     def mark(self, task: Task, mark: Feedback) -> None:
         marks.put(self.info.folder, task, mark)
+
+    def votes(self) -> tuple[Vote, ...]:
+        """Votes; none if they cannot be read, which `problems` reports."""
+        return _votes(self.info.folder, stamp_of(self.info.folder, (marks.VOTES,)))
+
+    def vote(self, vote: Vote) -> None:
+        marks.put_vote(self.info.folder, vote)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _votes(folder: Path, stamp: Stamp) -> tuple[Vote, ...]:
+    try:
+        return marks.votes(folder)
+    except StoreError:
+        return ()
 
 
 def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
