@@ -78,10 +78,10 @@ def test_changed_inputs_dim_the_answers_until_the_next_run(visitor: Visitor) -> 
     question = page.locator(".st-key-compare_question textarea")
     question.fill("Is it dark?")
     question.press("Tab")
-    expect(said).to_be_visible()
+    expect(said).to_be_visible(timeout=PATIENCE_MS)
     assert opacity(page) < 1 and visitor.answers() == before
     page.locator(visitor.button("run_changed")).click()
-    expect(said).to_have_count(0)
+    expect(said).to_have_count(0, timeout=PATIENCE_MS)
     visitor.ready()
     assert opacity(page) == 1
     expect(page.get_by_text(re.compile("Is it dark")).filter(visible=True).nth(1)).to_be_visible()
@@ -114,7 +114,7 @@ def test_the_bars_grow_while_models_run(visitor: Visitor) -> None:
     visitor.run()
     total = page.locator(".run-total").first
     expect(page.locator(".verdict h2")).to_have_text(re.compile("^Running: 0 of 3 models done"))
-    expect(total).to_have_text(re.compile("ms"))
+    expect(total).to_have_text(re.compile("ms"), timeout=PATIENCE_MS)
     first = milliseconds(total)
     page.wait_for_function(
         "ms => parseFloat(document.querySelector('.run-total').innerText.replace(',', '')) > ms",
