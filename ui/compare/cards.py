@@ -198,7 +198,12 @@ def _trust(slot: CardSlot, result: RunResult) -> None:
 
 
 def status(view: RunView) -> str:
-    """The job's state, in a few words."""
+    """The job's state, in a few words, with the number of the repeat."""
+    repeat = f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else ""
+    return repeat + _state(view)
+
+
+def _state(view: RunView) -> str:
     if view.stopping:
         return STOPPING.get(view.stage or view.state, "Cancelling …")
     if view.state == "queued":

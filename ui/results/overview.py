@@ -20,7 +20,7 @@ from engine.report.document_parts import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.coverage import Standing
 from engine.types import STAGES
-from ui.charts import result_charts, run_charts, stage_bar_chart
+from ui.charts import result_charts, run_table, stage_bar_chart
 from ui.compare import trust_badges
 from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
@@ -185,7 +185,7 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     rows = tuple(
         (
             result_charts.title(BY_NAME[metric]),
-            run_charts.SOURCE_WORDS.get(source, source),
+            run_table.SOURCE_WORDS.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
