@@ -22,6 +22,7 @@ from engine.report.comparison_part import comparing
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
+from engine.report.vote_part import voting
 from engine.types import STAGES
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ def title(found: Findings) -> str:
 def document(found: Findings) -> list[Block]:
     """The whole report, in order."""
     blocks: list[Block] = [Heading(1, title(found))]
-    parts = (origin, results, _figures, together, apart, comparing, agreement, flow, meanings)
-    for part in parts:
+    parts = (origin, results, _figures, together, apart, comparing, agreement, voting, flow)
+    for part in (*parts, meanings):
         blocks += part(found)
     return blocks
 

@@ -12,6 +12,7 @@ from html import escape as escape_markup
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.markdown import printable
 from engine.report.svg_charts import svg
+from engine.viewing import seen_markup
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
@@ -46,7 +47,7 @@ def render(title: str, blocks: Iterable[Block]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{seen_markup.STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -65,11 +66,17 @@ def _block(block: Block) -> str:
         items = "".join(f"<li>{escape(item)}</li>" for item in block.items)
         return f"<ul>{items}</ul>"
     if isinstance(block, ChartBlock):
-        words = escape(block.words)
-        return f'<figure role="img" aria-label="{words}">{svg(block.draw())}' + (
-            f"<figcaption>{words}</figcaption></figure>"
-        )
+        return _figure(block)
     return _table(block)
+
+
+def _figure(block: ChartBlock) -> str:
+    """A chart with its words below; HTML has a name of its own, and parts that can be focused."""
+    words, drawn = escape(block.words), block.draw()
+    if isinstance(drawn, str):
+        return f"<figure>{drawn}<figcaption>{words}</figcaption></figure>"
+    name = f'role="img" aria-label="{words}"'
+    return f"<figure {name}>{svg(drawn)}<figcaption>{words}</figcaption></figure>"
 
 
 def _table(table: ReportTable) -> str:
