@@ -42,13 +42,13 @@ class Figure:
 def figures(model: ComparedModel) -> tuple[Figure, ...]:
     """The figures of the model's runs, in the order of FORMULAS."""
     steps = model.time("tpot")
-    context = [result.generation.prompt_tokens for result in model.results]
+    context = [result.generation.prompt_tokens for result in model.counted]
     return (
         _figure("Total", model.time("total"), _ms, "ms"),
         _figure("TTFT", model.time("ttft"), _ms, "ms"),
         _figure("TPOT", steps, _ms, "ms"),
         _figure("tok/s", _speed(steps), _rate),
-        _figure("New tokens", _counted([result.new_tokens for result in model.results]), _whole),
+        _figure("New tokens", _counted([result.new_tokens for result in model.counted]), _whole),
         _figure("Context", _counted(context), _whole),
     )
 
@@ -99,11 +99,12 @@ def markup(model: ComparedModel) -> str:
 
 
 def notes(model: ComparedModel) -> list[str]:
-    """The number of runs, and the total without cache."""
-    runs, whole = model.time("total"), model.time("uncached_total")
-    several = runs is not None and runs.runs > 1
-    found = [f"Median and range of {count(runs.runs, 'run')}."] if runs and several else []
+    """The number of runs, those that do not count, and the total without cache."""
+    runs = len(model.counted)
+    found = [f"Median and range of {count(runs, 'run')}."] if runs > 1 else []
+    found += [f"{count(out.runs, 'run')} left out: {out.reason}." for out in model.left_out]
     if model.last.cached:
+        whole = model.time("uncached_total")
         found.append(f"Without cache: {ms(whole.median) if whole else UNKNOWN}.")
     return found
 

@@ -81,7 +81,8 @@ _STYLE = """
 [class*="st-key-card_"] .stMarkdownBadge { white-space: normal !important; }
 [class*="st-key-answer_"], [class*="st-key-stream_"] { max-height: 24rem; overflow-y: auto; }
 /* From its end upwards: the end of a growing answer stays in view. */
-.stVerticalBlock[class*="st-key-stream_"] { flex-direction: column-reverse; }
+.stVerticalBlock[class*="st-key-stream_"] { flex-direction: column-reverse;
+  justify-content: flex-start; }
 [class*="st-key-answer_"] > *, [class*="st-key-stream_"] > * { flex-shrink: 0; }
 /* Only the copy button of the code block is shown: the answer stands above it. */
 [class*="st-key-copy_"] pre { display: none; }

@@ -59,6 +59,15 @@ def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
     assert named(model(*runs))["New tokens"].ends == ("1", "3")
 
 
+def test_a_run_that_does_not_count_is_named() -> None:
+    shown = model(result(cold=True, tokens=2), result(), result())
+    assert card_figures.notes(shown) == [
+        "Median and range of 2 runs.",
+        "1 run left out: cold, the first run after loading.",
+    ]
+    assert named(shown)["New tokens"].ends is None
+
+
 def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
     assert card_figures.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
     unknown = result(vision=(2.0, "cached", None))
