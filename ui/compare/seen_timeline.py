@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from engine.errors import MediaError
+from engine.media.thumbnails import stamp_of
 from engine.models.checkpoint import ModelEntry
 from engine.types import Events, Extent, MediaKind, RunOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
 from ui.widgets import notices
-from ui.widgets.contact_sheets import stamp_of
 from ui.widgets.text import count
 from ui.widgets.theme import family_colour
 
