@@ -131,7 +131,7 @@ def test_a_saved_comparison_of_own_files_is_in_no_other_visit(
     name = page.url.partition("results_runs=")[2].partition("&")[0]
     for address in (page.url, f"{reachable}results", f"{reachable}results?results_runs={name}"):
         content = settled(other, address)
-        assert NAME not in content and "for this visit only" not in content, address
+        assert NAME not in content and "of your own files: for" not in content, address
         assert answer.strip() not in other.locator("[data-testid=stMain]").inner_text(), address
         assert other.locator(f".st-key-results_pick_{name}").count() == 0
     expect(other.get_by_text("was not found")).to_be_visible()
