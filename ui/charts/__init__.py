@@ -6,5 +6,18 @@
     published_charts   charts of recorded files
     verify_charts      charts of a verification
 
-Boundary: figures in, Altair charts and text out; no streamlit.
+Boundary: figures in, Altair charts and text out; no streamlit.  Every axis has at most 8 ticks:
+Vega reads `tickCount` as a wish, and 5 never gives more than 8.
 """
+
+import altair as alt
+
+from engine.report.svg_charts import TICKS
+
+CONFIG = {"axisQuantitative": {"tickCount": TICKS}, "text": {"fontSize": 12}}
+
+
+@alt.theme.register("stagescope", enable=True)
+def theme() -> alt.theme.ThemeConfig:
+    """What all charts share; Streamlit adds the colours of the page."""
+    return alt.theme.ThemeConfig({"config": CONFIG})

@@ -214,7 +214,9 @@ def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    return [tick for tick in (0.5, 1, 2, 3, 5, 10, 30, 100, 300, 1000) if low <= tick <= high]
+    """At most 8 round numbers."""
+    known = [tick for tick in (0.5, 1, 2, 3, 5, 10, 30, 100, 300, 1000) if low <= tick <= high]
+    return known[:: 1 + len(known) // 9]
 
 
 def claim_words(headline: Headline, corrected: bool) -> str:

@@ -178,7 +178,6 @@ def _axes(names: list[str], end: float) -> _Axes:
             "start_ms:Q",
             title="time (ms), the stages end to end",
             scale=alt.Scale(domain=[0, end * 1.02], nice=False),
-            axis=alt.Axis(tickCount=8),
         ),
         x2=alt.X2("end_ms:Q"),
         colour=alt.Color(

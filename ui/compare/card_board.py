@@ -29,6 +29,7 @@ from engine.types import (
     Sample,
 )
 from ui.compare import cards
+from ui.compare.spoken import Spoken
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import count, escape, name_of
 from ui.widgets.theme import STAGE_MEANING
@@ -58,6 +59,7 @@ def show(
     chosen: Sequence[ModelEntry],
     frames: str,
     extent: Extent,
+    spoken: Spoken,
 ) -> None:
     """Everything below the buttons."""
     names = {entry.name for entry in entries}
@@ -80,7 +82,7 @@ def show(
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_id = dict(zip((view.id for view in found), slots, strict=True))
-        _follow(by_id, pictures, stages, entries)
+        _follow(by_id, pictures, stages, entries, spoken)
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
@@ -172,6 +174,7 @@ def _follow(
     pictures: Iterator[None],
     stages: DeltaGenerator,
     entries: Sequence[ModelEntry],
+    spoken: Spoken,
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
     labels = {entry.name: entry.label for entry in entries}
@@ -184,6 +187,7 @@ def _follow(
         for view in fresh:
             cards.draw(slots[view.id], view)
             drawn[view.id] = view
+        spoken.say(now, labels)
         if any(view.ended for view in fresh):
             _stages(stages, [view for view in now if view.ended], labels)
         _step(pictures)

@@ -51,9 +51,12 @@ _STYLE = """
 /* What is read aloud, and not shown. */
 [class*="st-key-spoken"] { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
+.stApp h1 { padding: 0; }
 /* A word stays whole in a cell: the table scrolls. */
 [data-testid="stTable"] { overflow-x: auto; }
 [data-testid="stTable"] :is(th, td) { white-space: nowrap; font-variant-numeric: tabular-nums; }
+[data-testid="stTable"] td, [data-testid="stTable"] thead th { text-align: right; }
+[class*="st-key-worded"] [data-testid="stTable"] :is(td, th) { text-align: left; }
 .stMainBlockContainer { padding: 4rem 2.5rem 3rem; max-width: 1800px; }
 [data-testid="stSidebarHeader"] { height: 3.4rem; margin-bottom: 0; }
 /* Streamlit's "Stop" would stop the drawing, not the runs; Cancel stops the runs. */
@@ -95,11 +98,11 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .figures { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
 .figures caption { text-align: left; color: var(--muted); padding: 0 0 0.3rem; caption-side: top; }
 .figures th, .figures td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #868D9755;
-  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: normal; word-break: normal; }
+  vertical-align: top; font-weight: 400; max-width: 34rem; white-space: nowrap; }
 .figures thead th { font-weight: 600; background: #868D971A; }
-.figures .figures-number { text-align: right; white-space: nowrap; }
-.figures thead .figures-number { white-space: normal; }
-.figures .figures-word { text-align: left; }
+.figures .figures-number { text-align: right; }
+.figures .figures-word { text-align: left; white-space: normal; }
+.figures .figures-word:first-child, .figures thead .figures-word { white-space: nowrap; }
 .words-between { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.7;
   border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
 .words-between del { background: #C8453B26; text-decoration: line-through; }
@@ -109,8 +112,10 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 [class*="st-key-proof_evidence"] { margin-bottom: 0.6rem; }
 .proof-cells { display: grid; gap: 0.3rem; }
 .proof-cell { min-width: 0; }
-.proof-name { font-size: var(--small); color: var(--muted); font-family: monospace; overflow-wrap: anywhere; }
-.proof-question, .proof-cell, .proof-list, .proof-note { font-size: var(--small); line-height: 1.35; }
+.proof-name { font-size: var(--small); color: var(--muted); font-family: monospace;
+  overflow-wrap: anywhere; }
+.proof-question, .proof-cell, .proof-list, .proof-note { font-size: var(--small);
+  line-height: 1.35; }
 .proof-question { color: var(--muted); }
 .proof-mark { display: inline-block; padding: 0.1rem 0.5rem; border-radius: 0.25rem;
   white-space: nowrap; font-size: var(--small); border-left: 4px solid #868D97; }
@@ -139,7 +144,8 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .proof-grid tbody th { overflow-wrap: normal; }
 .proof-pale { color: var(--muted); border-style: dotted; }
 .proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
-.proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem; font-size: var(--small); }
+.proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem;
+  font-size: var(--small); }
 """
 
 
