@@ -30,6 +30,13 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """Links to the headings with these texts."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ReportTable:
     """Cells are text.  The first `words` columns are aligned left, the others right.  caption:
     "" for none."""
@@ -48,4 +55,10 @@ class ChartBlock:
     draw: Callable[[], alt.Chart | alt.LayerChart]
 
 
-Block = Heading | Paragraph | Bullets | ReportTable | ChartBlock
+Block = Heading | Paragraph | Bullets | Contents | ReportTable | ChartBlock
+
+
+def anchor(name: str) -> str:
+    """The address of a heading within its document, as GitHub makes it."""
+    kept = (c for c in name.lower() if c.isalnum() or c in " -_")
+    return "".join(kept).replace(" ", "-")

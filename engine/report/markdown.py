@@ -8,7 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.document_parts import (
+    Block,
+    Bullets,
+    ChartBlock,
+    Contents,
+    Heading,
+    Paragraph,
+    ReportTable,
+    anchor,
+)
 
 _MARKUP = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]#|~!$"}
@@ -26,6 +35,8 @@ def _block(block: Block) -> str:
         return _line(block.text)
     if isinstance(block, Bullets):
         return "\n".join(f"- {_line(item)}" for item in block.items)
+    if isinstance(block, Contents):
+        return "\n".join(f"- [{escape(one)}](#{anchor(one)})" for one in block.names)
     if isinstance(block, ChartBlock):
         return _line(block.words)
     return _table(block)

@@ -14,10 +14,8 @@ import altair as alt
 
 from engine.report.svg_charts import TICKS
 
-CONFIG = {"axisQuantitative": {"tickCount": TICKS}, "text": {"fontSize": 12}}
-
 
 @alt.theme.register("stagescope", enable=True)
 def theme() -> alt.theme.ThemeConfig:
     """What all charts share; Streamlit adds the colours of the page."""
-    return alt.theme.ThemeConfig({"config": CONFIG})
+    return {"config": {"axisQuantitative": {"tickCount": TICKS}, "text": {"fontSize": 12}}}

@@ -71,6 +71,9 @@ _STYLE = """
   padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
 [class*="st-key-problem"] [data-testid="stText"], [class*="st-key-notice"] [data-testid="stText"] {
   font-size: var(--small); overflow-wrap: anywhere; }
+[class*="st-key-verdict_"] { border-left: 4px solid #C9820A; padding-left: 0.6rem; }
+[class*="st-key-verdict_supported"] { border-left-color: #11805A; }
+[class*="st-key-verdict_not"] { border-left-color: #C8453B; }
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
 [class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stMetric"] label { font-size: var(--small); }
