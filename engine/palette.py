@@ -16,6 +16,11 @@ STAGE_COLOURS: Mapping[str, str] = {
     "decode": "#C2568F",
     UNACCOUNTED: "#868D97",
 }
+DECODE_COLOURS: Mapping[str, str] = {  # shades of decode's colour, for its parts
+    "decode.prefill": "#A8447A",
+    "decode.steps": "#CC72A2",
+    "decode.rest": STAGE_COLOURS["decode"],
+}
 FAMILY_COLOURS: Mapping[str, str] = {
     "eventgpt": "#8768D8",
     "video_llava": "#1F8A9C",

@@ -17,10 +17,10 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, draft_panel
+from ui.compare import card_board, draft_panel, input_changes, overview
 from ui.compare.spoken import Spoken
 from ui.widgets import first_visit, followed_runs, links, notices
-from ui.widgets.run_settings import pick_run_options, run_and_cancel
+from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
@@ -38,6 +38,7 @@ class CompareChoice:
     options: RunOptions
     prefix: bool
     cut: bool
+    repeats: int
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value is invalid."""
@@ -52,9 +53,10 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
     with st.sidebar:
         sample = pick_sample()
         models = pick_models(entries, sample)
+        repeats = pick_repeats()
         options, prefix = pick_run_options()
     question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, prefix, cut)
+    return CompareChoice(sample, models, question, options, prefix, cut, repeats)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
@@ -125,10 +127,23 @@ def buttons(choice: CompareChoice) -> None:
         start(choice)
 
 
+def say_changes(choice: CompareChoice) -> bool:
+    """Whether the choice differs from that of the shown runs; if so, a sentence and Run."""
+    shown = [view.request for view in followed_runs.views()]
+    try:
+        found = input_changes.changes(shown, choice.sample, choice.requests())
+    except StageScopeError:  # no question: Run says why
+        found = ("question",) if shown else ()
+    ready = choice.sample is not None and bool(choice.models) and not followed_runs.live()
+    if input_changes.banner(found, choice.sample, ready) and not choice.cut:
+        start(choice)
+    return bool(found)
+
+
 def start(choice: CompareChoice) -> None:
     links.forget()
     try:
-        followed_runs.start(choice.requests())
+        followed_runs.start(choice.requests(), choice.repeats)
     except StageScopeError as error:
         notices.problem(str(error), "run")
         return
@@ -146,8 +161,11 @@ def main() -> None:
     spoken = Spoken()
     choice = choose(entries)
     buttons(choice)
+    stale = say_changes(choice)
+    st.html(f"<style>{overview.STYLE}{input_changes.DIMMED if stale else ''}</style>")
     how = choice.options
-    card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
+    with st.container(key="compare_board"):
+        card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
     asked = (choice.sample, choice.models, choice.question)
     draft_panel.section(*asked, how)
 

@@ -20,7 +20,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.storage.coverage import UNVERIFIED, Standing
 from engine.types import ModelInfo
 from engine.verify import certificate_status
-from ui.compare import cards
+from ui.compare import cards, trust_badges
 from ui.models import cache_view, card_rows, memory_bars, model_actions
 from ui.models.model_markup import facts
 from ui.verify import kept_certificates
@@ -77,7 +77,7 @@ def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | Non
             st.badge(words, color="orange")
             return
         standing = Standing("verified", proof["hash"]) if proof else UNVERIFIED
-        words, colour, help_text = cards.certificate_badge(standing)
+        words, colour, help_text = trust_badges.certificate_badge(standing)
         st.badge(words, color=colour, help=help_text)
 
 

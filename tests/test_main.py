@@ -327,7 +327,22 @@ def test_real_recordings_run_through_every_model_that_can_take_them(
         assert code == 0 and all(answer["new_tokens"] == 5 for answer in found)
 
 
-@pytest.mark.parametrize("seeds", ["5", "a:b", "9:3", "3:3", "1:9999999999"])
+@pytest.mark.parametrize("seeds", ["5", "a:b", "9:3", "3:3", "1:9999999999", "3199:900000"])
 def test_odd_seeds_are_refused(capsys: pytest.CaptureFixture[str], seeds: str) -> None:
     code, _, err = call(capsys, "demo", "--evaluate", "--seeds", seeds)
     assert code == 2 and f"--seeds is {seeds!r}" in err
+
+
+@pytest.mark.parametrize("given", [("--seeds", "5:6"), ("--models", "llava-demo")])
+def test_options_of_the_evaluation_alone_are_refused(
+    capsys: pytest.CaptureFixture[str], given: tuple[str, str]
+) -> None:
+    code, _, err = call(capsys, "demo", *given)
+    assert code == 2 and "belong to --evaluate" in err
+
+
+def test_an_evaluation_of_an_unknown_model_is_refused_before_any_scene_is_drawn(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, _, err = call(capsys, "demo", "--evaluate", "--models", "llava-dem")
+    assert code == 2 and "did you mean 'llava-demo'" in err and "evaluated" not in err

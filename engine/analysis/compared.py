@@ -1,13 +1,17 @@
 """What Compare shows of one model: its finished runs of one request, and their spread.
 
 Boundary: RunResults in, medians and ranges out; no drawing and no sentences.  With one run, the
-median and both ends of the range are that run's value.
+median and both ends of the range are that run's value.  Only runs in one state are summarised
+together: a cold run, a cancelled run, and a run that computed what the others read from the cache
+are left out, and the reason is given.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from engine.types import RunResult
@@ -32,23 +36,59 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """How many runs are in no median, and why."""
+
+    reason: str
+    runs: int
+
+
+@dataclass(frozen=True)
 class ComparedModel:
-    """A model's label, its family (for its colour) and its results, oldest first; at least one."""
+    """A model's label, its family (for its colour) and its results, oldest first; at least one.
+
+    `failures` are the errors of its runs that have no result.
+    """
 
     label: str
     family: str
     results: tuple[RunResult, ...]
+    failures: tuple[str, ...] = ()
 
     @property
     def last(self) -> RunResult:
-        return self.results[-1]
+        """The newest run that counts."""
+        return self.counted[-1]
+
+    @cached_property
+    def counted(self) -> tuple[RunResult, ...]:
+        """The runs in the state of the newest complete and warm run, if there is one."""
+        newest = max(reversed(self.results), key=lambda one: (not _cancelled(one), not one.cold))
+        return tuple(one for one in self.results if _state(one) == _state(newest))
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The runs that do not count, by reason."""
+        counted = {id(one) for one in self.counted}
+        reasons = [self._reason(one) for one in self.results if id(one) not in counted]
+        reasons += ["failed"] * len(self.failures)
+        return tuple(LeftOut(reason, runs) for reason, runs in Counter(reasons).items())
+
+    def _reason(self, result: RunResult) -> str:
+        if _cancelled(result):
+            return "cancelled before the end"
+        if result.cold and not self.last.cold:
+            return "cold, the first run after loading"
+        usual = {(span.name, span.source) for span in self.last.spans}
+        others = [span for span in result.spans if (span.name, span.source) not in usual]
+        return ", ".join(f"{span.name} {span.source}" for span in others) or "other stages"
 
     def time(self, name: str) -> Spread | None:
         """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
 
-        None if no run has it; runs without it do not count.
+        None if no run that counts has it; runs without it do not count.
         """
-        values = [self._value(result, name) for result in self.results]
+        values = [self._value(result, name) for result in self.counted]
         known = [value for value in values if value is not None]
         return Spread(median(known), min(known), max(known), len(known)) if known else None
 
@@ -57,3 +97,13 @@ class ComparedModel:
             return TIMES[name](result)
         span = result.span(name)
         return span.ms if span else None
+
+
+def _cancelled(result: RunResult) -> bool:
+    return result.generation.stop == "cancelled"
+
+
+def _state(result: RunResult) -> tuple[object, ...]:
+    """What makes two runs of one request comparable: warmth, backend, and every span's source."""
+    sources = frozenset((span.name, span.source) for span in result.spans)
+    return _cancelled(result), result.cold, result.backend, sources

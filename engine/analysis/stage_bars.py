@@ -1,5 +1,7 @@
 """Stage times as bars: one bar per model, its stages end to end in their fixed order.
 
+A bar of single runs shows decode in its parts (RUN_PARTS); other bars show the stages (PARTS).
+
 Boundary: milliseconds in, segments out; pages and reports draw them.
 """
 
@@ -8,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from engine.analysis.compared import ComparedModel
 from engine.palette import UNACCOUNTED
-from engine.types import STAGES
+from engine.types import STAGES, Span
 
 PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
+RUN_PARTS: tuple[str, ...] = (*STAGES[:-1], PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 
 
@@ -29,12 +34,38 @@ class BarSegment:
         return self.start_ms + self.ms
 
 
-def segments(times: StageTimes) -> list[BarSegment]:
-    """Every part of PARTS of every label."""
+def segments(times: StageTimes, order: tuple[str, ...] = PARTS) -> list[BarSegment]:
+    """Every part of `order` of every label."""
     found = []
     for label, parts in times.items():
         start = 0.0
-        for part in PARTS:
+        for part in order:
             found.append(BarSegment(label, part, start, max(0.0, parts.get(part, 0.0))))
             start = found[-1].end_ms
     return found
+
+
+def run_times(model: ComparedModel) -> dict[str, float]:
+    """The median of each part of RUN_PARTS that was measured, in milliseconds.
+
+    REST is what decode took apart from its prefill and its token steps.
+    """
+    names = (*STAGES[:-1], PREFILL, STEPS, UNACCOUNTED)
+    known = {name: found.median for name in names if (found := model.time(name))}
+    if decode := model.time(STAGES[-1]):
+        known[REST] = max(0.0, decode.median - known.get(PREFILL, 0.0) - known.get(STEPS, 0.0))
+    return known
+
+
+def uncached_times(model: ComparedModel) -> dict[str, float] | None:
+    """run_times() with each cached stage at the time of its computation; None if no stage was
+    cached or such a time is not known."""
+    if not model.last.cached or model.last.uncached_total_ms is None:
+        return None
+    cached = {span.name: span.original_ms or 0.0 for span in cached_spans(model)}
+    return run_times(model) | {name: ms for name, ms in cached.items() if name in RUN_PARTS}
+
+
+def cached_spans(model: ComparedModel) -> list[Span]:
+    """The spans that the newest run read from a cache; with repeats all that count read them."""
+    return [span for span in model.last.spans if span.source == "cached"]

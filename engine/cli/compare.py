@@ -93,7 +93,8 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _answer(request: RunRequest) -> tuple[AnswerRow, int]:
     """One model's row and exit code; a failure does not stop the other models."""
-    say(f"{cut(request.model)}: loading the model, then answering ...")
+    if _entry(request.model):
+        say(f"{request.model}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
     if job.result is None:

@@ -18,7 +18,7 @@ MAX_DIGITS = 9
 def add(commands: Any) -> None:
     demo = commands.add_parser("demo", help="make the demo dataset, or evaluate the demo models")
     demo.add_argument("--evaluate", action="store_true", help="accuracy on held-out scenes")
-    demo.add_argument("--seeds", default="900000:900400", help="held-out scene seeds, FIRST:LAST")
+    demo.add_argument("--seeds", help="held-out scene seeds, FIRST:LAST without LAST")
     demo.add_argument("--models", help="comma-separated names (default: the demo models)")
     add_json(demo)
     demo.set_defaults(run=_demo)
@@ -26,18 +26,27 @@ def add(commands: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     if not options.evaluate:
+        if options.seeds or options.models:
+            raise BadInput("--seeds and --models belong to --evaluate: add it, or leave them out.")
         print(read_dataset(None).root)
         return 0
     from engine.demo import evaluate
+    from engine.models import registry
 
     given = options.models
     models = list(evaluate.DEMO_MODELS) if given is None else names(given)
+    for model in models:
+        registry.entry(model)
     table = evaluate.evaluate(_seeds(options.seeds), models, say)
     out(table, evaluate.as_text(table), options)
     return 0
 
 
-def _seeds(text: str) -> range:
+def _seeds(text: str | None) -> range:
+    from engine.demo.demo_dataset import HELD_OUT, TRAINING
+
+    if text is None:
+        return HELD_OUT
     first, _, last = text.partition(":")
     short = max(len(first), len(last)) <= MAX_DIGITS
     if not (short and first.isdecimal() and last.isdecimal() and int(first) < int(last)):
@@ -45,4 +54,10 @@ def _seeds(text: str) -> range:
             f"--seeds is {quoted(text)}: write FIRST:LAST, as in 900000:900400, with numbers of at "
             f"most {MAX_DIGITS} digits."
         )
-    return range(int(first), int(last))
+    seeds = range(int(first), int(last))
+    if seeds.start < TRAINING.stop:
+        raise BadInput(
+            f"--seeds is {quoted(text)}, but the demo models were trained on the scenes "
+            f"{TRAINING.start} to {TRAINING.stop - 1}: name later ones."
+        )
+    return seeds

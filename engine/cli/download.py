@@ -27,7 +27,8 @@ def _download(options: argparse.Namespace) -> int:
 
     entry = registry.entry(options.model)
     to = settings.expand(options.to) if options.to else None
-    say(f"{entry.name}: downloading {entry.checkpoint} ...")
+    if entry.folder is None:
+        say(f"{entry.name}: downloading {entry.checkpoint} ...")
     folder = hub.fetch(entry, to)
     print(printable(str(folder)))
     if to is not None:

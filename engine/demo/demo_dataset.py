@@ -20,6 +20,9 @@ VERSION = "1"  # raise it when scenes, simulator or layout change: the dataset i
 MARKER = "demo-version.txt"
 MAX_MARKER = 100  # bytes
 INDEX = "EventGPT_Instruction_Subset.json"
+# Seeds of the scenes that the demo checkpoints were trained and evaluated on.
+TRAINING = range(0, 3200)
+HELD_OUT = range(900_000, 900_400)
 # Chosen so that every value of every attribute occurs; none is trained on or held out.
 SEEDS: tuple[int, ...] = (
     200_052, 200_002, 200_037, 200_006, 200_011, 200_003, 200_000, 200_009,

@@ -5,14 +5,16 @@ Boundary: the job is the pipeline's watcher; pages get a frozen view.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
+from engine.jobs.stage_progress import progress
 from engine.models import registry
 from engine.pipeline import prefix_cache
-from engine.types import Doing, RunRequest, RunResult
+from engine.types import Doing, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
@@ -22,7 +24,11 @@ PATIENCE_S = 15.0
 
 @dataclass(frozen=True, kw_only=True)
 class RunView(JobView):
-    """The current state of a run."""
+    """The current state of a run.
+
+    `progress`: the stages so far.  It grows all the time and does not count in a comparison of two
+    views.
+    """
 
     model: str
     stage: Doing | Literal[""]
@@ -34,6 +40,9 @@ class RunView(JobView):
     result: RunResult | None
     request: RunRequest
     stopping: bool = False  # cancelled but not ended yet
+    progress: tuple[Span, ...] = field(default=(), compare=False)
+    repeat: int = 1  # this is the repeat-th of `repeats` runs of the same request
+    repeats: int = 1
 
 
 @dataclass(eq=False, kw_only=True)
@@ -45,6 +54,7 @@ class RunJob(Job):
     request: RunRequest
     result: RunResult | None = None
     _stage: Doing | Literal[""] = ""
+    _marks: list[tuple[Doing, float]] = field(default_factory=list)
     _tokens: list[tuple[int, float]] = field(default_factory=list)
     _adapter: Adapter | None = None
     _last_text: str = ""
@@ -55,6 +65,7 @@ class RunJob(Job):
 
     def stage(self, name: Doing) -> None:
         self._stage = name
+        self._marks.append((name, time.monotonic()))
 
     def token(self, token: int, ms: float) -> None:
         self._tokens.append((token, ms))
@@ -80,7 +91,12 @@ class RunJob(Job):
             result=result,
             request=self.request,
             stopping=self.stopping,
+            progress=self._progress(times),
         )
+
+    def _progress(self, token_ms: list[float]) -> tuple[Span, ...]:
+        now = time.monotonic() if self._ended is None else self._ended
+        return progress(list(self._marks), token_ms, now, self.request.mode)
 
     def _text(self, ids: list[int]) -> str:
         adapter = self._adapter  # a copy: the worker may reset it meanwhile

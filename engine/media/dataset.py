@@ -79,7 +79,7 @@ def _add(samples: dict[str, Sample], clips: list[str], file: Path, root: Root) -
 
 
 def find(dataset: Dataset, wanted: str) -> Sample:
-    """The sample with this id, clip name "seq/000000" or unambiguous start of an id."""
+    """The sample with this id or clip name "seq/000000", or the only one that starts with it."""
     by_id = {sample.id: sample for sample in dataset.samples}
     if wanted in by_id:
         return by_id[wanted]
@@ -87,6 +87,7 @@ def find(dataset: Dataset, wanted: str) -> Sample:
     found = [sample for clip, sample in pairs if clip == wanted]
     if not found and len(wanted) >= MIN_PREFIX:
         found = [sample for sample in dataset.samples if sample.id.startswith(wanted)]
+        found = found or [sample for clip, sample in pairs if clip.startswith(wanted)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -95,10 +96,9 @@ def find(dataset: Dataset, wanted: str) -> Sample:
             f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id ({some})."
         )
     names = [*by_id, *dataset.clips]
-    near = difflib.get_close_matches(wanted, names, n=1) or names[:1]
-    raise DatasetError(
-        f"Sample {quoted(wanted)} is not in {place(dataset.root)}: did you mean {quoted(near[0])}?"
-    )
+    near = difflib.get_close_matches(wanted, names, n=1)
+    hint = f"did you mean {quoted(near[0])}?" if near else "the command `samples` lists them."
+    raise DatasetError(f"Sample {quoted(wanted)} is not in {place(dataset.root)}: {hint}")
 
 
 def find_all(dataset: Dataset, lines: Iterable[str]) -> list[str]:

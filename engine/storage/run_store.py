@@ -14,6 +14,7 @@ for durations.
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -265,6 +266,11 @@ def _write_json(path: Path, value: dict[str, Any]) -> None:
     plain_files.write_whole(path, json.dumps(value, indent=1, allow_nan=False).encode())
 
 
+def _advice(error: OSError) -> str:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return "free disk space" if full else "choose or repair the folder"
+
+
 @contextmanager
 def _guard(folder: Path, verb: str) -> Iterator[None]:
     try:
@@ -273,5 +279,5 @@ def _guard(folder: Path, verb: str) -> Iterator[None]:
         name = f"{Path(error.filename).name[:40]}: " if isinstance(error.filename, str) else ""
         raise StoreError(
             f"The run folder {shown(folder)} cannot {verb} ({name}{plain_files.reason(error)}): "
-            "free disk space or repair the folder; existing results are safe, --resume continues."
+            f"{_advice(error)}; existing results are safe, --resume continues."
         ) from error

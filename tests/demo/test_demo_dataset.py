@@ -18,7 +18,6 @@ from engine.demo.scene_answers import read_attributes
 from engine.demo.scenes import render
 from engine.media import dataset as readers
 from engine.media import events as event_files
-from tools.demo_training import corpus
 
 FEW = demo_dataset.SEEDS[:2]
 
@@ -120,7 +119,7 @@ def test_two_at_once_leave_one_whole_dataset(
 
 
 def test_demo_training_and_held_out_scenes_are_apart() -> None:
-    assert not set(demo_dataset.SEEDS) & set(corpus.TRAINING)
-    assert not set(demo_dataset.SEEDS) & set(corpus.HELD_OUT)
-    assert not set(corpus.TRAINING) & set(corpus.HELD_OUT)
-    assert len(corpus.HELD_OUT) == 400
+    assert not set(demo_dataset.SEEDS) & set(demo_dataset.TRAINING)
+    assert not set(demo_dataset.SEEDS) & set(demo_dataset.HELD_OUT)
+    assert not set(demo_dataset.TRAINING) & set(demo_dataset.HELD_OUT)
+    assert len(demo_dataset.HELD_OUT) == 400

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
+from engine.analysis.compared import ComparedModel
+from engine.analysis.number_text import ms
+from engine.analysis.verdict import verdict
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
@@ -28,7 +32,8 @@ from engine.types import DecodeConfig, Doing, RunRequest, Sample
 from tests.conftest import picture
 from tests.media import clips
 from tests.pages.conftest import Open
-from ui.charts import run_charts
+from ui.charts import run_table
+from ui.compare import input_changes
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
 SHORT = {"tokens": "5"}
@@ -42,8 +47,24 @@ def captions(at: AppTest) -> list[str]:
     return [element.value for element in at.caption]
 
 
+def html(at: AppTest) -> str:
+    """The page's own HTML, without styles."""
+    bodies = [element.proto.body for element in at.get("html")]
+    return "".join(body for body in bodies if not body.startswith("<style>"))
+
+
+def styles(at: AppTest) -> str:
+    return "".join(element.proto.body for element in at.get("html"))
+
+
 def badges(at: AppTest) -> str:
     return " ".join(element.value for element in at.markdown if "badge[" in element.value)
+
+
+def figures(at: AppTest) -> list[str]:
+    """The row of figures of each card, as HTML."""
+    found = [element.proto.body for element in at.get("html")]
+    return [html for html in found if 'class="card-figures"' in html]
 
 
 def press_run(at: AppTest) -> AppTest:
@@ -73,10 +94,51 @@ def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
     for view in done:
         assert view.text in texts(at)
     assert sum(words.startswith("Done") for words in captions(at)) == 3
-    assert len(at.get("vega_lite_chart")) == 1
+    assert html(at).count('class="run-bar"') == 3
     assert at.table[0].value.shape[1] == 3
-    metrics = [(metric.label, metric.value) for metric in at.metric]
-    assert metrics.count(("New tokens", "5")) == 3
+    shown = figures(at)
+    assert len(shown) == 3
+    assert all("<dt>Tokens</dt><dd><b>5</b></dd>" in html for html in shown)
+    assert all(html.index("Total") < html.index("TTFT") for html in shown)
+    assert badges(at).count("timing unverified") == 3
+
+
+def test_the_verdict_is_that_of_the_results(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    found = followed_runs.grouped(results(at))
+    models = [ComparedModel(f"Tiny {one.shown.model.removeprefix('tiny-')}", "llava",
+                            (one.shown.result,)) for one in found]  # fmt: skip
+    assert f"<h2>{verdict(models, {}).headline}</h2>" in html(at)
+    assert all(f"<b>{ms(model.last.total_ms)}</b>" in html(at) for model in models)
+
+
+def test_models_that_failed_are_named_in_the_verdict(app: Open) -> None:
+    at = press_run(app(tokens="4096"))
+    assert "<h2>No model has finished.</h2>" in html(at)
+    assert html(at).count("(failed)") == 3
+
+
+def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    assert not any("Changed since these runs" in words for words in texts(at))
+    assert input_changes.DIMMED not in styles(at)
+    at.number_input(key="compare_tokens").set_value(7).run()
+    assert any("Changed since these runs: max new tokens." in words for words in texts(at))
+    assert input_changes.DIMMED in styles(at)
+    at.button(key=input_changes.RUN).click().run()
+    assert [view.new_tokens for view in results(at)] == [7, 7, 7]
+    assert input_changes.DIMMED not in styles(at)
+    at.text_area(key="compare_question").set_value(" ").run()
+    assert any("Changed since these runs: question." in words for words in texts(at))
+
+
+def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    samples = at.selectbox(key="compare_sample")
+    before = len(at.get("image"))
+    samples.set_value(samples.options[3]).run()
+    assert any(f"The new sample is {samples.options[3]}." in words for words in texts(at))
+    assert len(at.get("image")) == before + 1
 
 
 def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
@@ -85,6 +147,33 @@ def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
     at = press_run(at)
     assert badges(at).count("from cache") == 3 and "computed in" in badges(at)
     assert at.table[0].value.loc["vision"].str.contains("(computing time", regex=False).all()
+
+
+def test_run_again_replaces_one_run_and_leaves_the_others(app: Open) -> None:
+    at = press_run(app(**SHORT))
+    before = results(at)
+    at.number_input(key="compare_tokens").set_value(7)
+    at.button(key=f"compare_again_{before[1].model}").click().run()
+    assert not at.exception
+    after = results(at)
+    assert [view.state for view in after] == ["done"] * 3
+    assert [old.id == new.id for old, new in zip(before, after, strict=True)] == [True, False, True]
+    assert after[1].request == before[1].request  # not the settings of the sidebar
+    assert at.query_params["compare_jobs"] == [view.id for view in after]
+    assert len(figures(at)) == 3
+
+
+def test_a_card_offers_its_answer_for_copying_to_the_letter(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = "\n\n  **Road**, <b>car</b>\n$x$  \n"
+    monkeypatch.setattr(RunJob, "view", _answered(RunJob.view, answer))
+    at = press_run(app(models=["Tiny llava"], **SHORT))
+    assert [element.value for element in at.code] == [answer]
+
+
+def _answered(view: Callable[[RunJob], RunView], answer: str) -> Callable[[RunJob], RunView]:
+    return lambda job: dataclasses.replace(view(job), text=answer)
 
 
 def test_results_stay_when_a_widget_changes(app: Open) -> None:
@@ -123,7 +212,7 @@ def test_greedy_decoding_ignores_the_values_of_sampling(app: Open) -> None:
 def test_the_pixels_setting_reaches_the_run_and_the_card(app: Open) -> None:
     at = press_run(app(models=["Tiny llava"], pixels="Fast", **SHORT))
     assert results(at)[0].request.pixels == "fast"
-    assert any("fast pixels" in words for words in texts(at))
+    assert badges(at).count("fast pixels") == 2  # a chip of the settings and a badge of the times
 
 
 def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
@@ -131,7 +220,8 @@ def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
     first = results(press_run(at))[0].id
     second = results(press_run(at))[0].id
     again = app(jobs=[first, first, second])
-    assert sum(words.startswith("Done") for words in captions(again)) == 1
+    shown = [words for words in captions(again) if "Done" in words]
+    assert len(shown) == 1 and shown[0].startswith("Run 2 of 2 · Done")
 
 
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
@@ -182,7 +272,8 @@ def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(app: Open) -> None
     assert [view.state for view in results(at)] == ["failed"] * 3
     assert captions(at).count("Failed") == 3
     assert all(view.error in texts(at) for view in results(at))
-    assert not at.table and not at.metric
+    assert not at.table and not figures(at)
+    assert not at.code  # no answer to copy
 
 
 def test_one_failure_costs_the_others_nothing(app: Open, tiny_models: Path) -> None:
@@ -325,7 +416,9 @@ def test_the_records_own_question_is_offered_and_named_beside_its_answer(
 def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
     at = press_run(app(**SHORT))
     at.toggle(key="compare_sample_tokens").set_value(True).run()
-    assert any("greedy, at most 5 new tokens" in words for words in texts(at))
+    assert "at most 5 new tokens" in badges(at) and "sampled" not in badges(at)
+    at = press_run(at)
+    assert "sampled (temperature 0.7, top p 0.95, seed 0)" in badges(at)
 
 
 def test_a_link_to_what_is_not_here_says_so_until_the_next_run(app: Open) -> None:
@@ -405,7 +498,7 @@ def test_a_second_question_goes_on_from_the_first_and_says_so(app: Open) -> None
         )
         unknown = cells.loc[stage].str.contains("computing time unknown", regex=False)
         assert unknown.all() if stage.startswith("decode") else not unknown.any()
-    assert (cells.loc[run_charts.ORIGINAL] == "unknown").all()
+    assert (cells.loc[run_table.ORIGINAL] == "unknown").all()
     assert cells.loc["load"].str.contains("measured").all()
     assert all(view.result.prefix.state == "reused" for view in results(at))
 
@@ -485,7 +578,7 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(
         at = press_run(app(**link, **({"extent": extent} if extent else {})))
         (view,) = results(at)
         assert view.state == "done" and f"({words})" in view.result.shown
-        assert any(f"event pictures {words}" in one for one in texts(at))
+        assert ("event pictures sized by stream" in badges(at)) == (extent is not None)
         assert any(f"5 slices ({words})" in one for one in texts(at))
 
 
@@ -593,3 +686,33 @@ def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_
     other = uploads.Visit()
     monkeypatch.setattr(uploads, "visit", lambda: other)
     assert not uploads.may_see(job)
+
+
+def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
+    at = press_run(app(repeat="3", cache="Off", **SHORT))
+    done = results(at)
+    assert [view.model for view in done] == [view.model for view in done[:3]] * 3
+    assert sum(words.startswith("Run 3 of 3 · Done") for words in captions(at)) == 3
+    for runs in followed_runs.grouped(done):
+        model = runs.compared(registry.entry(runs.shown.model))
+        assert model is not None and len(model.results) == 3 and not model.failures
+        spread, counted = model.time("total"), 2 if model.results[0].cold else 3
+        assert spread is not None and spread.runs == counted
+        assert spread.low <= spread.median <= spread.high
+
+
+def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None:
+    at = press_run(app(repeat="5000", models=["Tiny llava"], **SHORT))
+    assert len(results(at)) == 1
+
+
+@pytest.mark.slow
+def test_cancel_stops_all_repeats(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    at = app(repeat="10", **SHORT)
+    with monkeypatch.context() as patch:
+        cancel_in("decode", patch)
+        press_run(at)
+    done = results(at)
+    assert len(done) == 30 and {view.state for view in done} == {"cancelled"}
+    assert sum("before it started" in view.error for view in done) == 29
+    assert not at.button(key="compare_run").disabled

@@ -29,8 +29,6 @@ GRID = 6  # patches per side
 SHOWN = np.arange(0, FRAMES, FRAMES / 8).astype(int)[:8]  # the frames a video model sees
 SLICES = 5  # event images per scene
 CHUNK = 200  # scenes per file
-TRAINING = range(0, 3200)
-HELD_OUT = range(900_000, 900_400)
 
 
 @dataclass(frozen=True, eq=False)

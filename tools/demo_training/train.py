@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from transformers import LlavaForConditionalGeneration
 
-from tools.demo_training.corpus import TRAINING, Corpus, load_corpus, mirrored
+from engine.demo.demo_dataset import TRAINING
+from tools.demo_training.corpus import Corpus, load_corpus, mirrored
 from tools.demo_training.joint_training import (
     Features,
     features_of,

@@ -1,21 +1,12 @@
 """Charts of the pages.
 
-    run_charts         stage times of single runs, as chart, table and text
+    run_bars           stage times of single runs as bars in HTML, also while they run
+    run_table          stage times of single runs as a table, with their sources
     stage_bar_chart    median stage times per model
     result_charts      distributions, a scatter of samples, a timeline
     published_charts   charts of recorded files
     verify_charts      charts of a verification
+    chart_theme        what all Altair charts share: at most 8 ticks on an axis
 
-Boundary: figures in, Altair charts and text out; no streamlit.  Every axis has at most 8 ticks:
-Vega reads `tickCount` as a wish, and 5 never gives more than 8.
+Boundary: figures in; Altair charts, HTML and text out; no streamlit.
 """
-
-import altair as alt
-
-from engine.report.svg_charts import TICKS
-
-
-@alt.theme.register("stagescope", enable=True)
-def theme() -> alt.theme.ThemeConfig:
-    """What all charts share; Streamlit adds the colours of the page."""
-    return {"config": {"axisQuantitative": {"tickCount": TICKS}, "text": {"fontSize": 12}}}

@@ -17,6 +17,7 @@ from engine.analysis.number_text import ms, times
 from engine.published.claims.headlines import Headline
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.claims.waterfall import ONE_SIDED, Waterfall
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
 _BAND, _AROUND = 34, 84  # pixels: a row, axis and title

@@ -14,6 +14,7 @@ import altair as alt
 import pandas as pd
 
 from engine.types import STAGES
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.text import count, ms
 from ui.widgets.theme import STAGE_COLOURS, UNACCOUNTED
 

@@ -1,8 +1,14 @@
 """The parts of the Compare page.
 
-    card_board    cards side by side, then the stage times of all models
-    cards         one model's card: pictures, status, answer, figures, badges
-    draft_panel   the section "Draft": speculative decoding
+    input_changes  says that the chosen inputs are not those of the shown runs
+    card_board     the verdict, the stage bars and the cards of all models
+    overview       the verdict and the stage bars, which grow while models run
+    verdict_strip  the verdict as HTML
+    cards          one model's card: figures, answer, pictures, buttons
+    card_figures   a card's figures as one row of HTML
+    trust_badges   what affects how far the times of a run can be trusted
+    setting_chips  the settings of the shown runs
+    draft_panel    the section "Draft": speculative decoding
 
 Boundary: draws the views of jobs; computes no figure.
 """

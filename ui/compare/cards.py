@@ -1,76 +1,30 @@
-"""One model's card: its name, its pictures, its growing answer, its figures, or its error.
+"""One model's card: its name, its figures, its growing answer or its error, its pictures.
 
-Boundary: draws a RunView.  Model output, errors and file names go through st.text, which shows
-every character literally; st.markdown gets constants and escaped text.
+Boundary: draws a RunView.  Model output, errors and file names go through st.text and st.code,
+which show every character literally; st.markdown gets constants and escaped text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
-from engine.machine.load import MachineLoad
-from engine.machine.load import busy as is_busy
-from engine.machine.load import words as load_words
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
-from engine.storage.coverage import Standing
 from engine.types import PrefixUse, RunResult
-from engine.verify import certificates
-from ui.widgets import notices
+from ui.compare import card_figures, setting_chips, trust_badges
+from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
 from ui.widgets.theme import FAMILY_COLOURS
 
-ANSWER_HEIGHT = 250
-Colour = Literal["green", "orange", "violet", "gray", "blue"]
-CACHE_HELP = (
-    "Stage 3 was not computed in this run: its features were read from disk. The table shows the "
-    "total of this run and the total without cache, with the time stage 3 took when computed."
-)
-PREFIX_HELP = (
-    "Stages 2 and 3 and most of the prefill were skipped: the model had already read this sample's "
-    "prompt up to its last visual token. The table shows how long stages 2 and 3 took then. The "
-    "full prefill was not run for this question, so the total without cache is unknown."
-)
-VERIFIED_HELP = (
-    "The certificate with this hash proves that decoupled inference equals the model's own, for "
-    "this checkpoint, code, device and dtype. The Verify page shows what was and was not proved."
-)
-NOT_COVERED_HELP = (
-    "The model is verified, but its certificate does not cover this result: what is missing was "
-    "not compared with the model's own generate()."
-)
-UNVERIFIED_HELP = (
-    "No certificate covers this checkpoint, code, device, dtype, backend and pixel setting, so it "
-    "is not proved that these are times of the model's own inference. The Verify page can prove "
-    "it for the device's default backend."
-)
 DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
-COLD_HELP = "The first run after loading includes start-up work: compare later runs instead."
-HOOKED_HELP = "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time."
-COMPILED_HELP = (
-    "Tokens after the first came from a compiled step, equal to the eager one up to rounding."
-)
-FORMULAS = {
-    "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
-    "Context": "Prompt tokens, including the visual tokens.",
-    "TTFT": "Time to first token: from the start of the run to the first new token. "
-    "Queue time is not included.",
-    "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
-    "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
-}
-FAST_HELP = (
-    "Pictures were resized with the fast setting: some pixels differ by a grey level or two."
-)
-BUSY_HELP = (
-    "Other work used the CPU cores during this run, so its times are longer than on an idle "
-    "machine. Measured: {}."
-)
+AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -85,27 +39,53 @@ STOPPING = {
 
 @dataclass(frozen=True)
 class CardSlot:
-    """The containers of a card that are filled later."""
+    """The containers of a card that are filled later.
 
-    pictures: DeltaGenerator
+    `stream` holds the growing answer and keeps its end in view; `answer` holds the whole one.
+    """
+
     status: DeltaGenerator
+    figures: DeltaGenerator
+    trust: DeltaGenerator
+    stream: DeltaGenerator
     answer: DeltaGenerator
-    numbers: DeltaGenerator
+    notes: DeltaGenerator
+    actions: DeltaGenerator
+    pictures: DeltaGenerator
 
 
-def card(entry: ModelEntry, live: bool) -> CardSlot:
-    """A card with its name and empty containers."""
+def row(
+    entries: Sequence[ModelEntry], live: bool, chips: Callable[[ModelEntry], Sequence[str]]
+) -> list[CardSlot]:
+    """Empty cards side by side; `chips` gives the settings that only one card has."""
+    with st.container(key="compare_cards"):
+        columns = st.columns(max(2, len(entries)))[: len(entries)]
+    slots = []
+    for entry, column in zip(entries, columns, strict=True):
+        with column:
+            slots.append(card(entry, live, chips(entry)))
+    return slots
+
+
+def card(entry: ModelEntry, live: bool, chips: Sequence[str]) -> CardSlot:
+    """A card with its name and empty containers, which theme.py aligns between the cards."""
     with frame(entry):
-        heading(entry)
-        with st.container(key=f"seen_{entry.name}"):
-            pictures = place(live)
-        status = place(live)
-        with st.container(
-            height=ANSWER_HEIGHT, border=False, key=f"answer_{entry.name}", autoscroll=True
-        ):
-            answer = place(live)
-        numbers = place(live)
-    return CardSlot(pictures, status, answer, numbers)
+        with st.container(key=f"head_{entry.name}", gap="xsmall"):
+            heading(entry)
+            status = place(live)
+        figures = _part("figures", entry, live)
+        with st.container(key=f"trust_{entry.name}", horizontal=True, gap="xsmall"):
+            setting_chips.chips(chips)
+            trust = place(live)
+        stream, answer = _part("stream", entry, live), _part("answer", entry, live)
+        notes, actions = _part("notes", entry, live), _part("actions", entry, live)
+        pictures = _part("seen", entry, live)
+    return CardSlot(status, figures, trust, stream, answer, notes, actions, pictures)
+
+
+def _part(name: str, entry: ModelEntry, live: bool) -> DeltaGenerator:
+    with st.container(key=f"{name}_{entry.name}"):
+        return place(live)
 
 
 def place(live: bool) -> DeltaGenerator:
@@ -124,9 +104,9 @@ def frame(entry: ModelEntry) -> DeltaGenerator:
 
 
 def heading(entry: ModelEntry) -> None:
-    """The entry's label, with a badge for a demo checkpoint."""
+    """The entry's label as a heading, with a badge for a demo checkpoint."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{escape(entry.label)}**", width="content")
+        st.subheader(escape(entry.label), anchor=False, width="content")
         if entry.demo:
             st.badge("demo", color="gray", help=DEMO_HELP)
 
@@ -160,26 +140,70 @@ def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
             st.caption("Press Run (Ctrl+Enter): the answer appears here.")
 
 
-def draw(slot: CardSlot, view: RunView) -> None:
-    """The current state of the job.
+def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
+    """The current state of the job; `model` has the results so far, None if there is none.
 
     At most once per script run for an ended run: its elements have keys, which must be unique.
     """
     queue_time = f"Waited {ms(view.queued_ms)} in the queue." if view.result else None
     slot.status.caption(status(view), help=queue_time)
-    if view.ended and view.error:
-        with slot.answer.container():
+    if model is not None:
+        slot.figures.html(card_figures.markup(model))
+    elif view.ended:
+        slot.figures.empty()
+    else:
+        slot.figures.html(card_figures.waiting())
+    if not view.ended:
+        slot.stream.text(view.text or " ")
+        return
+    slot.stream.empty()
+    _ended(slot, view)
+    if model is not None:
+        _trust(slot, model.last)
+
+
+def _ended(slot: CardSlot, view: RunView) -> None:
+    """The answer or the error, and what can be done with it."""
+    with slot.answer.container():
+        if view.error:
             show = notices.problem if view.state == "failed" else notices.notice
             show(view.error, f"job_{view.id}")
-    else:
-        slot.answer.text(view.text or " ")
-    if view.result is not None:
-        with slot.numbers.container():
-            _numbers(view.result)
+        else:
+            st.text(view.text or " ")
+    with slot.actions.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if view.text and not view.error:
+            with st.container(key=f"copy_{view.model}", width="content"):
+                # st.code removes one newline at each end.
+                st.code(f"\n{view.text}\n", language=None, width="content")
+        st.button(
+            "Run again",
+            key=f"compare_again_{view.model}",
+            help=AGAIN_HELP,
+            on_click=followed_runs.again,
+            args=(view.model,),
+        )
+
+
+def _trust(slot: CardSlot, result: RunResult) -> None:
+    """Badges on how far the figures can be trusted, and notes on the answer."""
+    with slot.trust.container(horizontal=True, gap="xsmall"):
+        for words, colour, help_text in trust_badges.badges(result):
+            st.badge(words.replace(" ms", "\u00a0ms"), color=colour, help=help_text)
+    with slot.notes.container():
+        if result.off_script:
+            notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
+        found = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
+        for number, note in enumerate(filter(None, found)):
+            notices.small(note, f"note_{result.model.name}_{number}")
 
 
 def status(view: RunView) -> str:
-    """The job's state, in a few words."""
+    """The job's state, in a few words, with the number of the repeat."""
+    repeat = f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else ""
+    return repeat + _state(view)
+
+
+def _state(view: RunView) -> str:
     if view.stopping:
         return STOPPING.get(view.stage or view.state, "Cancelling …")
     if view.state == "queued":
@@ -200,85 +224,9 @@ def _progress(view: RunView) -> str:
     return " · ".join(parts)
 
 
-def _numbers(result: RunResult) -> None:
-    if result.off_script:
-        notices.notice(OFF_SCRIPT, f"off_script_{result.model.name}")
-    with st.container(horizontal=True, gap="small"):
-        for words, colour, help_text in badges(result):
-            st.badge(words, color=colour, help=help_text)
-    with st.container(horizontal=True, gap="small"):
-        for name, value in figures(result).items():
-            st.metric(name, value, help=FORMULAS[name], width="content")
-    notes = (STOPS[result.generation.stop], prefix_words(result.prefix), *result.notes)
-    for number, note in enumerate(notes):
-        if note:
-            notices.small(note, f"note_{result.model.name}_{number}")
-
-
 def prefix_words(use: PrefixUse | None) -> str:
     """How the prompt prefix was used, in a sentence."""
     if use is None:
         return ""
     how = "are kept for another question" if use.state == "kept" else "were reused from memory"
     return f"The first {use.tokens:,} tokens of the prompt {how}."
-
-
-def figures(result: RunResult) -> dict[str, str]:
-    """The headline numbers with their units, in a fixed order."""
-    return {
-        "New tokens": f"{result.new_tokens:,}",
-        "Context": f"{result.generation.prompt_tokens:,}",
-        "TTFT": ms(result.ttft_ms),
-        "TPOT": ms(result.tpot_ms),
-        "tok/s": rate(result.tokens_per_s).removesuffix(" tok/s"),
-    }
-
-
-def certificate_badge(standing: Standing, command: str = "") -> tuple[str, Colour, str]:
-    """A badge with the certificate's hash, what it does not cover, or "unverified"; `command`
-    would verify the result with its own settings."""
-    if standing.state == "verified":
-        return standing.words, "green", VERIFIED_HELP
-    if standing.state == "not covered":
-        name = standing.certificate[: certificates.SHOWN]
-        closest = f" The closest certificate is {name}." if name else ""
-        return standing.words, "orange", NOT_COVERED_HELP + closest
-    how = f" To verify this result's own settings, in a terminal: `{command}`" if command else ""
-    return standing.words, "gray", UNVERIFIED_HELP + how
-
-
-def busy(load: MachineLoad) -> str:
-    """The explanation of the badge "busy machine", with figures."""
-    return BUSY_HELP.format(load_words(load))
-
-
-def _reused(result: RunResult) -> tuple[str, Colour, str] | None:
-    """A badge for a reused prompt prefix, with the time of the remaining prefill."""
-    prefill, use = result.span("decode.prefill"), result.prefix
-    if use is None or use.state != "reused" or prefill is None:
-        return None
-    return f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP
-
-
-def badges(result: RunResult) -> list[tuple[str, Colour, str]]:
-    """(words, colour, explanation) of all that affects how far the times can be trusted."""
-    request = result.request
-    command = certificates.command(request.model, result.backend, request.pixels)
-    found = [certificate_badge(certificates.certificate_status(result), command)]
-    if (reused := _reused(result)) is not None:
-        found.append(reused)
-    for span in result.spans:
-        if span.source == "cached" and reused is None:
-            words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
-            found.append((words, "green", CACHE_HELP))
-    if (load := result.machine_load) is not None and is_busy(load):
-        found.append(("busy machine", "orange", busy(load)))
-    if result.cold:
-        found.append(("cold run", "orange", COLD_HELP))
-    if result.backend == "compiled":
-        found.append(("compiled", "blue", COMPILED_HELP))
-    if result.request.mode == "hooked":
-        found.append(("hooked", "violet", HOOKED_HELP))
-    if result.request.pixels == "fast":
-        found.append(("fast pixels", "violet", FAST_HELP))
-    return found

@@ -15,7 +15,8 @@ from engine.storage.coverage import Standing
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
 from engine.verify import certificates
-from ui.compare import cards
+from ui.compare import card_figures, cards, trust_badges
+from ui.compare.trust_badges import Badge
 from ui.widgets import notices
 from ui.widgets.text import ms
 
@@ -27,7 +28,7 @@ def draw(label: str, line: Mapping[str, Any], whole: ResultRow | None) -> None:
             st.badge(words, color=colour, help=help_text)
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(line):
-            formula = BATCH_HELP if name.startswith("Batch") else cards.FORMULAS.get(name)
+            formula = BATCH_HELP if name.startswith("Batch") else card_figures.FORMULAS.get(name)
             st.metric(name, value, help=formula, width="content")
     stages = batch_stages(whole) if line["batch"] > 1 else _stages(line)
     stop = cards.STOPS.get(str(line["stop"]), "")
@@ -80,28 +81,25 @@ def _source(line: Mapping[str, Any], stage: str) -> str:
     return "" if source == "measured" else f" ({source})"
 
 
-Badge = tuple[str, cards.Colour, str]
-
-
 def badges(line: Mapping[str, Any]) -> list[Badge]:
     """Certificate, cache, cold, pause, mode: all that affects how to read the times."""
     together = line["batch"] > 1
     command = certificates.command(str(line["model"]), str(line["backend"]), str(line["pixels"]))
-    found: list[Badge] = [cards.certificate_badge(standing_of(line), command)]
+    found: list[Badge] = [trust_badges.certificate_badge(standing_of(line), command)]
     if line["cached"]:
-        found.append(("from cache", "green", cards.CACHE_HELP))
+        found.append(("from cache", "green", trust_badges.CACHE_HELP))
     if line["group"] == "cold":
-        found.append(("cold run", "orange", cards.COLD_HELP))
+        found.append(("cold run", "orange", trust_badges.COLD_HELP))
     if line["group"] == "after a pause":
         found.append(("after a pause", "orange", PAUSE_HELP))
     if together:
         found.append((f"in a batch of {line['batch']:,}", "gray", BATCH_HELP))
     if line["mode"] == "hooked":
-        found.append(("hooked", "violet", cards.HOOKED_HELP))
+        found.append(("hooked", "violet", trust_badges.HOOKED_HELP))
     if line["backend"] == "compiled":
-        found.append(("compiled", "blue", cards.COMPILED_HELP))
+        found.append(("compiled", "blue", trust_badges.COMPILED_HELP))
     if line["pixels"] == "fast":
-        found.append(("fast pixels", "violet", cards.FAST_HELP))
+        found.append(("fast pixels", "violet", trust_badges.FAST_HELP))
     return found
 
 

@@ -20,8 +20,8 @@ from engine.report.document_parts import ReportTable
 from engine.report.report_figures import NOT_COVERED, UNVERIFIED, Findings
 from engine.storage.coverage import Standing
 from engine.types import STAGES
-from ui.charts import result_charts, run_charts, stage_bar_chart
-from ui.compare import cards
+from ui.charts import result_charts, run_table, stage_bar_chart
+from ui.compare import trust_badges
 from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import notices
@@ -104,11 +104,13 @@ def _badges(whole: Findings) -> None:
     with st.container(horizontal=True, gap="small", key="results_standing"):
         for label, kinds in whole.verified.items():
             for kind in kinds:
-                words, colour, help_text = cards.certificate_badge(standing_of(kind))
+                words, colour, help_text = trust_badges.certificate_badge(standing_of(kind))
                 st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
         for label, load in whole.loads.items():
             if load is not None and busy(load):
-                st.badge(f"{escape(label)}: busy machine", color="orange", help=cards.busy(load))
+                st.badge(
+                    f"{escape(label)}: busy machine", color="orange", help=trust_badges.busy(load)
+                )
 
 
 def standing_of(kind: str) -> Standing:
@@ -183,7 +185,7 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     rows = tuple(
         (
             result_charts.title(BY_NAME[metric]),
-            run_charts.SOURCE_WORDS.get(source, source),
+            run_table.SOURCE_WORDS.get(source, source),
             *(cells[metric, source].get(label, "–") for label in labels),
         )
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))

@@ -8,49 +8,142 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import streamlit as st
 
+from engine.analysis.compared import ComparedModel
 from engine.jobs import queue, run_job
 from engine.jobs.run_job import RunJob, RunView
-from engine.types import RunRequest
+from engine.models.checkpoint import ModelEntry
+from engine.types import RunRequest, Sample
 from ui.widgets import uploads
 
 IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
 LOOK_S = 4.0  # well below run_job.PATIENCE_S
 GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
-MAX_RUNS = 3
+MAX_MODELS = 3
+MAX_REPEATS = 10
+MAX_RUNS = MAX_MODELS * MAX_REPEATS
 
 
-def start(requests: Sequence[RunRequest]) -> None:
-    """Cancel the shown runs and queue one run per request, in order."""
+@dataclass(frozen=True)
+class ModelRuns:
+    """All repeats of one model's request, in the order they run; at least one."""
+
+    views: tuple[RunView, ...]
+
+    @cached_property
+    def shown(self) -> RunView:
+        """The view for the model's card: the repeat that runs or is next, otherwise the newest one
+        that is done.  Until its first token, the text is that of the repeat before."""
+        live = next((view for view in self.views if not view.ended), None)
+        if live is None:
+            return self._numbered(max(reversed(self.views), key=_completeness))
+        texts = [view.text for view in self.views if view.ended or view is live]
+        text = next((text for text in reversed(texts) if text), "")
+        return self._numbered(replace(live, text=text))
+
+    def compared(self, entry: ModelEntry | None) -> ComparedModel | None:
+        """The results and errors under the entry's label; None without an entry or a result."""
+        results = tuple(view.result for view in self.views if view.result is not None)
+        if entry is None or not results:
+            return None
+        errors = tuple(view.error for view in self.views if view.error and view.result is None)
+        return ComparedModel(entry.label, entry.family, results, errors)
+
+    def _numbered(self, view: RunView) -> RunView:
+        number = [one.id for one in self.views].index(view.id) + 1
+        return replace(view, repeat=number, repeats=len(self.views))
+
+
+def _completeness(view: RunView) -> int:
+    return (view.state == "done") + (view.result is not None)
+
+
+def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
+    """Cancel the shown runs and queue `repeats` runs per request.
+
+    The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
+    """
     cancel()
-    owner = uploads.owner(requests[0].sample) if requests else ""
-    queued = [
-        RunJob(patience_s=run_job.PATIENCE_S, request=request, owner=owner) for request in requests
-    ]
-    for job in queued:
-        queue.manager().submit(job)
-    st.session_state[IDS] = st.query_params[IDS] = [job.id for job in queued]
+    _show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
+
+
+def again(model: str) -> None:
+    """Replace the runs of one shown model by new runs of the same request, as many as before."""
+    ids, new = _ids(), []
+    for runs in model_runs():
+        if runs.shown.model == model:
+            old = {view.id for view in runs.views}
+            _stop([job for job in _jobs(ids) if job.id in old])
+            new = [_submit(runs.shown.request) for _ in runs.views]
+            place = min(ids.index(job_id) for job_id in old)
+            left = [job_id for job_id in ids if job_id not in old]
+            _show([*left[:place], *new, *left[place:]])
+
+
+def _submit(request: RunRequest) -> str:
+    """Queue a run; its job's id."""
+    owner = uploads.owner(request.sample)
+    job = RunJob(patience_s=run_job.PATIENCE_S, request=request, owner=owner)
+    queue.manager().submit(job)
+    return job.id
+
+
+def _show(ids: list[str]) -> None:
+    st.session_state[IDS] = st.query_params[IDS] = ids
 
 
 def cancel() -> None:
     """Cancel every run of this page and wait briefly for their end."""
-    jobs = _jobs(_ids())
-    for job in jobs:
+    _stop(_jobs(_ids()))
+
+
+def _stop(jobs: Sequence[RunJob]) -> None:
+    for job in reversed(jobs):  # the queued ones first: none starts in between
         job.cancel()
     end = time.monotonic() + GRACE_S
     while time.monotonic() < end and not all(job.ended for job in jobs):
         time.sleep(0.01)
 
 
+def model_runs() -> list[ModelRuns]:
+    """The shown runs, grouped by model; reading them keeps them alive."""
+    return grouped(_views(_ids()))
+
+
+def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
+    """Runs by model, in the order of each model's first run.
+
+    A link may name any runs: those with another sample or question than the first run, or with
+    other settings than the first run of their model, are left out.
+    """
+    by_model: dict[str, dict[str, RunView]] = {}
+    for view in views:
+        known = by_model.setdefault(view.model, {})
+        example = next(iter(known.values()), view).request
+        if view.request == example and _asked(view) == _asked(views[0]):
+            known.setdefault(view.id, view)
+    return [ModelRuns(tuple(known.values())) for known in by_model.values() if known]
+
+
+def _asked(view: RunView) -> tuple[Sample, str]:
+    return view.request.sample, view.request.prompt
+
+
 def views() -> list[RunView]:
-    """The current state of the shown runs, one per model; reading it keeps them alive."""
-    by_model: dict[str, RunView] = {}
-    for view in _views(_ids()):
-        by_model.setdefault(view.model, view)
-    return list(by_model.values())
+    """The view for each model's card."""
+    return [runs.shown for runs in model_runs()]
+
+
+def compared(entries: Sequence[ModelEntry]) -> list[ComparedModel]:
+    """The shown models that have a result, in the order of their cards."""
+    by_name = {entry.name: entry for entry in entries}
+    found = (runs.compared(by_name.get(runs.shown.model)) for runs in model_runs())
+    return [model for model in found if model is not None]
 
 
 def _views(ids: Sequence[str]) -> list[RunView]:
@@ -65,7 +158,7 @@ def _jobs(ids: Sequence[str]) -> list[RunJob]:
 def live() -> bool:
     """Whether a run is queued or running and not cancelled.  A new run may be queued behind a
     cancelled one, whose compiling or loading cannot be interrupted."""
-    return any(not view.ended and not view.stopping for view in views())
+    return any(not view.ended and not view.stopping for view in _views(_ids()))
 
 
 def lost() -> bool:

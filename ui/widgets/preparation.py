@@ -66,6 +66,6 @@ def warm_up() -> None:
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             demo_scenes(settings.load().demo_dir).exception()
             queue.manager().warm_up()
-        importlib.import_module("ui.charts.run_charts")
+        importlib.import_module("ui.charts.stage_bar_chart")
 
     threading.Thread(target=prepare, name="warm-up", daemon=True).start()

@@ -59,6 +59,12 @@ MODE_HELP = (
     "Decoupled: the four stages run separately, so stage 3 can come from the cache. "
     "Hooked: the model's own generate() runs as a whole, and hooks time its vision part."
 )
+REPEATS = {"1": "1", "3": "3", "5": "5", "10": "10"}
+REPEATS_HELP = (
+    "More than one: the models take turns, and the page shows the median and the range of each "
+    "time. Cold runs do not count, nor do runs that computed what the others read from the cache: "
+    "for the time of stage 3, set Feature cache to Off or Refresh."
+)
 PREFIX_HELP = (
     "Keeps what the model has computed for a sample's prompt, up to the last visual token, in "
     "memory. A second question about the sample then skips the pictures and most of the prefill. "
@@ -135,6 +141,11 @@ def _prefix(how: RunOptions) -> bool:
         help=PREFIX_HELP,
     )
     return chosen and possible
+
+
+def pick_repeats() -> int:
+    """How often each model of the Compare page answers."""
+    return int(either("Runs of each model", REPEATS, "compare_repeat", REPEATS_HELP))
 
 
 # Shared by several pages.

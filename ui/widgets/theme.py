@@ -71,16 +71,72 @@ _STYLE = """
   padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
 [class*="st-key-problem"] [data-testid="stText"], [class*="st-key-notice"] [data-testid="stText"] {
   font-size: var(--small); overflow-wrap: anywhere; }
-[class*="st-key-verdict_"] { border-left: 4px solid #C9820A; padding-left: 0.6rem; }
-[class*="st-key-verdict_supported"] { border-left-color: #11805A; }
-[class*="st-key-verdict_not"] { border-left-color: #C8453B; }
+[class*="st-key-claim_"] { border-left: 4px solid #C9820A; padding-left: 0.6rem; }
+[class*="st-key-claim_supported"] { border-left-color: #11805A; }
+[class*="st-key-claim_not"] { border-left-color: #C8453B; }
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
-[class*="st-key-answer"] [data-testid="stText"] { line-height: 1.55; overflow-wrap: anywhere; }
-[class*="st-key-card"] [data-testid="stMetric"] label { font-size: var(--small); }
+[class*="st-key-answer_"] [data-testid="stText"], [class*="st-key-stream_"] [data-testid="stText"] {
+  line-height: 1.55; overflow-wrap: anywhere; }
 [class*="st-key-card"] [data-testid="stCode"] code { font-size: var(--small); }
 [class*="st-key-features_table"] { max-width: 46rem; }
 [class*="st-key-features_table"] [data-testid="stText"] { font-size: var(--small); }
 [class*="st-key-features_table"] button { min-height: 1.8rem; padding: 0 0.7rem; }
+[class*="st-key-card_"] h3 { padding: 0; overflow-wrap: anywhere; }
+[class*="st-key-card_"] h3::before { content: ""; display: inline-block; width: 0.75rem;
+  height: 0.75rem; margin-right: 0.45rem; border-radius: 0.15rem; background: var(--family); }
+[class*="st-key-card_"] .stMarkdownBadge { white-space: normal !important; }
+[class*="st-key-answer_"], [class*="st-key-stream_"] { max-height: 24rem; overflow-y: auto; }
+/* From its end upwards: the end of a growing answer stays in view. */
+.stVerticalBlock[class*="st-key-stream_"] { flex-direction: column-reverse; }
+[class*="st-key-answer_"] > *, [class*="st-key-stream_"] > * { flex-shrink: 0; }
+/* Only the copy button of the code block is shown: the answer stands above it. */
+[class*="st-key-copy_"] pre { display: none; }
+[class*="st-key-copy_"] .stCode, [class*="st-key-copy_"] .stCode * { position: static; opacity: 1;
+  visibility: visible; width: auto; min-width: 0; padding: 0; box-shadow: none; }
+[class*="st-key-copy_"] .stElementContainer { width: auto; }
+[class*="st-key-copy_"] .stCode button { gap: 0.35rem; padding: 0 0.6rem;
+  border: 1px solid #868D9777; color: inherit; }
+[class*="st-key-copy_"] .stCode svg { width: 1rem; }
+[class*="st-key-copy_"] button::after { content: "Copy"; font-size: var(--small); }
+[class*="st-key-actions_"] button { min-height: 2rem; padding: 0 0.6rem; }
+[class*="st-key-actions_"] button p { font-size: var(--small); }
+[class*="st-key-figures_"] { container-type: inline-size; }
+dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-content, 1fr));
+  gap: 0.15rem 0.5rem; margin: 0 !important; padding: 0 !important; position: relative;
+  font-variant-numeric: tabular-nums; }
+.card-figures dt, .card-figures dd { margin: 0; padding: 0; font-weight: 400; line-height: 1.3;
+  white-space: nowrap; }
+.card-figures dt { font-size: var(--small); color: var(--muted); }
+.card-figures b { font-size: var(--text); font-weight: 600; }
+.card-figures div:first-child b { font-weight: 800; }
+.card-figures small { font-size: var(--small); color: var(--muted); }
+.card-figures .card-range { font-size: var(--small); color: var(--muted); white-space: normal; }
+.card-range span { white-space: nowrap; }
+.card-figures div:hover::after, .card-figures div:focus::after { content: attr(data-help);
+  position: absolute; left: 0; right: 0; top: 100%; z-index: 9; padding: 0.4rem 0.6rem;
+  font-size: var(--small); line-height: 1.35; border: 1px solid #868D97; border-radius: 0.3rem;
+  background: #1B2430; color: #FFFFFF; }
+.card-note { margin: 0.25rem 0 0 !important; font-size: var(--small) !important; color: var(--muted); }
+.card-formulas { font-size: var(--small); margin-top: 0.8rem; max-width: 34rem; }
+@container (max-width: 430px) { .card-figures small { display: block; } }
+@container (max-width: 265px) { dl.card-figures { grid-template-columns: repeat(3, 1fr); } }
+/* The parts of all cards lie on common rows, so that figures and answers stand side by side. */
+@media (min-width: 641px) {
+  .st-key-compare_cards > * > .stHorizontalBlock { display: grid; grid-auto-flow: column;
+    grid-auto-columns: minmax(0, 1fr); grid-template-rows: repeat(8, auto); row-gap: 0; }
+  .st-key-compare_cards .stColumn, .st-key-compare_cards .stColumn > *,
+  .st-key-compare_cards .stColumn > * > *, .st-key-compare_cards .stColumn [class*="st-key-card_"] {
+    display: grid; grid-template: subgrid / minmax(0, 1fr); grid-row: 1 / -1; width: auto; gap: 0; }
+  .st-key-compare_cards [class*="st-key-card_"] > * { margin-bottom: 0.5rem; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-head_"]) { grid-row: 1; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-figures_"]) { grid-row: 2; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-trust_"]) { grid-row: 3; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-stream_"]) { grid-row: 4; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-answer_"]) { grid-row: 5; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-notes_"]) { grid-row: 6; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-actions_"]) { grid-row: 7; }
+  [class*="st-key-card_"] > :has(> [class*="st-key-seen_"]) { grid-row: 8; }
+}
 dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); gap: 0.22rem 0.7rem;
   margin: 0 !important; padding: 0; font-size: var(--small); line-height: 1.35; }
 .model-facts dt { color: var(--muted); font-weight: 400; }
@@ -155,7 +211,8 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 def apply() -> None:
     """Put the style sheet on the page; it contains constants only."""
     edges = "".join(
-        f'[class*="st-key-card_{family}_"] {{ border-top: 4px solid {colour}; }}\n'
+        f'[class*="st-key-card_{family}_"] {{ border-top: 4px solid {colour}; '
+        f"--family: {colour}; }}\n"
         for family, colour in {**FAMILY_COLOURS, "other": OTHER_FAMILY}.items()
     )
     st.html(f"<style>{_STYLE}{edges}</style>")

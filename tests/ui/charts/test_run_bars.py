@@ -1,0 +1,104 @@
+"""The bars say the measured numbers, in a fixed order, and escape what they show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from engine.analysis import stage_bars
+from engine.analysis.compared import ComparedModel
+from engine.palette import UNACCOUNTED
+from engine.types import RunResult, Span
+from tests.ui.answers import CACHED, result, reused
+from tests.ui.widgets.test_theme import config, contrast
+from ui.charts import run_bars
+
+
+def model(*results: RunResult, label: str = "One") -> ComparedModel:
+    return ComparedModel(label, "llava", results)
+
+
+def test_parts_lie_end_to_end_in_the_fixed_order_and_end_at_the_total() -> None:
+    bar = run_bars.finished(model(result()))
+    assert tuple(part.part for part in bar.parts) == stage_bars.RUN_PARTS
+    assert [part.start_ms for part in bar.parts] == [0, 10, 30, 70, 100, 170, 170]
+    assert bar.parts[-1].part == UNACCOUNTED and bar.end_ms == pytest.approx(result().total_ms)
+    assert bar.total == "175 ms" and bar.detail == "" and not bar.uncached
+
+
+def test_a_cached_stage_is_as_long_as_its_read_and_a_second_bar_shows_the_run_without_cache() -> (
+    None
+):
+    bar = run_bars.finished(model(result(vision=CACHED)))
+    lengths = {part.part: part.ms for part in bar.parts}
+    without = {part.part: part.ms for part in bar.uncached}
+    assert lengths["vision"] == 2 and without["vision"] == 40
+    assert {**lengths, "vision": 0} == {**without, "vision": 0}
+    assert bar.cached == {"vision"} and bar.detail == "175 ms without cache"
+    drawn = run_bars.html([bar])
+    assert drawn.count("repeating-linear-gradient") == 1 and drawn.count("run-thin") == 1
+    plain = run_bars.html([run_bars.finished(model(result()))])  # control
+    assert "repeating-linear-gradient" not in plain and "run-thin" not in plain
+
+
+def test_an_unknown_time_without_cache_is_said_in_words_and_has_no_bar() -> None:
+    bar = run_bars.finished(model(reused()))
+    assert bar.detail == "unknown without cache" and not bar.uncached
+    assert bar.cached == {"preprocess", "vision", "decode", "decode.prefill"}
+
+
+def test_several_runs_are_medians_with_the_range_of_the_totals() -> None:
+    runs = [result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0)]
+    bar = run_bars.finished(model(*runs))
+    assert bar.total == "175 ms" and bar.detail == "median of 3; 145 ms to 225 ms"
+    assert bar.ends == (145, 225) and bar.end_ms == 225
+    assert "run-range" in run_bars.html([bar])
+
+
+def test_a_growing_bar_shows_the_spans_so_far_and_the_state() -> None:
+    spans = (Span("load", 0, 10), Span("decode.prefill", 10, 30.5))
+    bar = run_bars.growing("One", "llava", spans, "Running")
+    assert bar.total == "40.5 ms" and bar.detail == "Running"
+    drawn = run_bars.html([bar, run_bars.growing("Two", "llava", (), "failed")])
+    assert "prefill 30.5 ms" in drawn and "failed" in drawn and "Two: failed." in drawn
+    assert "run-tick" in drawn
+    assert "run-tick" not in run_bars.html([run_bars.growing("One", "llava", (), "Queued")])
+
+
+def test_text_from_outside_is_escaped() -> None:
+    label = '<img src=x onerror="a">'
+    drawn = run_bars.html([run_bars.finished(model(result(), label=label))])
+    assert "<img" not in drawn and "&lt;img" in drawn
+    state = run_bars.html([run_bars.growing("a", "b", (), label)])
+    assert "<img" not in state
+
+
+def test_the_words_name_each_model_and_each_part_that_took_time() -> None:
+    words = run_bars.words([run_bars.finished(model(result(vision=CACHED)))])
+    for part in ("One:", "load 10.0 ms", "vision 2.00 ms", "prefill 30.0 ms", "token steps 70.0 ms",
+                 "total 137 ms", "175 ms without cache"):  # fmt: skip
+        assert part in words
+
+
+def test_the_legend_names_what_is_visible_alone() -> None:
+    drawn = run_bars.html([run_bars.finished(model(result()))])
+    keys = re.findall(r'class="run-key"><i [^>]*></i>([^<]*)', drawn)
+    assert keys == ["load", "preprocess", "vision", "prefill", "token steps", "unaccounted"]
+
+
+@pytest.mark.parametrize("longest", [0.0, 0.3, 1.0, 7.0, 99.0, 458.0, 2876.0, 123456.0])
+def test_the_axis_ends_at_a_round_number_and_has_few_ticks(longest: float) -> None:
+    end = run_bars.axis_end(longest)
+    places = run_bars.ticks(end)
+    assert max(longest, 1) <= end <= 1.5 * max(longest, 1)
+    assert places[0] == 0 and places[-1] <= end * 1.0001
+    assert 3 <= len(places) <= run_bars.MOST_TICKS
+
+
+@pytest.mark.parametrize("part", run_bars.COLOURS)
+def test_colours_stand_out_and_their_text_can_be_read(part: str) -> None:
+    colour = run_bars.COLOURS[part]
+    for base in ("light", "dark"):
+        assert contrast(colour, config()["theme"][base]["backgroundColor"]) >= 3
+    assert contrast(colour, run_bars.ink(colour)) >= 4.5

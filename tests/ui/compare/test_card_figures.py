@@ -1,0 +1,71 @@
+"""The row of figures: order, units, ranges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.analysis.compared import ComparedModel
+from engine.types import RunResult
+from tests.ui.answers import CACHED, result
+from ui.compare import card_figures
+from ui.compare.card_figures import Figure
+
+
+def model(*results: RunResult) -> ComparedModel:
+    return ComparedModel("One", "llava", results)
+
+
+def named(shown: ComparedModel) -> dict[str, Figure]:
+    return {figure.name: figure for figure in card_figures.figures(shown)}
+
+
+def test_the_total_comes_first_and_every_figure_has_a_formula() -> None:
+    shown = card_figures.figures(model(result()))
+    assert [figure.name for figure in shown] == list(card_figures.FORMULAS)
+    assert shown[0] == Figure("Total", "175", "ms", None, 1)
+    values = {figure.name: (figure.value, figure.unit) for figure in shown[1:]}
+    assert values == {
+        "TTFT": ("100", "ms"),
+        "TPOT": ("37.5", "ms"),
+        "tok/s": ("26.7", ""),
+        "New tokens": ("3", ""),
+        "Context": ("12", ""),
+    }
+
+
+def test_one_token_has_no_time_per_token() -> None:
+    shown = named(model(result(tokens=1)))
+    assert shown["TPOT"].value == "–" and shown["tok/s"].value == "–"
+
+
+def test_several_runs_give_a_median_a_range_and_their_number() -> None:
+    runs = [replace(result(), total_ms=ms) for ms in (1450.0, 1375.0, 1600.0)]
+    shown = named(model(*runs))
+    assert shown["Total"] == Figure("Total", "1,450", "ms", ("1,375", "1,600"), 3)
+    assert shown["TPOT"].ends == ("638", "750")
+    assert shown["tok/s"].ends == ("1.3", "1.6")
+    assert shown["New tokens"].ends is None  # the same in every run
+    html = card_figures.markup(model(*runs))
+    assert "<span>1,375</span>–<wbr><span>1,600</span>" in html
+    assert "Median and range of 3 runs." in html
+    single = card_figures.markup(model(runs[0]))  # control
+    assert "<wbr>" not in single and "Median" not in single
+
+
+def test_a_figure_that_fewer_runs_have_says_its_number() -> None:
+    runs = (result(), result(), result(tokens=1))
+    html = card_figures.markup(model(*runs))
+    assert html.count("<span>n = 2</span>") == 2  # TPOT and tok/s
+    assert named(model(*runs))["New tokens"].ends == ("1", "3")
+
+
+def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
+    assert card_figures.notes(model(result(vision=CACHED))) == ["Without cache: 175 ms."]
+    unknown = result(vision=(2.0, "cached", None))
+    assert card_figures.notes(model(unknown)) == ["Without cache: unknown."]
+    assert card_figures.notes(model(result())) == []  # control
+
+
+def test_a_card_without_figures_keeps_its_row() -> None:
+    html = card_figures.waiting()
+    assert html.count("<dt>") == len(card_figures.FORMULAS) == html.count("<b>–</b>")

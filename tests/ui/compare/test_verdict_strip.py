@@ -1,0 +1,40 @@
+"""The verdict as HTML: a heading, every model's figures, and nothing unescaped."""
+
+from __future__ import annotations
+
+from engine.analysis.compared import ComparedModel
+from engine.analysis.verdict import verdict
+from tests.ui.answers import CACHED, result
+from ui.compare.verdict_strip import markup
+
+
+def one(label: str, *runs: float) -> ComparedModel:
+    results = (result(vision=(ms, "measured", None)) for ms in runs)
+    return ComparedModel(label, "llava", tuple(results))
+
+
+def test_the_strip_has_a_heading_the_figures_and_the_reason() -> None:
+    html = markup(verdict([one("Slow", 140.0), one("Fast", 40.0)], {"Third": "failed"}))
+    assert "<h2>Fast was faster: 175 ms, 100 ms less than Slow.</h2>" in html
+    assert html.index("Fast<b>175 ms</b>") < html.index("Slow<b>275 ms</b>")
+    assert "3 tokens · 37.5 ms per token" in html
+    assert "with shorter vision" in html and "Not counted: Third (failed)." in html
+    assert "aria-live" not in html
+
+
+def test_repeats_show_the_median_and_the_range() -> None:
+    html = markup(verdict([one("One", 40.0, 10.0, 90.0)], {}))
+    assert "<b>175 ms</b><span>median of 3, 145 ms to 225 ms · 3 tokens" in html
+
+
+def test_what_is_mixed_is_said() -> None:
+    cached = ComparedModel("Two", "llava", (result(vision=CACHED),))
+    html = markup(verdict([one("One", 40.0), cached], {}))
+    assert "<h2>No winner: the runs differ in cache.</h2>" in html
+    assert "<p>Cache: all stages computed (One); vision read from the cache (Two).</p>" in html
+
+
+def test_labels_are_escaped() -> None:
+    html = markup(verdict([one("<b>A", 40.0), one("<i>B", 10.0)], {"<u>C": "failed"}))
+    assert not any(tag in html for tag in ("<b>A", "<i>B", "<u>C"))
+    assert "&lt;i&gt;B was faster" in html

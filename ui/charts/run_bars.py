@@ -1,0 +1,229 @@
+"""Stage times of single runs as bars in HTML, while the runs go on and after them.
+
+Boundary: figures and labels in, HTML out; no streamlit.  All text is escaped.  HTML is drawn ten
+times a second without a chart library, and a finished bar keeps its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from engine.analysis import stage_bars as bars
+from engine.analysis.compared import ComparedModel
+from engine.jobs.stage_progress import GENERATE
+from engine.palette import DECODE_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
+from engine.types import Span
+from ui.widgets.text import ms
+
+NAMES = {
+    bars.PREFILL: "prefill",
+    bars.STEPS: "token steps",
+    bars.REST: "rest of decode",
+    GENERATE: "generate()",
+}
+COLOURS = {**STAGE_COLOURS, **DECODE_COLOURS, GENERATE: STAGE_COLOURS[UNACCOUNTED]}
+ORDER = (*bars.RUN_PARTS, GENERATE)
+STEPS = (1, 2, 2.5, 5, 10)  # times a power of ten: the distance of two ticks
+ENDS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # times a power of ten: the end of the axis
+MOST_TICKS = 6
+LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
+STYLE = """
+.run-bars { font-size: var(--small); font-variant-numeric: tabular-nums; line-height: 1.35; }
+.run-keys { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin-bottom: 0.45rem;
+  min-height: 1.2rem; }
+.run-key i { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.35rem;
+  border-radius: 0.15rem; vertical-align: -0.05rem; }
+.run-row { display: grid; grid-template-columns: 9.5rem minmax(0, 1fr) 8.5rem; gap: 0.1rem 0.8rem;
+  align-items: center; margin-bottom: 0.4rem; }
+.run-name { border-left: 4px solid var(--model); padding-left: 0.5rem; overflow-wrap: anywhere; }
+.run-total { text-align: right; font-weight: 600; }
+.run-total small, .run-name small { display: block; font-weight: 400; font-size: var(--small); }
+.run-track { position: relative; min-height: 1.6rem; background: #868D9714;
+  border-radius: 0.2rem; }
+.run-bar { position: relative; height: 1.6rem; }
+.run-thin { position: relative; height: 0.4rem; margin-top: 2px; }
+.run-part { position: absolute; top: 0; bottom: 0; overflow: hidden; white-space: nowrap;
+  container-type: size; min-width: 1px; }
+.run-part span { position: absolute; inset: 0; padding-left: 0.35rem; line-height: 1.6rem; }
+.run-part em { font-style: normal; }
+@container (max-width: 8rem) { .run-part em { display: none; } }
+@container (max-width: 4rem) { .run-part span { display: none; } }
+.run-range { position: absolute; top: 50%; height: 0; border-top: 2px solid currentColor; }
+.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.35rem;
+  height: 0.6rem; border-left: 2px solid currentColor; }
+.run-range::before { left: 0; }
+.run-range::after { right: 0; }
+.run-axis { position: relative; height: 1.4rem; }
+.run-tick { position: absolute; transform: translateX(-50%); white-space: nowrap; }
+.run-tick:first-child { transform: none; }
+.run-tick:last-child { transform: translateX(-100%); }
+@media (max-width: 800px) {
+  .run-row { grid-template-columns: minmax(0, 1fr) auto; }
+  .run-track { grid-column: 1 / -1; grid-row: 2; }
+  .run-name:empty, .run-total:empty { display: none; }
+  .run-bars { display: flex; flex-direction: column; }
+  .run-keys { order: 1; }
+}
+"""
+
+
+@dataclass(frozen=True)
+class RunBar:
+    """One model's row: its parts in ms, which of them were cached, and the words beside them.
+
+    `uncached` are the parts without cache, for a thin second bar.  `ends` is the range of the
+    totals of several runs.
+    """
+
+    label: str
+    family: str
+    parts: tuple[bars.BarSegment, ...]
+    total: str
+    detail: str = ""
+    cached: frozenset[str] = frozenset()
+    uncached: tuple[bars.BarSegment, ...] = ()
+    ends: tuple[float, float] | None = None
+
+    @property
+    def end_ms(self) -> float:
+        shown = (*self.parts, *self.uncached)
+        return max((*(part.end_ms for part in shown), *(self.ends or ())), default=0.0)
+
+
+def finished(model: ComparedModel) -> RunBar:
+    """The row of a model's runs: medians if there are several."""
+    times, uncached = bars.run_times(model), bars.uncached_times(model)
+    total, label = model.time("total"), model.label
+    assert total is not None  # every result has one
+    several = total.runs > 1
+    details = [f"median of {total.runs:,}", f"{ms(total.low)} to {ms(total.high)}"]
+    return RunBar(
+        label,
+        model.family,
+        tuple(bars.segments({label: times}, bars.RUN_PARTS)),
+        ms(total.median),
+        "; ".join([*(details if several else []), *_without_cache(model)]),
+        frozenset(span.name for span in bars.cached_spans(model)),
+        tuple(bars.segments({label: uncached}, bars.RUN_PARTS)) if uncached else (),
+        (total.low, total.high) if several else None,
+    )
+
+
+def _without_cache(model: ComparedModel) -> list[str]:
+    if not model.last.cached:
+        return []
+    known = model.time("uncached_total") if model.last.uncached_total_ms is not None else None
+    return [f"{ms(known.median) if known else 'unknown'} without cache"]
+
+
+def growing(label: str, family: str, progress: Sequence[Span], state: str) -> RunBar:
+    """The row of a run that goes on, from its spans so far; `state` says where it is."""
+    parts = tuple(bars.BarSegment(label, span.name, span.start_ms, span.ms) for span in progress)
+    return RunBar(label, family, parts, ms(parts[-1].end_ms) if parts else "", state)
+
+
+def html(rows: Sequence[RunBar]) -> str:
+    """The legend, a row per model and the axis."""
+    longest = max((row.end_ms for row in rows), default=0.0)
+    end = axis_end(longest)
+    drawn = {part.part for row in rows for part in row.parts if part.ms / end > LEAST_SHARE}
+    keys = "".join(_key(part) for part in ORDER if part in drawn)
+    if any(row.cached for row in rows):
+        keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'
+    inside = "".join(_row(row, end) for row in rows) + _axis(ticks(end) if longest else (), end)
+    return (
+        f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'
+        f'<div class="run-keys">{keys}</div>{inside}</div>'
+    )
+
+
+def words(rows: Iterable[RunBar]) -> str:
+    """The bars as text, for screen readers."""
+    sentences = ["Bars of stage times."]
+    for row in rows:
+        parts = [f"{name(one.part)} {ms(one.ms)}" for one in row.parts if one.ms > 0]
+        listed = ", ".join([*parts, f"total {row.total}" if row.total else "", row.detail])
+        sentences.append(f"{row.label}: {listed.strip(', ')}.")
+    return " ".join(sentences)
+
+
+def name(part: str) -> str:
+    """A part as the legend calls it."""
+    return NAMES.get(part, part)
+
+
+def axis_end(longest: float) -> float:
+    """The end of the axis (ms): the next round number, so that growing bars rarely rescale it."""
+    power = 10.0 ** math.floor(math.log10(max(longest, 1.0)))
+    return next(end * power for end in ENDS if end * power >= max(longest, 1.0))
+
+
+def ticks(end: float) -> list[float]:
+    """Round places from 0 to `end`, MOST_TICKS at most."""
+    power = 10.0 ** math.floor(math.log10(end / MOST_TICKS))
+    step = next(step * power for step in STEPS if end / (step * power) <= MOST_TICKS - 1)
+    return [step * place for place in range(math.floor(end / step + 1e-9) + 1)]
+
+
+def _row(row: RunBar, end: float) -> str:
+    bar = "".join(_part(part, end, part.part in row.cached, True) for part in row.parts)
+    thin = "".join(_part(part, end, False, False) for part in row.uncached)
+    second = f'<div class="run-thin">{thin}</div>' if thin else ""
+    return (
+        f'<div class="run-row" style="--model: {family_colour(row.family)}">'
+        f'<div class="run-name">{escape(row.label)}</div>'
+        f'<div class="run-track"><div class="run-bar">{bar}{_range(row, end)}</div>{second}</div>'
+        f'<div class="run-total">{escape(row.total)}<small>{escape(row.detail)}</small></div></div>'
+    )
+
+
+def _part(part: bars.BarSegment, end: float, cached: bool, labelled: bool) -> str:
+    if not part.ms:
+        return ""
+    colour = COLOURS[part.part]
+    fill = f"repeating-linear-gradient(135deg, {colour} 0 4px, {colour}55 4px 8px)"
+    style = (
+        f"left: {100 * part.start_ms / end:.3f}%; width: calc({100 * part.ms / end:.3f}% - 1px); "
+        f"background: {fill if cached else colour}; color: {ink(colour)}"
+    )
+    words = f"{name(part.part)} {ms(part.ms)}"
+    text = f"<span><em>{name(part.part)} </em>{ms(part.ms)}</span>"
+    inside = text if labelled and not cached else ""
+    return f'<div class="run-part" style="{style}" title="{escape(words)}">{inside}</div>'
+
+
+def _range(row: RunBar, end: float) -> str:
+    if row.ends is None:
+        return ""
+    low, high = row.ends
+    place = f"left: {100 * low / end:.3f}%; width: {100 * (high - low) / end:.3f}%"
+    title = f"total from {ms(low)} to {ms(high)}"
+    return f'<div class="run-range" style="{place}" title="{title}"></div>'
+
+
+def _axis(places: Sequence[float], end: float) -> str:
+    ticks = "".join(
+        f'<span class="run-tick" style="left: {100 * place / end:.3f}%">{place:,.6g}'
+        f"{' ms' if place == places[-1] else ''}</span>"
+        for place in places
+    )
+    return (
+        '<div class="run-row"><div class="run-name" style="border: 0"></div>'
+        f'<div class="run-axis">{ticks}</div><div class="run-total"></div></div>'
+    )
+
+
+def _key(part: str) -> str:
+    colour = COLOURS[part]
+    return f'<span class="run-key"><i style="background: {colour}"></i>{name(part)}</span>'
+
+
+def ink(colour: str) -> str:
+    """Black or white: the one that is easier to read on the colour (#RRGGBB)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000000" if (light + 0.05) ** 2 > 0.05 * 1.05 else "#FFFFFF"

@@ -1,0 +1,134 @@
+"""The figures of a card as one row of HTML: the total first, then the others in a fixed order.
+
+Boundary: a ComparedModel in, HTML of constant text and numbers out; no streamlit.  With several
+runs each figure is a median, with its range below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from statistics import median
+
+from engine.analysis.compared import ComparedModel, Spread
+from engine.analysis.number_text import NONE
+from ui.widgets.text import count, ms, rate
+
+FORMULAS = {
+    "Total": "From the start of the run to its end. Queue time is not included.",
+    "TTFT": "Time to first token: from the start of the run to the first new token. "
+    "Queue time is not included.",
+    "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
+    "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
+    "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
+    "Context": "Prompt tokens, including the visual tokens.",
+}
+SHORT = {"New tokens": "Tokens"}  # the labels of a narrow card
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A name of FORMULAS, a number without its unit, the unit, and the range of several runs."""
+
+    name: str
+    value: str = NONE
+    unit: str = ""
+    ends: tuple[str, str] | None = None
+    runs: int = 0
+
+
+def figures(model: ComparedModel) -> tuple[Figure, ...]:
+    """The figures of the model's runs, in the order of FORMULAS."""
+    steps = model.time("tpot")
+    context = [result.generation.prompt_tokens for result in model.results]
+    return (
+        _figure("Total", model.time("total"), _ms, "ms"),
+        _figure("TTFT", model.time("ttft"), _ms, "ms"),
+        _figure("TPOT", steps, _ms, "ms"),
+        _figure("tok/s", _speed(steps), _rate),
+        _figure("New tokens", _counted([result.new_tokens for result in model.results]), _whole),
+        _figure("Context", _counted(context), _whole),
+    )
+
+
+def _figure(
+    name: str, spread: Spread | None, text: Callable[[float], str], unit: str = ""
+) -> Figure:
+    if spread is None:
+        return Figure(name)
+    ends = (text(spread.low), text(spread.high)) if spread.runs > 1 else None
+    return Figure(name, text(spread.median), unit, ends, spread.runs)
+
+
+def _speed(steps: Spread | None) -> Spread | None:
+    """Tokens per second from the time per token."""
+    if steps is None or not steps.low:
+        return None
+    return Spread(1000 / steps.median, 1000 / steps.high, 1000 / steps.low, steps.runs)
+
+
+def _counted(values: Sequence[int]) -> Spread:
+    """The spread of a number of tokens; a single value if all runs have the same."""
+    runs = len(values) if min(values) < max(values) else 1
+    return Spread(median(values), min(values), max(values), runs)
+
+
+def _ms(value: float) -> str:
+    return ms(value).removesuffix(" ms")
+
+
+def _rate(value: float) -> str:
+    return rate(value).removesuffix(" tok/s")
+
+
+def _whole(value: float) -> str:
+    return f"{value:,g}"
+
+
+def waiting() -> str:
+    """The row before there are figures, so that the card keeps its height."""
+    return _row([Figure(name) for name in FORMULAS])
+
+
+def markup(model: ComparedModel) -> str:
+    """The row, and below it what has to be known to read it: the number of runs, the cache."""
+    shown = figures(model)
+    return _row(shown) + "".join(f'<p class="card-note">{escape(one)}</p>' for one in notes(model))
+
+
+def notes(model: ComparedModel) -> list[str]:
+    """The number of runs, and the total without cache."""
+    runs, whole = model.time("total"), model.time("uncached_total")
+    several = runs is not None and runs.runs > 1
+    found = [f"Median and range of {count(runs.runs, 'run')}."] if runs and several else []
+    if model.last.cached:
+        found.append(f"Without cache: {ms(whole.median) if whole else UNKNOWN}.")
+    return found
+
+
+def _row(shown: Sequence[Figure]) -> str:
+    usual = max(figure.runs for figure in shown)
+    cells = "".join(_cell(figure, usual) for figure in shown)
+    return f'<dl class="card-figures">{cells}</dl>'
+
+
+def _cell(figure: Figure, usual: int) -> str:
+    """A focusable cell whose formula shows when it is pointed at or has the focus."""
+    help_text = escape(FORMULAS[figure.name], quote=True)
+    unit = f" <small>{escape(figure.unit)}</small>" if figure.unit else ""
+    return (
+        f'<div tabindex="0" data-help="{help_text}" aria-description="{help_text}">'
+        f"<dt>{escape(SHORT.get(figure.name, figure.name))}</dt>"
+        f"<dd><b>{escape(figure.value)}</b>{unit}</dd>{_ends(figure, usual)}</div>"
+    )
+
+
+def _ends(figure: Figure, usual: int) -> str:
+    """The range, which may break after its dash, and the number of runs if it is not the usual."""
+    if figure.ends is None:
+        return ""
+    low, high = (f"<span>{escape(end)}</span>" for end in figure.ends)
+    fewer = f" <span>n = {figure.runs}</span>" if 1 < figure.runs < usual else ""
+    return f'<dd class="card-range">{low}–<wbr>{high}{fewer}</dd>'

@@ -1,0 +1,104 @@
+"""Badges beside the figures of a run: all that affects how far its times can be trusted.
+
+Boundary: a RunResult or a certificate's standing in; words, colour and explanation out.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from engine.machine.load import MachineLoad
+from engine.machine.load import busy as is_busy
+from engine.machine.load import words as load_words
+from engine.storage.coverage import Standing
+from engine.types import RunResult
+from engine.verify import certificates
+from ui.widgets.text import ms
+
+Colour = Literal["green", "orange", "violet", "gray", "blue"]
+Badge = tuple[str, Colour, str]  # words, colour, explanation
+CACHE_HELP = (
+    "Stage 3 was not computed in this run: its features were read from disk. The table shows the "
+    "total of this run and the total without cache, with the time stage 3 took when computed."
+)
+PREFIX_HELP = (
+    "Stages 2 and 3 and most of the prefill were skipped: the model had already read this sample's "
+    "prompt up to its last visual token. The table shows how long stages 2 and 3 took then. The "
+    "full prefill was not run for this question, so the total without cache is unknown."
+)
+VERIFIED_HELP = (
+    "The certificate with this hash proves that decoupled inference equals the model's own, for "
+    "this checkpoint, code, device and dtype. The Verify page shows what was and was not proved."
+)
+NOT_COVERED_HELP = (
+    "The model is verified, but its certificate does not cover this result: what is missing was "
+    "not compared with the model's own generate()."
+)
+UNVERIFIED_HELP = (
+    "No certificate covers this checkpoint, code, device, dtype, backend and pixel setting, so it "
+    "is not proved that these are times of the model's own inference. The Verify page can prove "
+    "it for the device's default backend."
+)
+COLD_HELP = "The first run after loading includes start-up work: compare later runs instead."
+HOOKED_HELP = "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time."
+COMPILED_HELP = (
+    "Tokens after the first came from a compiled step, equal to the eager one up to rounding."
+)
+FAST_HELP = (
+    "Pictures were resized with the fast setting: some pixels differ by a grey level or two."
+)
+BUSY_HELP = (
+    "Other work used the CPU cores during this run, so its times are longer than on an idle "
+    "machine. Measured: {}."
+)
+
+
+def certificate_badge(standing: Standing, command: str = "") -> Badge:
+    """A badge with the certificate's hash, what it does not cover, or "unverified"; `command`
+    would verify the result with its own settings."""
+    if standing.state == "verified":
+        return standing.words, "green", VERIFIED_HELP
+    if standing.state == "not covered":
+        name = standing.certificate[: certificates.SHOWN]
+        closest = f" The closest certificate is {name}." if name else ""
+        return standing.words, "orange", NOT_COVERED_HELP + closest
+    how = f" To verify this result's own settings, in a terminal: `{command}`" if command else ""
+    return standing.words, "gray", UNVERIFIED_HELP + how
+
+
+def busy(load: MachineLoad) -> str:
+    """The explanation of the badge "busy machine", with figures."""
+    return BUSY_HELP.format(load_words(load))
+
+
+def _reused(result: RunResult) -> Badge | None:
+    """A badge for a reused prompt prefix, with the time of the remaining prefill."""
+    prefill, use = result.span("decode.prefill"), result.prefix
+    if use is None or use.state != "reused" or prefill is None:
+        return None
+    return f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP
+
+
+def badges(result: RunResult) -> list[Badge]:
+    """(words, colour, explanation) of all that affects how far the times can be trusted."""
+    request = result.request
+    command = certificates.command(request.model, result.backend, request.pixels)
+    standing = certificate_badge(certificates.certificate_status(result), command)
+    found: list[Badge] = [(f"timing {standing[0]}", *standing[1:])]
+    if (reused := _reused(result)) is not None:
+        found.append(reused)
+    for span in result.spans:
+        if span.source == "cached" and reused is None:
+            words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
+            found.append((words, "green", CACHE_HELP))
+    if (load := result.machine_load) is not None and is_busy(load):
+        found.append(("busy machine", "orange", busy(load)))
+    if result.cold:
+        found.append(("cold run", "orange", COLD_HELP))
+    if result.backend == "compiled":
+        found.append(("compiled", "blue", COMPILED_HELP))
+    if result.request.mode == "hooked":
+        found.append(("hooked", "violet", HOOKED_HELP))
+    if result.request.pixels == "fast":
+        found.append(("fast pixels", "violet", FAST_HELP))
+    return found
