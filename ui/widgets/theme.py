@@ -43,7 +43,8 @@ _STYLE = """
 [data-testid="stCaptionContainer"] { opacity: 1; color: var(--muted); }
 .stVegaLiteChart svg text { fill: var(--muted); }
 .stApp kbd { opacity: 1 !important; }
-.stApp button:disabled, .stApp button:disabled p { color: var(--muted); }
+.stApp button:disabled, .stApp button:disabled :is(p, kbd) { color: var(--muted); }
+.stApp [data-stale="true"] { opacity: 0.85 !important; }
 .stApp [data-variant="segmented_control"][data-selected] { color: var(--focus); }
 .stApp :is(a, button, summary, [role="radio"], [role="tab"]):focus-visible {
   outline: 2px solid var(--focus) !important; outline-offset: 2px; }
@@ -116,7 +117,8 @@ dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-con
   position: absolute; left: 0; right: 0; top: 100%; z-index: 9; padding: 0.4rem 0.6rem;
   font-size: var(--small); line-height: 1.35; border: 1px solid #868D97; border-radius: 0.3rem;
   background: #1B2430; color: #FFFFFF; }
-.card-note { margin: 0.25rem 0 0 !important; font-size: var(--small) !important; color: var(--muted); }
+.card-note { margin: 0.25rem 0 0 !important; font-size: var(--small) !important;
+  color: var(--muted); }
 .card-formulas { font-size: var(--small); margin-top: 0.8rem; max-width: 34rem; }
 @container (max-width: 430px) { .card-figures small { display: block; } }
 @container (max-width: 265px) { dl.card-figures { grid-template-columns: repeat(3, 1fr); } }
