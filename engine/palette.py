@@ -27,6 +27,8 @@ FAMILY_COLOURS: Mapping[str, str] = {
     "llava": "#B5652B",
 }
 OTHER_FAMILY = "#868D97"
+# Close to the red and blue of event pictures, readable on both grounds.
+EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
 
 
 def family_colour(family: str) -> str:

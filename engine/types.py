@@ -107,13 +107,23 @@ class Sample:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ChosenFrames:
+    """Which frames of a clip, or of a folder (`clip` None), of `count` frames are shown."""
+
+    indices: tuple[int, ...]
+    count: int
+    clip: Path | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class Media:
     """Stage 1's result: the pictures that a model receives.
 
     `digest` depends on the file's content, the rule and the reader's version, but not on a file
     name.  `rule` is the frame rule, or the extent of pictures drawn from raw events; "" for
-    pictures that are shown unchanged.
+    pictures that are shown unchanged.  images[i] is frame frames.indices[i]; `frames` is None for
+    event pictures.
     """
 
     kind: MediaKind
@@ -122,6 +132,7 @@ class Media:
     source: str
     rule: str = ""
     notes: tuple[str, ...] = ()
+    frames: ChosenFrames | None = None
 
     @property
     def shown(self) -> str:
@@ -265,13 +276,17 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Generation:
-    """New tokens only, with the EOS token.  token_ms are times since the start of the run."""
+    """New tokens only, with the EOS token.  token_ms are times since the start of the run.
+
+    text_ends: the number of characters of the text that are known after each token; () if unknown.
+    """
 
     token_ids: tuple[int, ...]
     text: str
     stop: Stop
     prompt_tokens: int
     token_ms: tuple[float, ...]
+    text_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

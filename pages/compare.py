@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, draft_panel, input_changes, overview
+from ui.compare import card_board, draft_panel, history, input_changes, overview
 from ui.compare.spoken import Spoken
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
@@ -166,6 +166,7 @@ def main() -> None:
     how = choice.options
     with st.container(key="compare_board"):
         card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
+    history.section(entries)
     asked = (choice.sample, choice.models, choice.question)
     draft_panel.section(*asked, how)
 

@@ -15,9 +15,11 @@ from ui.published import adding, beside_own_runs, own_runs_audit
 from ui.published import sets_view as recorded
 from ui.results import (
     comparison_view,
+    deck_view,
     opened_runs,
     origin_view,
     overview,
+    run_head,
     run_list,
     sample_list,
     sample_view,
@@ -26,7 +28,6 @@ from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource, RunSource
 from ui.results.set_sources import SetSource, VisitSource
 from ui.widgets import first_visit, followed_runs, links, notices
-from ui.widgets.text import when
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -50,22 +51,13 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
+    "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", own_runs_audit.show_drafts),
     "audit": ("Audit", own_runs_audit.show_audit),
     "agreement": ("Agreement with references", origin_view.agree),
     "origin": ("What ran", origin_view.show),
     "reports": ("Reports", origin_view.reports),
 }
-
-
-def head(opened: OpenedRuns) -> None:
-    """The chosen runs and their problems."""
-    for run, part in zip(opened.sources, opened.parts, strict=True):
-        state = run_list.STATES.get(run.state, run.state)
-        words = (when(run.created), run.name, run.dataset, state)
-        notices.small(" · ".join(filter(None, words)), f"head_{run.key}")
-        for number, problem in enumerate(part.problems):
-            notices.notice(problem, f"head_{run.key}_{number}")
 
 
 def view(opened: OpenedRuns) -> None:
@@ -89,7 +81,7 @@ def show(picked: Sequence[ResultSource]) -> None:
     except StageScopeError as error:
         notices.problem(str(error), "results_open")
         return
-    head(opened)
+    run_head.show(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small("This run has new results.", "results_grown")
@@ -142,11 +134,13 @@ def main() -> None:
     files = [source for source in picked or () if isinstance(source, (SetSource, VisitSource))]
     mine = [source for source in picked or () if isinstance(source, RunSource)]
     if picked is None:
+        run_head.said()
         notices.hint(NONE_YET)
         st.code(COMMAND, language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
+        run_head.said()
         notices.hint(CHOOSE)
     elif files:
         show_imported(files, mine)

@@ -19,8 +19,8 @@ HEAVY = {"torch", "transformers", "diskcache"}
 # The rooms of the engine.  A room imports from rooms before it, never from one after it.
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "types", "timing"),
-    *("palette", "media", "decoding", "models", "storage", "analysis", "pipeline", "verify"),
-    *("report", "published", "benchmark", "jobs", "demo", "cli", "__main__"),
+    *("palette", "media", "viewing", "decoding", "models", "storage", "analysis", "pipeline"),
+    *("verify", "report", "published", "benchmark", "jobs", "demo", "cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")
 MAX_LOOSE = 10  # modules directly in engine/

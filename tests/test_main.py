@@ -123,6 +123,37 @@ def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], 
     assert "tiny-llava" in err
 
 
+def test_repeats_take_turns_and_end_with_medians(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    """The first run computes the features, and the others read them: they are not mixed."""
+    names = ("tiny-llava", "tiny-eventgpt")
+    arguments = ("--sample", "id-000000", "--models", ",".join(names), "--repeat", 3)
+    code, found, _ = compare(capsys, root, *arguments)
+    assert code == 0 and [row["model"] for row in found["runs"]] == [*names] * 3
+    for name, summary in zip(names, found["medians"], strict=True):
+        rows = [row for row in found["runs"] if row["model"] == name]
+        total = sorted(row["total_ms"] for row in rows[1:])
+        assert (summary["model"], summary["runs"], summary["counted"]) == (name, 3, 2)
+        assert summary["times_ms"]["total"] == {
+            "median": sum(total) / 2, "low": total[0], "high": total[1], "runs": 2,
+        }  # fmt: skip
+        assert [one["runs"] for one in summary["left_out"]] == [1]
+    code, found, _ = compare(capsys, root, *arguments, "--cache", "off")  # control
+    assert [summary["counted"] for summary in found["medians"]] == [3, 3]
+
+
+def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    fixed = ("--sample", "id-000000", "--repeat", 2)
+    code, found, _ = compare(capsys, root, *fixed, "--models", "tiny-lava")
+    assert code == 2 and len(found["runs"]) == 2
+    assert found["medians"][0]["counted"] == 0 and found["medians"][0]["times_ms"] == {}
+    assert (
+        main(["compare", "--dataset", str(root), *map(str, fixed), "--models", "tiny-llava"]) == 0
+    )
+    assert "medians of 1 of 2 runs (1 left out: " in capsys.readouterr().out
+
+
 def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     arguments = ("--sample", "id-000000", "--models", "tiny-llava")
     _, first, _ = compare(capsys, root, *arguments)
@@ -220,6 +251,7 @@ def test_one_model_that_cannot_run_costs_no_other(
         (("--max-new-tokens", 0), "max_new_tokens is 0"),
         (("--max-new-tokens", 10**12), "max_new_tokens is 1,000,000,000,000"),
         (("--frames", "all"), "frames is 'all'"),
+        (("--repeat", 0), "--repeat is 0: choose a number from 1 to 100"),
         (("--dataset", "/no/such/root"), "/no/such/root"),
     ],
 )

@@ -32,13 +32,19 @@ _PLACES = (
 _SIDE = re.compile(r"\bon the (left|right)\b|\bthe (left|right) side\b")
 
 
-def read_attributes(text: str) -> dict[str, str]:
-    """The claims of an answer, attribute -> value, without those that contradict each other."""
-    claims: dict[str, set[str]] = {}
+def read_statements(text: str) -> dict[str, tuple[str, ...]]:
+    """attribute -> its stated values, each once; two or more contradict each other."""
+    found: dict[str, dict[str, None]] = {}
     for sentence in re.split(r"(?<=[.!?])\s+", text.strip().lower()):
         for attribute, value in _claims(sentence):
-            claims.setdefault(attribute, set()).add(value)
-    return {name: values.pop() for name, values in claims.items() if len(values) == 1}
+            found.setdefault(attribute, {})[value] = None
+    return {attribute: tuple(values) for attribute, values in found.items()}
+
+
+def read_attributes(text: str) -> dict[str, str]:
+    """The claims of an answer, attribute -> value, without those that contradict each other."""
+    statements = read_statements(text)
+    return {name: values[0] for name, values in statements.items() if len(values) == 1}
 
 
 def score(

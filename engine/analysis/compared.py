@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from engine.types import RunResult
+from engine.types import STAGES, RunResult
 
 TIMES: Mapping[str, Callable[[RunResult], float | None]] = {
     "total": lambda result: result.total_ms,
@@ -23,6 +23,8 @@ TIMES: Mapping[str, Callable[[RunResult], float | None]] = {
     "tpot": lambda result: result.tpot_ms,
     "unaccounted": lambda result: result.unaccounted_ms,
 }
+
+PARTS_OF_DECODE = ("decode.prefill", "decode.steps")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,12 @@ class ComparedModel:
         values = [self._value(result, name) for result in self.counted]
         known = [value for value in values if value is not None]
         return Spread(median(known), min(known), max(known), len(known)) if known else None
+
+    def times(self) -> dict[str, Spread]:
+        """The spread of each time that a run has: TIMES, the stages and the parts of decode."""
+        names = (*TIMES, *STAGES, *PARTS_OF_DECODE)
+        found = {name: self.time(name) for name in names}
+        return {name: spread for name, spread in found.items() if spread is not None}
 
     def _value(self, result: RunResult, name: str) -> float | None:
         if name in TIMES:

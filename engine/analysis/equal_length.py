@@ -1,7 +1,7 @@
 """The same results at natural, first-min(N) or forced lengths.
 
 Boundary: a table of results in, a table of the same columns out.  Shorter answers take less time,
-so the lens "first" cuts all answers to a sample to the length of the shortest.
+so the lens "first" cuts all answers to a sample, forced ones too, to the length of the shortest.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def look(table: pd.DataFrame, name: LensName) -> Lens:
         lengths = ", ".join(map(str, sizes)) or "no"
         note = f"Forced lengths: results of {lengths} tokens; the end-of-text id is ignored."
         return Lens(name, forced_results, note)
-    return _first(lines[~forced])
+    return _first(lines)
 
 
 def _first(lines: pd.DataFrame) -> Lens:

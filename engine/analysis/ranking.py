@@ -1,19 +1,59 @@
 """Sorts samples: by disagreement of the answers, or by ratio.
 
-Boundary: a table of results in, a table of samples out.
+Boundary: a table of results in, samples in order out.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from engine.analysis import pairs
+from engine.analysis import attribute_agreement, pairs
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.word_overlap import word_f1
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class DeckCard:
+    """A sample that two labels answered.
+
+    contradictions: (attribute, the value of a, the value of b).  overlap: word F1, None if neither
+    answer has a word.
+    """
+
+    sample: str
+    contradictions: tuple[tuple[str, str, str], ...]
+    overlap: float | None
+
+
+def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
+    """Samples where a and b answered the same question: most contradictions first, then the least
+    overlap, then by id.  The first measured answer of each counts.
+
+    An answer to a question that a demo model was not trained on contradicts nothing.
+    """
+    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    lines = lines.drop_duplicates(["label", "sample"])
+    columns = ["sample", "prompt", "text", "off_script"]
+    sides = [lines.loc[lines["label"] == label, columns] for label in (a, b)]
+    both = sides[0].merge(sides[1], on=["sample", "prompt"])
+    cards = [_card(*values) for values in both.drop(columns="prompt").itertuples(index=False)]
+    return tuple(sorted(cards, key=_disagreement))
+
+
+def _card(sample: str, a: str, a_off: bool, b: str, b_off: bool) -> DeckCard:
+    found = {} if a_off or b_off else attribute_agreement.contradictions((a, b))
+    said = tuple((name, str(one), str(other)) for name, (one, other) in found.items())
+    return DeckCard(sample, said, word_f1(a, b))
+
+
+def _disagreement(card: DeckCard) -> tuple[int, float, str]:
+    overlap = 2.0 if card.overlap is None else card.overlap
+    return -len(card.contradictions), overlap, card.sample
 
 
 def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:

@@ -112,12 +112,22 @@ def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[fl
     if min(a_ms, b_ms) <= 0:
         raise ValueError("a total time must be positive")
     logs = shapley(first, second, lambda chosen: math.log(max(total_of(chosen), 1e-12)))
-    times = shapley(first, second, total_of)
+    times = shares(first, second)
     parts = tuple(
         _part(name, *values)
         for name, *values in zip(FACTORS, first, second, logs, times, strict=True)
     )
     return Split(a, b, n, a_ms, b_ms, b_ms / a_ms, parts)
+
+
+def shares(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """shapley(first, second, total_of) in closed form: the total is a sum of factors, and of one
+    product, whose factors are weighted with each other's mean."""
+    found = [b - a for a, b in zip(first, second, strict=True)]
+    gaps, per_token = FACTORS.index(TOKENS), FACTORS.index(PER_TOKEN)
+    for one, other in ((gaps, per_token), (per_token, gaps)):
+        found[one] *= (first[other] + second[other]) / 2
+    return found
 
 
 def _part(name: str, a: float, b: float, log: float, ms: float) -> SpeedupFactor:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from engine.analysis.compared import ComparedModel
 from engine.palette import UNACCOUNTED
-from engine.types import STAGES, Span
+from engine.types import STAGES, RunResult, Span, StageName
 
 PARTS: tuple[str, ...] = (*STAGES, UNACCOUNTED)
+DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
-RUN_PARTS: tuple[str, ...] = (*STAGES[:-1], PREFILL, STEPS, REST, UNACCOUNTED)
+_WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
+RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 
 
@@ -50,11 +53,15 @@ def run_times(model: ComparedModel) -> dict[str, float]:
 
     REST is what decode took apart from its prefill and its token steps.
     """
-    names = (*STAGES[:-1], PREFILL, STEPS, UNACCOUNTED)
+    names = (*_WHOLE, PREFILL, STEPS, UNACCOUNTED)
     known = {name: found.median for name in names if (found := model.time(name))}
-    if decode := model.time(STAGES[-1]):
-        known[REST] = max(0.0, decode.median - known.get(PREFILL, 0.0) - known.get(STEPS, 0.0))
-    return known
+    rests = [rest for result in model.counted if (rest := _rest(result)) is not None]
+    return known | ({REST: median(rests)} if rests else {})
+
+
+def _rest(result: RunResult) -> float | None:
+    decode, *parts = (result.span(name) for name in (DECODE, PREFILL, STEPS))
+    return max(0.0, decode.ms - sum(part.ms for part in parts if part)) if decode else None
 
 
 def uncached_times(model: ComparedModel) -> dict[str, float] | None:

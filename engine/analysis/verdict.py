@@ -143,7 +143,7 @@ def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
             for result in model.counted:
                 who.setdefault(value_of(result) or "unknown", {})[model.label] = None
         if len(who) > 1:
-            parts = [f"{value} ({', '.join(labels)})" for value, labels in who.items()]
+            parts = [f"{value} for {_listed(labels)}" for value, labels in who.items()]
             found[name] = f"{name.capitalize()}: {'; '.join(parts)}."
     return found
 
@@ -202,14 +202,14 @@ def _per_token(models: Sequence[ComparedModel]) -> str:
 def _not_counted(
     compared: Sequence[ComparedModel], unfinished: Mapping[str, str]
 ) -> tuple[str, ...]:
-    parts = [f"{label} ({state})" for label, state in unfinished.items()]
+    parts = [f"{label} {state}" for label, state in unfinished.items()]
     for model in compared:
         if not _complete(model):
-            parts.append(f"{model.label} (cancelled)")
+            parts.append(f"{model.label} cancelled")
             continue
         for left in model.left_out:
-            parts.append(f"{model.label} ({count(left.runs, 'run')}: {left.reason})")
-    return (f"Not counted: {', '.join(parts)}.",) if parts else ()
+            parts.append(f"{count(left.runs, 'run')} of {model.label} ({left.reason})")
+    return (f"Not counted: {'; '.join(parts)}.",) if parts else ()
 
 
 def _shared(models: Sequence[ComparedModel]) -> tuple[str, ...]:
@@ -238,13 +238,14 @@ def _reason(first: ComparedModel, second: ComparedModel) -> str:
     """What saved `first` the most time against `second`, and what it lost; "" if a part of a run's
     time is not known.  The shares are those of the speed-up split and add up to the difference of
     the mean totals."""
-    factors = _factors(first.counted), _factors(second.counted)
-    if factors[0] is None or factors[1] is None:
+    ours, theirs = _factors(first.counted), _factors(second.counted)
+    if ours is None or theirs is None:
         return ""
-    split = speedup.split_of(first.label, second.label, 1, factors[0], factors[1])
-    saved = sorted((part for part in split.parts if part.ms > 0), key=lambda part: -part.ms)
-    lost = sorted((part for part in split.parts if part.ms < 0), key=lambda part: part.ms)
-    difference = split.b_ms - split.a_ms
+    values = zip(speedup.FACTORS, ours, theirs, speedup.shares(ours, theirs), strict=True)
+    parts = [_Share(*value) for value in values]
+    saved = sorted((part for part in parts if part.ms > 0), key=lambda part: -part.ms)
+    lost = sorted((part for part in parts if part.ms < 0), key=lambda part: part.ms)
+    difference = sum(part.ms for part in parts)
     if difference <= 0 or not saved:  # the means contradict the medians
         return ""
     main = saved[:1] if saved[0].ms >= MAIN * sum(part.ms for part in saved) else saved[:2]
@@ -255,9 +256,19 @@ def _reason(first: ComparedModel, second: ComparedModel) -> str:
     return f"Against {second.label} it saved {gains}{costs}."
 
 
+@dataclass(frozen=True)
+class _Share:
+    """A factor of speedup.FACTORS: its value in both models, and its share of the difference."""
+
+    name: str
+    a: float
+    b: float
+    ms: float
+
+
 def _factors(results: Sequence[RunResult]) -> tuple[float, ...] | None:
     """Mean values in the order of speedup.FACTORS; None if a run lacks a stage or its parts."""
-    names = (*STAGES, "decode.prefill", "decode.steps")
+    names = ("load", "preprocess", "vision", "decode", "decode.prefill", "decode.steps")
     spans = [{name: result.span(name) for name in names} for result in results]
     if not all(all(found.values()) for found in spans):
         return None
@@ -272,10 +283,11 @@ def _factors(results: Sequence[RunResult]) -> tuple[float, ...] | None:
     return load, preprocess, vision, prefill, gaps, per_token, around, unaccounted
 
 
-def _part(part: speedup.SpeedupFactor, cached: bool) -> str:
+def _part(part: _Share, cached: bool) -> str:
     """A factor in words, with its value in both models."""
     if part.name == speedup.TOKENS:
-        return f"{'fewer' if part.ms > 0 else 'more'} tokens ({part.a:,.0f} against {part.b:,.0f})"
+        counts = f"({part.a + 1:,.0f} against {part.b + 1:,.0f})"  # the first is the prefill's
+        return f"{'fewer' if part.ms > 0 else 'more'} tokens {counts}"
     values = f"({ms(part.a)} against {ms(part.b)})"
     if part.name == speedup.PER_TOKEN:
         return f"{'faster' if part.ms > 0 else 'slower'} token steps {values}"

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from engine.benchmark import run_summary
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
 from engine.benchmark.task_executor import TaskExecutor, Tasks
 from engine.errors import Cancelled, StageScopeError, StoreError
 from engine.models import registry
 from engine.pipeline.watcher import Watcher
-from engine.storage import run_header, run_store
+from engine.storage import run_header
 from engine.storage.plan import Task
 from engine.storage.result_rows import AnswerRow, Place, ResultRow
 
@@ -215,24 +216,10 @@ class RunSession:
             self.tracker.note(text)
 
     def _summary(self) -> dict[str, Any]:
-        """Counts and figures of each model; reads no texts and no token times."""
-        from engine.analysis import model_summary, results_table, throughput
-
         view = self.tracker.view()
-        table = results_table.frame([run_store.read(self.writer.folder)], answers=False)
-        return {
-            "format": run_header.FORMAT,
-            "version": run_header.VERSION,
-            "id": self.writer.header.id,
-            "finished": run_header.now(),
-            "planned": view.planned,
-            "results": view.done,
-            "failed": view.failed,
-            "given_up": {live.model: live.given_up for live in view.models if live.given_up},
-            "counts": [vars(count) for count in model_summary.counts(table)],
-            "figures": [vars(figure) for figure in model_summary.figures(table)],
-            "throughput": [asdict(one) for one in throughput.throughputs(table)],
-        }
+        given_up = {live.model: live.given_up for live in view.models if live.given_up}
+        counts = view.planned, view.done, view.failed
+        return run_summary.summary(self.writer, *counts, given_up)
 
 
 def _words(tasks: Tasks) -> str:

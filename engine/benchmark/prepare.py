@@ -51,7 +51,7 @@ def prepare(
     entries = {name: registry.entry(name) for name in plan.models}
     _refuse_hopeless(plan, samples, entries, elsewhere)
     plan = run_order.settled(plan, entries, elsewhere)
-    header = _header(plan, found.root, samples, entries)
+    header = describe(plan, found.root, samples, entries)
     place = folder or settings.load().runs_dir / header.id
     writer = run_store.create(header, place)
     order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
@@ -79,7 +79,7 @@ def _continued(writer: Writer, root: Path | None, force: bool) -> PreparedRun:
     found = dataset.read(root or Path(header.dataset.root))
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
-    here = _header(plan, found.root, samples, entries)
+    here = describe(plan, found.root, samples, entries)
     changed = provenance.differences(header, here)
     if changed and not force:
         raise StoreError(
@@ -142,9 +142,10 @@ def _refuse_hopeless(
         )
 
 
-def _header(
+def describe(
     plan: Plan, root: Path, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
 ) -> Header:
+    """The header of a run; the first time, the bytes of each checkpoint are hashed."""
     return Header(
         plan=plan,
         dataset=provenance.describe_dataset(root, list(samples.values())),

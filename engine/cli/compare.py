@@ -1,15 +1,19 @@
-"""compare: ask one or more models one or more questions about one sample.
+"""compare: ask one or more models one or more questions about one sample, once or several times.
 
-Boundary: builds the requests, runs them one after another, prints text or JSON.  Exit code 0 if
-every model answered, 2 for a user error, 1 otherwise.
+Boundary: builds the requests, runs them one after another, prints text or JSON.  Repeats take
+turns (A B C A B C), so that a drift of the machine affects all models alike.  Exit code 0 if every
+model answered, 2 for a user error, 1 otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from engine.analysis.compared import ComparedModel, Spread
 from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
@@ -22,7 +26,7 @@ from engine.cli.common import (
     read_dataset,
     say,
 )
-from engine.errors import StageScopeError
+from engine.errors import BadInput, StageScopeError
 from engine.jobs.run_job import RunJob
 from engine.media import dataset
 from engine.models import registry
@@ -32,6 +36,8 @@ from engine.quoting import cut
 from engine.storage.result_rows import AnswerRow, LoadFigures, PrefixState, StageTime
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest
 from engine.verify import certificates
+
+MAX_REPEATS = 100
 
 
 def add(commands: Any) -> None:
@@ -46,6 +52,12 @@ def add(commands: Any) -> None:
     sub.add_argument("--temperature", type=float, default=0.0, help="0 is greedy")
     sub.add_argument("--top-p", type=float, default=1.0)
     sub.add_argument("--seed", type=int, default=0)
+    sub.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        help="runs of each model, in turn; more than one gives medians and ranges",
+    )
     sub.add_argument("--frames", default="arange", help="rule that chooses the 8 frames")
     sub.add_argument("--cache", default="use", choices=("use", "refresh", "off"))
     sub.add_argument("--mode", default="decoupled", choices=("decoupled", "hooked"))
@@ -62,6 +74,8 @@ def add(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    if not 1 <= options.repeat <= MAX_REPEATS:
+        raise BadInput(f"--repeat is {options.repeat}: choose a number from 1 to {MAX_REPEATS}.")
     decode = DecodeConfig(
         max_new_tokens=options.max_new_tokens,
         temperature=options.temperature,
@@ -83,27 +97,85 @@ def _compare(options: argparse.Namespace) -> int:
         for prompt in options.prompt or [DEFAULT_QUESTION]
         for name in names(options.models)
     ]
-    outcomes = [_answer(request) for request in requests]
-    rows = [row for row, _ in outcomes]
+    rounds = [[_run(request) for request in requests] for _ in range(options.repeat)]
+    jobs = [job for jobs in rounds for job in jobs]
+    rows = [_row(job).as_dict() for job in jobs]
     several = len(options.prompt or ()) > 1
-    cards = "\n\n".join(_card(row, several) for row in rows)
-    out([row.as_dict() for row in rows], cards, options)
-    return max(code for _, code in outcomes)
+    repeats = [RepeatedRun(tuple(jobs)) for jobs in zip(*rounds, strict=True)]
+    cards = "\n\n".join(_card(_row(one.shown), several) + one.words() for one in repeats)
+    medians = [one.medians() for one in repeats]
+    out(rows if options.repeat == 1 else {"runs": rows, "medians": medians}, cards, options)
+    return max(map(_exit_code, jobs))
 
 
-def _answer(request: RunRequest) -> tuple[AnswerRow, int]:
-    """One model's row and exit code; a failure does not stop the other models."""
+def _run(request: RunRequest) -> RunJob:
+    """One run, which has ended; a failure does not stop the other models."""
     if _entry(request.model):
         say(f"{request.model}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
+    for note in job.result.notes if job.result else (job.error,):
+        say(f"{cut(request.model)}: {note}")
+    return job
+
+
+def _row(job: RunJob) -> AnswerRow:
     if job.result is None:
-        say(f"{cut(request.model)}: {job.error}")
-        code = 2 if isinstance(job.failure, StageScopeError) else 1
-        return AnswerRow.failed(request, _entry(request.model), job.error), code
-    for note in job.result.notes:
-        say(f"{request.model}: {note}")
-    return AnswerRow.from_result(job.result, certificates.certificate_status(job.result)), 0
+        return AnswerRow.failed(job.request, _entry(job.request.model), job.error)
+    return AnswerRow.from_result(job.result, certificates.certificate_status(job.result))
+
+
+def _exit_code(job: RunJob) -> int:
+    if job.result is not None:
+        return 0
+    return 2 if isinstance(job.failure, StageScopeError) else 1
+
+
+@dataclass(frozen=True)
+class RepeatedRun:
+    """All runs of one request, oldest first."""
+
+    jobs: tuple[RunJob, ...]
+
+    @cached_property
+    def compared(self) -> ComparedModel | None:
+        """Their spread; None if all failed."""
+        results = tuple(job.result for job in self.jobs if job.result is not None)
+        failures = tuple(job.error for job in self.jobs if job.result is None)
+        model = self.jobs[0].request.model
+        return ComparedModel(model, "", results, failures) if results else None
+
+    @property
+    def shown(self) -> RunJob:
+        """The newest run that counts; the last one if all failed."""
+        last = self.compared.last if self.compared else None
+        return next(job for job in reversed(self.jobs) if job.result is last)
+
+    def medians(self) -> dict[str, Any]:
+        """For the JSON document; times in milliseconds."""
+        found, request = self.compared, self.jobs[0].request
+        return {
+            "model": request.model,
+            "prompt": request.prompt,
+            "runs": len(self.jobs),
+            "counted": len(found.counted) if found else 0,
+            "left_out": [asdict(one) for one in found.left_out] if found else [],
+            "times_ms": {n: asdict(one) for n, one in found.times().items()} if found else {},
+        }
+
+    def words(self) -> str:
+        """Medians and ranges as lines below a card; "" for a single run."""
+        found = self.compared
+        if len(self.jobs) == 1 or found is None:
+            return ""
+        times = " | ".join(f"{name} {_spread(one)}" for name, one in found.times().items())
+        left = "; ".join(f"{one.runs} left out: {one.reason}" for one in found.left_out)
+        counted = f"{len(found.counted)} of {len(self.jobs)} runs"
+        return f"\n  medians of {counted}{f' ({left})' if left else ''}: {times}"
+
+
+def _spread(times: Spread) -> str:
+    return f"{_ms(times.median)} ({times.low:.1f} to {times.high:.1f})"
 
 
 def _entry(name: str) -> ModelEntry | None:

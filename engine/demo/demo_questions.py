@@ -5,7 +5,12 @@ Boundary: questions only, no answers and no scenes. Importing it only imports Nu
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+
+from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.prompts import plain_question
 
 # The wordings of each kind. The first of "describe" is the default of every model.
 ASKED: dict[str, tuple[str, ...]] = {
@@ -171,11 +176,36 @@ ASKED: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# What a complete answer to each kind states.
+ATTRIBUTES_ASKED: dict[str, frozenset[str]] = {
+    "describe": frozenset(ATTRIBUTES),
+    "road": frozenset({"curve"}),
+    "vehicles": frozenset({"lead vehicle", "motion"}),
+    "motion": frozenset({"lead vehicle", "motion"}),
+    "roadside": frozenset({"roadside", "guardrail side"}),
+    "pedestrian": frozenset({"pedestrian"}),
+    "time": frozenset({"time of day"}),
+}
+
 DEFAULT_QUESTION = ASKED["describe"][0]
 QUESTIONS: tuple[str, ...] = (
     *ASKED["describe"][:5],
     *(ASKED[kind][0] for kind in ("road", "vehicles", "motion", "roadside", "pedestrian", "time")),
 )
+
+
+def attributes_asked(question: str) -> frozenset[str] | None:
+    """The attributes of a scene that this question asks for; None if it is not listed above."""
+    return _by_question().get(plain_question(question).lower())
+
+
+@cache
+def _by_question() -> dict[str, frozenset[str]]:
+    return {
+        plain_question(wording).lower(): ATTRIBUTES_ASKED[kind]
+        for kind, wordings in ASKED.items()
+        for wording in wordings
+    }
 
 
 def draw_question(kind: str, rng: np.random.Generator) -> str:

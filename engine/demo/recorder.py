@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from engine.viewing import playing
+
 Frames = npt.NDArray[np.uint8]  # (F, H, W, 3) RGB
 # One thread and no SIMD: x264's vector code does not give the same bytes in every run.
 MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "asm=0"}
@@ -19,18 +21,7 @@ MP4_OPTIONS = {"preset": "fast", "crf": "28", "threads": "1", "x264-params": "as
 
 def encode_mp4(frames: Frames, fps: int) -> bytes:
     """H.264 in an MP4, with the encoding parameters of the real recordings."""
-    import av
-
-    buffer = io.BytesIO()
-    with av.open(buffer, "w", format="mp4", options={"fflags": "+bitexact"}) as container:
-        stream = container.add_stream("libx264", rate=fps, options=MP4_OPTIONS)
-        stream.height, stream.width = frames.shape[1:3]
-        stream.pix_fmt = "yuv420p"
-        for frame in frames:
-            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
-            container.mux(stream.encode(picture))
-        container.mux(stream.encode())
-    return buffer.getvalue()
+    return playing.encode_mp4(frames, fps, MP4_OPTIONS, {"fflags": "+bitexact"})
 
 
 def decode_mp4(data: bytes) -> Frames:

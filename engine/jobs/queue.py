@@ -26,7 +26,7 @@ from engine.pipeline.watcher import Watcher
 log = logging.getLogger(__name__)
 State = Literal["queued", "loading", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
-KEPT = 200  # finished jobs that a link can reopen
+KEPT = 600  # finished jobs that a link can reopen; one comparison has up to 30
 
 
 @dataclass(frozen=True, kw_only=True)

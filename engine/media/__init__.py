@@ -45,7 +45,8 @@ def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -
             notes = tuple(f"{reason}; {source.what} shown instead." for reason in reasons)
             used = found.rule or chosen
             digest = _digest(kind, used, found)
-            return Media(kind, found.images, digest, found.source, used, notes + found.notes)
+            notes += found.notes
+            return Media(kind, found.images, digest, found.source, used, notes, found.frames)
     raise MediaError(_nothing(sample, kind, reasons))
 
 

@@ -68,17 +68,22 @@ def render(events: Events, count: int = SLICES, extent: Extent = "slice") -> lis
     picture is (max(y) + 1, max(x) + 1) of its events, as in the published code; with "stream"
     it is that of the whole stream.  MediaError if there are fewer events than slices.
     """
+    return [draw(events, part, extent) for part in slices(events, count)]
+
+
+def slices(events: Events, count: int = SLICES) -> list[slice]:
+    """The parts of the stream that `render` draws; MediaError if it has too few events."""
     size = len(events) // count if count > 0 else 0
     if not size:
         raise MediaError(
             f"{len(events):,} events cannot be cut into {count:,} slices: pick a longer recording."
         )
     ends = [*(index * size for index in range(count)), len(events)]
-    return [_drawn(events, slice(*pair), extent) for pair in pairwise(ends)]
+    return [slice(*pair) for pair in pairwise(ends)]
 
 
-def _drawn(events: Events, part: slice, extent: Extent) -> Image:
-    """The events of one slice as a picture [H, W, 3]."""
+def draw(events: Events, part: slice, extent: Extent) -> Image:
+    """The events of one part as a picture [H, W, 3]; with extent "stream" it may be empty."""
     x, y = events.x[part], events.y[part]
     height, width = events.height, events.width
     if extent == "slice":

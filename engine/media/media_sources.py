@@ -15,7 +15,7 @@ from pathlib import Path
 from engine.errors import MediaError
 from engine.media import events, images, kinds, video
 from engine.media.media_files import Data, content, label, large, opened
-from engine.types import Extent, Image, MediaKind, Sample
+from engine.types import ChosenFrames, Extent, Image, MediaKind, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 _SHOWN_INDICES = 16
@@ -31,6 +31,7 @@ class LoadedPictures:
     source: str
     notes: tuple[str, ...] = ()
     rule: str = ""  # set if the source decides it: the extent of pictures drawn from raw events
+    frames: ChosenFrames | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,8 @@ def _clip(path: Path, choice: video.Choice) -> LoadedPictures:
     clip = video.decode(data, label(path), choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     source = _source(_called(data), clip.indices, clip.count)
-    return LoadedPictures(clip.images, [data], "mp4", source, notes)
+    chosen = ChosenFrames(clip.indices, clip.count, path)
+    return LoadedPictures(clip.images, [data], "mp4", source, notes, frames=chosen)
 
 
 def _first_frame(path: Path) -> LoadedPictures:
@@ -175,6 +177,7 @@ def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> LoadedPic
         f"{len(paths)} pictures",
         _source(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
         tuple(_repeated("folder" if what == "frame" else "list", indices, len(paths))),
+        frames=ChosenFrames(tuple(indices), len(paths)),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -120,9 +121,29 @@ def first(data: Data, name: str) -> Image:
 
 def _count(data: Data, name: str) -> int:
     """The number of frames to decode: all packets except those that an edit list hides."""
-    count = 0
+    return len(_times(data, name))
+
+
+def times(path: Path) -> tuple[float, ...]:
+    """When each frame is shown, in microseconds after the first one; () if the clip does not say.
+
+    MediaError if the clip cannot be opened.  Nothing is decoded.
+    """
+    found = _times(large(path), label(path))
+    known = sorted({time for time in found if time is not None})
+    if not known or len(known) < len(found):  # an AVI gives no display times
+        return ()
+    return tuple(float((time - known[0]) * 1_000_000) for time in known)
+
+
+def _times(data: Data, name: str) -> list[Fraction | None]:
+    """The display time in seconds of each frame that is decoded, in the order of the packets."""
+    found: list[Fraction | None] = []
     with container(data, name) as clip:
-        for number, packet in enumerate(clip.demux(clip.streams.video[0])):
+        stream = clip.streams.video[0]
+        for number, packet in enumerate(clip.demux(stream)):
             decoding.check_count(number, name)
-            count += bool(packet.size) and not packet.is_discard
-    return count
+            if packet.size and not packet.is_discard:
+                unit, at = packet.time_base or stream.time_base, packet.pts
+                found.append(None if unit is None or at is None else Fraction(at * unit))
+    return found

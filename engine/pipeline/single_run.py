@@ -24,6 +24,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import hooked_run
 from engine.pipeline.prefix_reuse import PrefixReuse
 from engine.pipeline.run_stages import StagedRun, picture_specs, pixel_notes, tensor_spec
+from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
@@ -280,6 +281,9 @@ class _Run(StagedRun):
             stop=self.stop,
             prompt_tokens=self.context,
             token_ms=tuple(self.token_ms),
+            text_ends=text_ends(
+                partial(self.adapter.tokenizer.decode, skip_special_tokens=True), self.ids
+            ),
         )
         return RunResult(
             request=self.request,

@@ -31,6 +31,7 @@ from engine.report.document_parts import (
 from engine.report.first_page import first_page
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
+from engine.report.vote_part import voting
 from engine.types import STAGES
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def title(found: Findings) -> str:
 
 def document(found: Findings) -> list[Block]:
     """The whole report: one page for a reader in a hurry, then everything, then the settings."""
-    parts = (results, _figures, together, apart, comparing, agreement)
+    parts = (results, _figures, together, apart, comparing, agreement, voting)
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
     body += [

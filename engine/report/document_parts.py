@@ -49,10 +49,13 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart, drawn only in documents that show charts, and its text."""
+    """A chart, drawn only in documents that show charts, and its text.
+
+    It is drawn by Altair, or is trusted HTML without scripts and requests.
+    """
 
     words: str
-    draw: Callable[[], alt.Chart | alt.LayerChart]
+    draw: Callable[[], alt.Chart | alt.LayerChart | str]
 
 
 Block = Heading | Paragraph | Bullets | Contents | ReportTable | ChartBlock

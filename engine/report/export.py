@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.analysis.results_table import frame
-from engine.report import html, markdown, perfetto_trace
+from engine.report import html, markdown, perfetto_trace, seen_part
 from engine.report.document import document, title
 from engine.report.report_figures import gather
 from engine.storage import run_header
@@ -35,7 +35,7 @@ def _markdown(runs: Sequence[Run]) -> Iterator[str]:
 
 def _html(runs: Sequence[Run]) -> Iterator[str]:
     found = gather(runs)
-    yield html.render(title(found), document(found))
+    yield html.render(title(found), [*document(found), *seen_part.seen(found.runs[0])])
 
 
 def _csv(runs: Sequence[Run]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from engine.report.document_parts import (
 )
 from engine.report.markdown import printable
 from engine.report.svg_charts import svg
+from engine.viewing import seen_markup
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE = """
@@ -56,7 +57,7 @@ def render(title: str, blocks: Iterable[Block]) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{seen_markup.STYLE}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -78,11 +79,17 @@ def _block(block: Block) -> str:
         links = (f'<li><a href="#{anchor(one)}">{escape(one)}</a></li>' for one in block.names)
         return f'<nav aria-label="Contents"><h2>Contents</h2><ul>{"".join(links)}</ul></nav>'
     if isinstance(block, ChartBlock):
-        words = escape(block.words)
-        return f'<figure role="img" aria-label="{words}">{svg(block.draw())}' + (
-            f"<figcaption>{words}</figcaption></figure>"
-        )
+        return _figure(block)
     return _table(block)
+
+
+def _figure(block: ChartBlock) -> str:
+    """A chart with its words below; HTML has a name of its own, and parts that can be focused."""
+    words, drawn = escape(block.words), block.draw()
+    if isinstance(drawn, str):
+        return f"<figure>{drawn}<figcaption>{words}</figcaption></figure>"
+    name = f'role="img" aria-label="{words}"'
+    return f"<figure {name}>{svg(drawn)}<figcaption>{words}</figcaption></figure>"
 
 
 def _table(table: ReportTable) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.analysis import agreement, model_summary, pairs, speedup, throughput
+from engine.analysis import agreement, model_summary, pairs, speedup, throughput, vote_counts
 from engine.analysis import equal_length as lens
 from engine.analysis import machine_loads as loads
 from engine.analysis.agreement import AttributeScore, OverlapScore
@@ -21,9 +21,11 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import devices, frame, labels
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
+from engine.analysis.vote_counts import VoteCount
 from engine.machine.load import MachineLoad, busy
 from engine.report.device_notes import label_devices, only_shared
 from engine.report.tensor_shapes import Passage, passages
+from engine.storage.annotations import votes
 from engine.storage.run_store import Run
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Findings:
     overlaps: tuple[OverlapScore, ...] = ()
     passages: tuple[Passage, ...] = ()
     loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
+    votes: tuple[VoteCount, ...] = ()
 
 
 def gather(runs: Sequence[Run]) -> Findings:
@@ -86,6 +89,7 @@ def gather(runs: Sequence[Run]) -> Findings:
         attributes=agreement.attributes(table),
         overlaps=agreement.overlaps(table),
         passages=passages(runs, table),
+        votes=vote_counts.tally((one for run in runs for one in votes(run.folder)), table),
     )
 
 

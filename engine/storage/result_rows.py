@@ -10,7 +10,7 @@ milliseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
@@ -130,6 +130,8 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     with "batch", and the fields for one sample are None.
     """
 
+    NOT_PRINTED: ClassVar[frozenset[str]] = frozenset({"text_ends"})  # only in results.jsonl
+
     model: Name
     family: str | None = None
     checkpoint: str | None = None
@@ -164,6 +166,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     unaccounted_ms: Difference | None = None
     prefix: PrefixState | None = None
     token_ms: tuple[Time, ...] | None = None
+    text_ends: tuple[Count, ...] | UnsetType = UNSET  # not set in older rows
     tensors: tuple[TensorShape, ...] | None = None
     notes: tuple[str, ...] | None = None
     environment: Plain | None = None
@@ -220,16 +223,16 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
         for name in _NEEDED_IN_A_BATCH if self.size > 1 else _NEEDED_ALONE:
             if getattr(self, name) is None:
                 raise ValidationError(f"It is an answer and has no `{name}`")
-        for name in ("token_ids", "token_ms"):
+        for name in ("token_ids", "token_ms", "text_ends"):
             found = getattr(self, name)
-            if found is not None and len(found) != self.new_tokens:
+            if found not in (None, UNSET) and len(found) != self.new_tokens:
                 counts = f"`new_tokens` is {self.new_tokens} and `{name}` has {len(found)}"
                 raise ValidationError(counts)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object.  A failure has no figures, a single sample no figures of a batch."""
         left_out = _OF_BATCHES if self.batch_id is None else frozenset()
-        left_out = left_out if self.error is None else _OF_ANSWERS
+        left_out = (left_out if self.error is None else _OF_ANSWERS) | self.NOT_PRINTED
         found = to_builtins(self, enc_hook=_plain)
         return {name: one for name, one in found.items() if name not in left_out}
 
@@ -274,6 +277,8 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
 class ResultRow(AnswerRow, frozen=True, kw_only=True):
     """One line of results.jsonl: an answer and its place in the run.  `where`: on a cluster."""
+
+    NOT_PRINTED: ClassVar[frozenset[str]] = frozenset()
 
     sequence: str | None = None
     reference: str | None = None
@@ -373,6 +378,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "steps": _stage(result, "decode.steps"),
         "prefix": _copy(PrefixState, result.prefix) if result.prefix else None,
         "token_ms": answer.token_ms,
+        "text_ends": answer.text_ends or UNSET,
         "tensors": tuple(_copy(TensorShape, spec) for spec in result.tensors),
         "environment": dict(result.environment),
         "verified": standing.certificate if standing.state == "verified" else None,

@@ -5,6 +5,7 @@
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished
     summary.json     figures, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
+    details.json     the name and tags that users gave the run (run_details.py)
     run.lock         held by the process that writes
 
 Boundary: files and their state; result_rows.py defines rows, engine/benchmark executes runs.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,7 +28,7 @@ from typing import Any, Literal
 from engine import plain_files
 from engine.errors import StoreError
 from engine.quoting import quoted, shown
-from engine.storage import json_lines
+from engine.storage import json_lines, plan_words
 from engine.storage import run_header as headers
 from engine.storage.file_lock import FileLock, held
 from engine.storage.json_lines import Appender, DamagedLines
@@ -82,7 +84,8 @@ class Run:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A line of the list of runs.  `results` includes warm-up rows."""
+    """A line of the list of runs.  `results` includes warm-up rows; `labels` are the models' names
+    for people; `settings` is what plan_words.settings() says."""
 
     id: str
     folder: Path
@@ -94,6 +97,8 @@ class RunInfo:
     planned: int = 0
     results: int = 0
     problem: str = ""
+    labels: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 class Writer:
@@ -225,6 +230,26 @@ def find(text: str, base: Path) -> Path:
     )
 
 
+def delete(folder: Path, base: Path) -> None:
+    """Removes a run for good.  StoreError if the folder is not a run directly below `base`, is a
+    link, or is being written; links inside it are removed, not followed."""
+    if folder.parent != base or folder.is_symlink() or not folder.is_dir():
+        raise StoreError(f"{shown(folder)} is not a folder in {shown(base)}: nothing was deleted.")
+    headers.read(folder)  # refuses what is not a run
+    lock = _lock(folder)
+    try:
+        try:
+            (folder / HEADER).unlink()  # from now on no process takes it for a run
+        finally:
+            lock.release()
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise StoreError(
+            f"{shown(folder)} cannot be deleted ({plain_files.reason(error)}): delete what is left "
+            "of this folder by hand."
+        ) from error
+
+
 def _lock(folder: Path) -> FileLock:
     lock = FileLock(folder / LOCK)
     with _guard(folder, "be locked"):
@@ -259,6 +284,8 @@ def _info(folder: Path) -> RunInfo:
         samples=len(plan.samples),
         planned=plan.planned,
         results=results,
+        labels=tuple(model.label for model in header.models),
+        settings=plan_words.settings(plan),
     )
 
 

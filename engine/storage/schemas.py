@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from engine.storage.plan import Phase, Task
 
 Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]  # of a check
+Choice = Literal["first", "second", "both", "neither", ""]  # of a vote
 PASSED = ("passed", "tie")
 MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
 Time = Annotated[float, Meta(ge=0, le=MOST)]  # milliseconds
@@ -60,6 +61,39 @@ class Annotation(Struct, frozen=True):
     def task(self) -> Task:
         """The annotated answer."""
         return Task(self.model, self.sample, self.repeat, self.phase)
+
+
+class VotedAnswer(Struct, frozen=True, order=True):
+    """An answer of a vote: the run's id, the model and the repeat; the vote has the sample."""
+
+    run: Name
+    model: Name
+    repeat: Repeat
+
+
+class Vote(Struct, frozen=True):
+    """A line of votes.jsonl: which of two answers about a sample a visitor prefers.
+
+    `first` was shown on the left.  `blind`: the names were hidden when the visitor chose.  `seed`:
+    a number of the visit, which ordered the columns.  An empty choice is a note only.
+    """
+
+    sample: Name
+    first: VotedAnswer
+    second: VotedAnswer
+    choice: Choice
+    blind: bool
+    seed: Annotated[int, Meta(ge=0, lt=2**32)]
+    note: str = ""
+
+    @classmethod
+    def parse(cls, line: bytes) -> Self:
+        return msgspec.convert(checked(line), cls)
+
+    @property
+    def answers(self) -> frozenset[VotedAnswer]:
+        """Both answers, whatever side they were on."""
+        return frozenset((self.first, self.second))
 
 
 class StoredVerdict(Struct):

@@ -78,3 +78,13 @@ def test_natural_and_forced_results_do_not_meet(tmp_path: Path) -> None:
     assert list(forced.table["sample"]) == ["s1"] and "results of 4 tokens" in forced.note
     assert look(tmp_path / "c", "forced", BOTH).table.empty
     assert look(tmp_path / "d", "first", []).table.empty
+
+
+def test_a_forced_answer_is_cut_like_a_natural_one(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row("ev", gaps=[1]),
+        fabricate.row("vl", gaps=[3] * 7, forced=True),
+    ]
+    seen = look(tmp_path, "first", rows).table.set_index("label")
+    assert seen["new_tokens"].to_dict() == {"ev": 2, "vl": 2}
+    assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}

@@ -25,6 +25,43 @@ def test_the_least_alike_first(tmp_path: Path) -> None:
     ]
 
 
+def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
+    tmp_path: Path,
+) -> None:
+    answers = {
+        "b-far": ("a car", "trees"),
+        "a-far": ("a car", "trees"),
+        "same": ("a car", "A car!"),
+        "one": ("There is a car ahead.", "There is no vehicle ahead."),
+        "two": (
+            "There is a car ahead. The road is straight.",
+            "There is no vehicle ahead. The road bends to the left.",
+        ),
+        "empty": ("", "!"),
+    }
+    rows = [
+        fabricate.row(model, sample, text=text)
+        for sample, texts in answers.items()
+        for model, text in zip(("ev", "vl"), texts, strict=True)
+    ]
+    rows += [fabricate.row("ev", "alone"), fabricate.failed("vl", "alone")]
+    rows += [fabricate.row("ev", "asked"), fabricate.row("vl", "asked", prompt="Why?")]
+    rows += [fabricate.row("ev", "same", repeat=1, text="There is no vehicle ahead.")]
+    found = ranking.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert [card.sample for card in found] == ["two", "one", "a-far", "b-far", "same", "empty"]
+    assert found[1].contradictions == (("lead vehicle", "car", "none"),)
+    assert [card.overlap for card in found[2:]] == [0.0, 0.0, 1.0, None]
+
+
+def test_an_answer_off_script_contradicts_nothing(tmp_path: Path) -> None:
+    rows = [
+        fabricate.row("ev", text="There is a car ahead.", off_script=True),
+        fabricate.row("vl", text="There is no vehicle ahead."),
+    ]
+    (card,) = ranking.deck(frame([fabricate.run(tmp_path / "r", rows)]), "ev", "vl")
+    assert card.contradictions == ()
+
+
 def test_the_greatest_ratio_first(tmp_path: Path) -> None:
     rows = [
         fabricate.row("ev", "s0", prefill=10),

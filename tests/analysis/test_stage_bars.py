@@ -29,6 +29,17 @@ def test_what_decode_took_besides_its_parts_is_a_part() -> None:
     assert times[stage_bars.REST] == 50 and sum(times.values()) == pytest.approx(175)
 
 
+def test_the_rest_of_several_runs_is_taken_per_run() -> None:
+    """The medians of decode, prefill and steps come from different runs; their difference is none
+    of the rests."""
+    runs = []
+    for prefill, steps in ((30.0, 70.0), (20.0, 75.0), (60.0, 40.0)):
+        lengths = {"decode.prefill": prefill, "decode.steps": steps, "decode": prefill + steps}
+        spans = [replace(span, ms=lengths.get(span.name, span.ms)) for span in result().spans]
+        runs.append(replace(result(), spans=tuple(spans)))
+    assert stage_bars.run_times(model(*runs))[stage_bars.REST] == 0
+
+
 def test_a_part_that_was_not_measured_is_absent() -> None:
     spans = tuple(span for span in result().spans if span.name != "vision")
     assert "vision" not in stage_bars.run_times(model(replace(result(), spans=spans)))

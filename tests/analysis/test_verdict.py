@@ -94,21 +94,21 @@ def test_two_savings_are_named_where_none_explains_half() -> None:
 
 
 CASES: dict[str, tuple[RunResult, str]] = {
-    "cache": (run(vision=CACHED), "vision read from the cache (Two)"),
-    "warm-up": (run(cold=True), "cold (first run after loading) (Two)"),
-    "mode": (asked(run(), mode="hooked"), "hooked (Two)"),
-    "token steps": (run(backend="compiled"), "compiled (Two)"),
-    "frames": (asked(run(), frames="spread"), "first-to-last (Two)"),
-    "pixels": (asked(run(), pixels="fast"), "fast (Two)"),
-    "event pictures": (asked(run(), extent="stream"), "sized by stream (Two)"),
+    "cache": (run(vision=CACHED), "vision read from the cache for Two"),
+    "warm-up": (run(cold=True), "cold (first run after loading) for Two"),
+    "mode": (asked(run(), mode="hooked"), "hooked for Two"),
+    "token steps": (run(backend="compiled"), "compiled for Two"),
+    "frames": (asked(run(), frames="spread"), "first-to-last for Two"),
+    "pixels": (asked(run(), pixels="fast"), "fast for Two"),
+    "event pictures": (asked(run(), extent="stream"), "sized by stream for Two"),
     "decoding": (
         asked(run(), decode=DecodeConfig(temperature=0.5, seed=3)),
-        "temperature 0.5, top p 1, seed 3 (Two)",
+        "temperature 0.5, top p 1, seed 3 for Two",
     ),
-    "limit of new tokens": (asked(run(), decode=DecodeConfig(9)), "at most 9 (Two)"),
-    "device": (run(environment={"device": "cuda:0"}), "unknown (One); cuda:0 (Two)"),
-    "sample": (asked(run(), sample=Sample("other", "q")), "other (Two)"),
-    "question": (asked(run(), prompt="When?"), "When? (Two)"),
+    "limit of new tokens": (asked(run(), decode=DecodeConfig(9)), "at most 9 for Two"),
+    "device": (run(environment={"device": "cuda:0"}), "unknown for One; cuda:0 for Two"),
+    "sample": (asked(run(), sample=Sample("other", "q")), "other for Two"),
+    "question": (asked(run(), prompt="When?"), "When? for Two"),
 }
 
 
@@ -151,7 +151,7 @@ def test_equal_conditions_name_a_winner_and_what_limits_all_times() -> None:
 
 def test_a_reused_prefix_is_not_compared_with_a_kept_one() -> None:
     found = judged(run(prefix=PrefixUse("reused", 9)), run(prefix=PrefixUse("kept", 9)))
-    assert found.mixed == ("Cache: prompt prefix reused (One); prompt prefix kept (Two).",)
+    assert found.mixed == ("Cache: prompt prefix reused for One; prompt prefix kept for Two.",)
 
 
 def test_repeats_use_medians_and_name_a_winner_only_without_overlap() -> None:
@@ -170,7 +170,7 @@ def test_repeats_use_medians_and_name_a_winner_only_without_overlap() -> None:
 def test_a_cold_run_among_warm_ones_of_a_model_is_named_and_not_counted() -> None:
     found = verdict([model("One", run(cold=True), run()), model("Two", run(prefill=99.0))], {})
     assert found.winner == "One" and found.models[0].total.runs == 1
-    assert found.notes[0] == "Not counted: One (1 run: cold, the first run after loading)."
+    assert found.notes[0] == "Not counted: 1 run of One (cold, the first run after loading)."
 
 
 def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
@@ -182,7 +182,7 @@ def test_cancelled_and_failed_runs_are_named_and_not_counted() -> None:
     assert found.headline == "One took 205 ms for 11 tokens." and found.winner == ""
     assert [one.label for one in found.models] == ["One"]
     assert found.notes == (
-        "Not counted: Three (failed), One (1 run: cancelled before the end), Two (cancelled).",
+        "Not counted: Three failed; 1 run of One (cancelled before the end); Two cancelled.",
     )
     assert verdict([], {"One": "failed"}).headline == "No model has finished."
 

@@ -30,15 +30,61 @@ def test_run_shows_three_answers_and_a_chart_and_the_next_run_reads_the_cache(
     first = visitor.answers()
     assert len(first) == 3 and all(text.strip() for text in first)
     expect(page.get_by_text(re.compile("^Done"))).to_have_count(3)
-    chart = page.locator('.st-key-compare_stages [data-testid="stVegaLiteChart"] svg')
-    expect(chart.first).to_be_visible()
-    expect(page.locator('.st-key-compare_stages [data-testid="stTable"]')).to_be_visible()
+    expect(page.locator(".st-key-compare_stages .run-bar")).to_have_count(3)
+    expect(page.locator(".run-thin")).to_have_count(0)
+    page.get_by_text("All times and their sources").click()
+    expect(page.locator('.st-key-compare_times [data-testid="stTable"]')).to_be_visible()
     expect(badges(page, "from cache")).to_have_count(0)
 
     visitor.run()
     assert visitor.answers() == first
     expect(badges(page, "from cache")).to_have_count(3)
+    expect(page.locator(".run-thin")).to_have_count(3)
     assert visitor.outside == []
+
+
+def opacity(page: Page) -> float:
+    found = page.locator(".st-key-compare_board").evaluate("e => getComputedStyle(e).opacity")
+    return float(found)
+
+
+def test_the_verdict_and_the_stage_bars_are_on_the_first_screen(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 1400, "height": 900})
+    page = visitor.open(SHORT).page
+    expect(page.locator(".verdict")).to_have_count(0)  # control: nothing ran
+    visitor.run()
+    visitor.ready()
+    page.keyboard.press("Control+Home")
+    heading = page.locator(".st-key-compare_verdict h2")
+    expect(heading).to_have_text(re.compile("^No winner: .|was fastest: [0-9.,]+ ms, "))
+    models = page.locator(".verdict-model")
+    expect(models).to_have_count(3)
+    for words in models.all_inner_texts():
+        assert re.search(r"\d ms\n12 tokens", words)
+    places = [page.locator(selector).first.bounding_box()
+              for selector in (".verdict h2", ".run-row", '[class*="st-key-card_"]')]  # fmt: skip
+    tops = [place["y"] for place in places if place]
+    assert len(tops) == 3 and tops == sorted(tops) and tops[1] + 30 < 900
+
+
+def test_changed_inputs_dim_the_answers_until_the_next_run(visitor: Visitor) -> None:
+    page = visitor.open(SHORT).page
+    visitor.run()
+    visitor.ready()
+    said = page.get_by_text("Changed since these runs: question.")
+    assert opacity(page) == 1  # control
+    expect(said).to_have_count(0)
+    before = visitor.answers()
+    question = page.locator(".st-key-compare_question textarea")
+    question.fill("Is it dark?")
+    question.press("Tab")
+    expect(said).to_be_visible()
+    assert opacity(page) < 1 and visitor.answers() == before
+    page.locator(visitor.button("run_changed")).click()
+    expect(said).to_have_count(0)
+    visitor.ready()
+    assert opacity(page) == 1
+    expect(page.get_by_text(re.compile("Is it dark")).filter(visible=True).nth(1)).to_be_visible()
 
 
 def test_a_fresh_clone_answers_about_the_scene(context: BrowserContext, shipped: str) -> None:
@@ -61,6 +107,26 @@ def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
     page.get_by_text("tok/s").first.wait_for()
     expect(page.get_by_text(re.compile("^Done"))).not_to_have_count(3)
     visitor.ready()
+
+
+def test_the_bars_grow_while_models_run(visitor: Visitor) -> None:
+    page = visitor.open(LONG).page
+    visitor.run()
+    total = page.locator(".run-total").first
+    expect(page.locator(".verdict h2")).to_have_text(re.compile("^Running: 0 of 3 models done"))
+    expect(total).to_have_text(re.compile("ms"))
+    first = milliseconds(total)
+    page.wait_for_function(
+        "ms => parseFloat(document.querySelector('.run-total').innerText.replace(',', '')) > ms",
+        arg=first + 20,
+    )
+    expect(page.locator(".run-row").nth(2)).to_contain_text("queued")
+    visitor.ready()
+    expect(page.locator(".verdict h2")).not_to_have_text(re.compile("Running"))
+
+
+def milliseconds(total: Locator) -> float:
+    return float(total.inner_text().split(" ms")[0].replace(",", ""))
 
 
 def test_cancel_stops_all_and_leaves_no_numbers_made_up(visitor: Visitor) -> None:
@@ -125,5 +191,4 @@ def test_pictures_and_charts_have_words(visitor: Visitor) -> None:
     images = page.locator("[data-testid=stMain] img, [data-testid=stSidebarUserContent] img")
     expect(images).to_have_count(4)
     assert all(image.get_attribute("alt") for image in images.all())
-    chart = page.locator('[data-testid="stVegaLiteChart"]')
-    assert "load" in (chart.get_attribute("aria-label") or chart.inner_html())
+    assert "load" in (page.locator(".run-bars").get_attribute("aria-label") or "")

@@ -112,6 +112,31 @@ def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     assert sheet.startswith("data:")
 
 
+def test_a_saved_comparison_of_own_files_is_in_no_other_visit(
+    context: BrowserContext, reachable: str, other: Page, tmp_path: Path
+) -> None:
+    first = Visitor(context.new_page(), reachable)
+    page = first.open("?compare_tokens=12&compare_models=Tiny+llava").page
+    page.get_by_text("Own files", exact=True).click()
+    upload = page.locator(".st-key-compare_files input[type=file]")
+    upload.set_input_files(picture(tmp_path / NAME, 1))
+    page.get_by_text(f"own files · {NAME}").wait_for()
+    first.run()
+    (answer,) = first.answers()
+    page.locator(".st-key-history_save button").filter(visible=True).click()
+    page.get_by_text("For this visit only").wait_for()
+    page.get_by_text("Saved: open").click()
+    page.wait_for_url(re.compile("results_runs="))
+    page.get_by_text("of your own files: for this visit only").wait_for()  # control: here it opens
+    name = page.url.partition("results_runs=")[2].partition("&")[0]
+    for address in (page.url, f"{reachable}results", f"{reachable}results?results_runs={name}"):
+        content = settled(other, address)
+        assert NAME not in content and "for this visit only" not in content, address
+        assert answer.strip() not in other.locator("[data-testid=stMain]").inner_text(), address
+        assert other.locator(f".st-key-results_pick_{name}").count() == 0
+    expect(other.get_by_text("was not found")).to_be_visible()
+
+
 def test_result_files_of_a_visit_are_in_no_link(
     context: BrowserContext, reachable: str, other: Page, tmp_path: Path
 ) -> None:

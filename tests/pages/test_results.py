@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from streamlit.testing.v1 import AppTest
 from engine import settings
 from engine.prompts import OFF_SCRIPT
 from engine.storage import annotations as marks
-from engine.storage import run_store
-from engine.storage.plan import Task
+from engine.storage import run_details, run_store
+from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
+from engine.storage.run_details import RunDetails
 from engine.storage.run_store import Run
+from engine.types import DecodeConfig
 from tests import fabricate
 from tests.pages.conftest import Open
 
@@ -74,7 +77,8 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     (settings.load().runs_dir / "bad").mkdir()
     (settings.load().runs_dir / "bad" / "run.json").write_text("[]")
     at = app(PAGE)
-    assert set(listed(at)) == {"one", "two", "bad"} and "Choose one or more runs" in texts(at)
+    assert set(listed(at)) == {"one", "two", "bad"}
+    assert at.query_params["results_runs"] == "one"  # the only finished one
     assert at.checkbox(key="results_pick_bad").disabled and "cannot be used" in texts(at)
     at.selectbox(key="results_find_model").set_value("im").run()
     assert listed(at) == ["two"]
@@ -84,10 +88,10 @@ def test_runs_are_listed_and_filtered_and_chosen(app: Open, make: Make) -> None:
     at.text_input(key="results_find").set_value("nowhere").run()
     assert listed(at) == [] and "No run matches" in captions(at)
     at.text_input(key="results_find").set_value("").run()
+    at.checkbox(key="results_pick_one").uncheck().run()
+    assert "Choose one or more runs" in texts(at) and "results_runs" not in at.query_params
     at.checkbox(key="results_pick_one").check().run()
     assert at.query_params["results_runs"] == "one" and not at.exception
-    at.checkbox(key="results_pick_one").uncheck().run()
-    assert "Choose one or more runs" in texts(at)
 
 
 def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:
@@ -240,15 +244,15 @@ def test_samples_are_ranked_by_disagreement_and_ratio(app: Open, make: Make) -> 
 def test_a_long_list_comes_page_by_page(app: Open, make: Make) -> None:
     make("one", [fabricate.row("ev", f"s{i}") for i in range(120)])
     at = samples(app)
-    assert len(shown(at)) == 50 and "1 to 50 of 120 samples" in captions(at)
-    at.button(key="results_on").click().run()
-    at.button(key="results_on").click().run()
+    assert len(shown(at)) == 25 and "1 to 25 of 120 samples" in captions(at)
+    for _ in range(4):
+        at.button(key="results_on").click().run()
     assert shown(at)[0] == "s100" and at.button(key="results_on").disabled
     at = samples(app, sample="s70")
     assert "s70" in shown(at)
     at.query_params["results_page"] = "99999"
     at.run()
-    assert shown(at)[0] == "s100"
+    assert shown(at)[0] == "s115" and "116 to 120 of 120 samples" in captions(at)
 
 
 def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, make: Make) -> None:
@@ -410,3 +414,114 @@ def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> N
     assert "A note of the batch." in texts(at)
     assert "in a batch of 3" in " ".join(element.value for element in at.markdown)
     assert "Not in the timeline, because answered in a batch" in captions(at)
+
+
+def created(run: Run, moment: str) -> Run:
+    """The run with this moment of its creation."""
+    path = run.folder / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"created": moment}))
+    return run
+
+
+def test_the_page_begins_with_the_newest_finished_run(app: Open, make: Make) -> None:
+    created(make("old", fabricate.pair(1)), "2026-01-01T00:00:00+00:00")
+    created(make("new", fabricate.pair(1)), "2026-01-03T00:00:00+00:00")
+    created(make("unfinished", fabricate.pair(1), False), "2026-01-04T00:00:00+00:00")
+    at = app(PAGE)
+    assert at.query_params["results_runs"] == "new" and at.get("vega_lite_chart")
+    assert app(PAGE, runs="old").query_params["results_runs"] == "old"  # a link decides
+
+
+def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(2))
+    other = make("two", fabricate.pair(2))
+    at = app(PAGE, runs=["one", "two"])
+    at.text_input(key="results_name_one").set_value("  Night **drive** ").run()
+    at.multiselect(key="results_tags_one").set_value(["rain"]).run()
+    assert run_details.read(run.folder)[0] == RunDetails("Night **drive**", ("rain",))
+    assert at.checkbox(key="results_pick_one").label == "Night \\*\\*drive\\*\\*"
+    assert "tags: rain" in texts(at) and "ev · Night **drive**" in html(at)
+    assert f"ev · {other.id}" in html(at)
+    at.text_input(key="results_find").set_value("drive").run()
+    assert listed(at) == ["one"]
+    at.text_input(key="results_find").set_value("").run()
+    at.selectbox(key="results_find_tag").set_value("rain").run()
+    assert listed(at) == ["one"] and not at.exception
+
+
+def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(1))
+    (run.folder / run_details.DETAILS).write_text("{")
+    (settings.load().runs_dir / run_details.BASELINE).write_text("[]")
+    at = app(PAGE, runs="one")
+    assert "details.json cannot be used" in texts(at) and "baseline.json cannot be" in texts(at)
+    assert listed(at) == ["one"] and at.get("vega_lite_chart")
+
+
+def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) -> None:
+    created(make("old", fabricate.pair(2)), "2026-01-01T00:00:00+00:00")
+    created(make("new", fabricate.pair(2)), "2026-01-03T00:00:00+00:00")
+    at = app(PAGE, runs="old")
+    assert listed(at) == ["new", "old"]
+    at.button(key="results_pin_old").click().run()
+    assert listed(at) == ["old", "new"] and at.checkbox[0].label.startswith("Baseline")
+    at.button(key="results_beside_baseline").click().run()
+    assert at.query_params["results_runs"] == ["old", "new"]
+    assert at.button(key="results_beside_baseline").disabled
+    view(at, "compare")
+    names = at.selectbox(key="results_a").value, at.selectbox(key="results_b").value
+    assert names[0].startswith("ev · ") and names[1].endswith(" (baseline)")
+    assert "(baseline)" not in names[0]
+    at.button(key="results_pin_old").click().run()
+    assert run_details.baseline(settings.load().runs_dir) == ("", "")
+    assert at.selectbox(key="results_b").value.startswith("vl · ")
+
+
+def test_deleting_is_asked_twice(app: Open, make: Make) -> None:
+    run, other = make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
+    run_details.pin(settings.load().runs_dir, "one")
+    at = app(PAGE, runs=["one", "two"])
+    at.button(key="results_delete_one").click().run()
+    assert "Delete this run? Its 2 rows" in texts(at) and run.folder.exists()
+    at.button(key="results_delete_no_one").click().run()
+    assert "Delete this run?" not in texts(at) and run.folder.exists()
+    at.button(key="results_delete_one").click().run()
+    at.button(key="results_delete_yes_one").click().run()
+    assert not run.folder.exists() and other.folder.exists()
+    assert listed(at) == ["two"] and at.query_params["results_runs"] == "two"
+    assert "Deleted the run" in texts(at) and "not found" not in texts(at)
+    assert run_details.baseline(settings.load().runs_dir)[0] == ""
+
+
+def test_a_run_at_work_and_one_on_a_reachable_server_are_not_deleted(
+    app: Open, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = settings.load().runs_dir / "one"
+    with run_store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
+        writer.append(ResultRow.parse(fabricate.row()))
+        assert app(PAGE, runs="one").button(key="results_delete_one").disabled
+    monkeypatch.setattr("ui.widgets.dataset_picker.on_loopback", lambda: False)
+    at = app(PAGE, runs="one")
+    assert "Others can reach this server" in texts(at)
+    assert not [one for one in at.button if one.key == "results_delete_one"]
+
+
+def test_different_length_rules_begin_with_equal_lengths(app: Open, make: Make) -> None:
+    make("free", fabricate.pair(2))
+    forced = [row | {"model": "im"} for row in fabricate.pair(2)]
+    plan = Plan(("im",), ("s0", "s1"), decode=DecodeConfig(3, min_new_tokens=3))
+    header = replace(fabricate.header(("im",), ("s0", "s1")), plan=plan)
+    with run_store.create(header, settings.load().runs_dir / "forced") as writer:
+        for row in forced[::2]:
+            writer.append(ResultRow.parse(row))
+        writer.finish({})
+    at = app(PAGE, runs=["free", "forced"])
+    assert at.segmented_control(key="results_lens").value == "first"
+    assert "different length rules (" in texts(at) and "forced 3 tokens" in texts(at)
+    at.checkbox(key="results_pick_forced").uncheck().run()
+    assert at.segmented_control(key="results_lens").value == "natural"  # the default again
+    at.checkbox(key="results_pick_forced").check().run()
+    assert at.segmented_control(key="results_lens").value == "first"
+    at = app(PAGE, runs=["free", "forced"], lens="Natural")
+    assert at.segmented_control(key="results_lens").value == "natural"  # a link decides
+    assert "choose First min(N) tokens" in texts(at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,17 @@ from engine.errors import BadInput, StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
 from engine.storage.annotations import Feedback
+from engine.storage.file_lock import FileLock
 from engine.storage.plan import Task
+from engine.storage.schemas import Choice, Vote, VotedAnswer
 from tests import fabricate
 
 TASK = Task("ev", "s0", 0, "measured")
+EV, VL = VotedAnswer("r", "ev", 0), VotedAnswer("r", "vl", 0)
+
+
+def vote(sample: str = "s0", choice: Choice = "first", seed: int = 1, **more: bool) -> Vote:
+    return Vote(sample, EV, VL, choice, more.get("blind", False), seed)
 
 
 def test_the_last_word_counts(tmp_path: Path) -> None:
@@ -58,3 +67,73 @@ def test_what_cannot_be_kept_is_said(tmp_path: Path) -> None:
         marks.put(tmp_path, TASK, Feedback("", "x" * 5000))
     with pytest.raises(StoreError, match="cannot be saved"):
         marks.put(tmp_path / "none", TASK, Feedback("up"))
+
+
+def test_the_last_vote_of_a_visit_counts_and_visits_and_blind_votes_stay_apart(
+    tmp_path: Path,
+) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    assert marks.votes(folder) == ()
+    marks.put(folder, TASK, Feedback("up"))
+    swapped = Vote("s0", VL, EV, "both", False, 1, "Wörds\nand more")
+    for one in (vote(), swapped, vote(seed=2), vote(blind=True), vote("s1", "neither")):
+        marks.put_vote(folder, one)
+    assert marks.votes(folder) == (swapped, vote(seed=2), vote(blind=True), vote("s1", "neither"))
+    assert marks.read(folder) == {TASK: Feedback("up")}  # as in runs of earlier versions
+    line = json.loads((folder / marks.VOTES).read_text().splitlines()[0])
+    assert line["first"] == {"run": "r", "model": "ev", "repeat": 0} and line["seed"] == 1
+
+
+def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    (folder / marks.VOTES).write_text('{"sample": "s0"}\nodd\n{"sam')
+    marks.put_vote(folder, vote())
+    assert marks.votes(folder) == (vote(),)
+    assert marks.problem(folder).startswith("3 of 4 lines of votes.jsonl cannot be read (line 1: ")
+
+
+def test_votes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    with pytest.raises(BadInput, match="5,000 characters"):
+        marks.put_vote(folder, Vote("s0", EV, VL, "first", True, 1, "x" * 5000))
+    for sample in ("s0", "s1", "s2"):
+        marks.put_vote(folder, vote(sample))
+    monkeypatch.setattr(marks, "MAX_VOTES", 2)
+    assert [one.sample for one in marks.votes(folder)] == ["s0", "s1"]
+    monkeypatch.setattr(marks, "MAX_VOTES_BYTES", 10)
+    with pytest.raises(StoreError, match="at most 10 are used"):
+        marks.put_vote(folder, vote("s3"))
+
+
+def test_a_vote_waits_for_another_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    monkeypatch.setattr(marks, "LOCK_S", 0.05)
+    lock = FileLock(folder / marks.LOCK)
+    assert lock.acquire()
+    with pytest.raises(StoreError, match="Another session is writing"):
+        marks.put_vote(folder, vote())
+    lock.release()
+    marks.put_vote(folder, vote())
+    assert marks.votes(folder) == (vote(),)
+
+
+def _votes_of_one_session(folder: Path, seed: int) -> None:
+    for number in range(20):
+        marks.put_vote(folder, vote(f"s{number}", seed=seed))
+
+
+@pytest.mark.slow
+def test_two_sessions_at_once_lose_no_vote(tmp_path: Path) -> None:
+    folder = fabricate.run(tmp_path / "run", []).folder
+    context = multiprocessing.get_context("spawn")
+    sessions = [
+        context.Process(target=_votes_of_one_session, args=(folder, seed)) for seed in (1, 2)
+    ]
+    for session in sessions:
+        session.start()
+    for session in sessions:
+        session.join()
+    assert {(one.seed, one.sample) for one in marks.votes(folder)} == {
+        (seed, f"s{number}") for seed in (1, 2) for number in range(20)
+    }
+    assert marks.problem(folder) == ""

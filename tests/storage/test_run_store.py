@@ -221,3 +221,41 @@ def test_what_is_no_row_is_refused(row: dict[str, Any]) -> None:
 
 def test_ids_differ_when_the_clock_stands_still() -> None:
     assert len({headers.new_id() for _ in range(50)}) == 50
+
+
+def test_a_deleted_run_is_gone_and_what_its_links_name_stays(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_text("1")
+    base = tmp_path / "runs"
+    folder = fabricate.run(base / "one", [fabricate.row()]).folder
+    other = fabricate.run(base / "two", [fabricate.row()]).folder
+    (folder / "link").symlink_to(outside)
+    run_store.delete(folder, base)
+    assert not folder.exists() and (outside / "kept").exists()
+    assert [info.folder for info in run_store.listing(base)] == [other]
+
+
+def test_what_is_no_run_of_the_folder_is_not_deleted(tmp_path: Path) -> None:
+    base = tmp_path / "runs"
+    elsewhere = fabricate.run(tmp_path / "else", [fabricate.row()]).folder
+    base.mkdir()
+    (base / "link").symlink_to(elsewhere)
+    (base / "certificates").mkdir()
+    (base / "odd").mkdir()
+    (base / "odd" / "run.json").write_text("{}")
+    names = ("link", "certificates", "odd", "absent", "../else", ".")
+    for folder in (elsewhere, base, *(base / name for name in names)):
+        with pytest.raises(StoreError):
+            run_store.delete(folder, base)
+    assert (elsewhere / run_store.RESULTS).exists() and (base / "odd" / "run.json").exists()
+
+
+def test_a_run_at_work_is_not_deleted(tmp_path: Path) -> None:
+    with run_store.create(fabricate.header(), tmp_path / "run") as writer:
+        with pytest.raises(StoreError, match="being written"):
+            run_store.delete(writer.folder, tmp_path)
+        writer.append(ResultRow.parse(fabricate.row()))
+    assert len(list(run_store.read(tmp_path / "run").results())) == 1
+    run_store.delete(tmp_path / "run", tmp_path)  # control
+    assert not (tmp_path / "run").exists()

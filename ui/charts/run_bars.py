@@ -38,7 +38,7 @@ STYLE = """
   border-radius: 0.15rem; vertical-align: -0.05rem; }
 .run-row { display: grid; grid-template-columns: 9.5rem minmax(0, 1fr) 8.5rem; gap: 0.1rem 0.8rem;
   align-items: center; margin-bottom: 0.4rem; }
-.run-name { border-left: 4px solid var(--model); padding-left: 0.5rem; overflow-wrap: anywhere; }
+.run-name { border-left: 4px solid var(--model); padding-left: 0.5rem; overflow-wrap: break-word; }
 .run-total { text-align: right; font-weight: 600; }
 .run-total small, .run-name small { display: block; font-weight: 400; font-size: var(--small); }
 .run-track { position: relative; min-height: 1.6rem; background: #868D9714;
@@ -51,9 +51,9 @@ STYLE = """
 .run-part em { font-style: normal; }
 @container (max-width: 8rem) { .run-part em { display: none; } }
 @container (max-width: 4rem) { .run-part span { display: none; } }
-.run-range { position: absolute; top: 50%; height: 0; border-top: 2px solid currentColor; }
-.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.35rem;
-  height: 0.6rem; border-left: 2px solid currentColor; }
+.run-range { position: absolute; top: 84%; height: 0; border-top: 2px solid currentColor; }
+.run-range::before, .run-range::after { content: ""; position: absolute; top: -0.3rem;
+  height: 0.5rem; border-left: 2px solid currentColor; }
 .run-range::before { left: 0; }
 .run-range::after { right: 0; }
 .run-axis { position: relative; height: 1.4rem; }
@@ -99,13 +99,14 @@ def finished(model: ComparedModel) -> RunBar:
     total, label = model.time("total"), model.label
     assert total is not None  # every result has one
     several = total.runs > 1
-    details = [f"median of {total.runs:,}", f"{ms(total.low)} to {ms(total.high)}"]
+    details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
+    details += [f"median of {total.runs:,}"] if several else []
     return RunBar(
         label,
         model.family,
         tuple(bars.segments({label: times}, bars.RUN_PARTS)),
         ms(total.median),
-        "; ".join([*(details if several else []), *_without_cache(model)]),
+        ", ".join([*details, *_without_cache(model)]),
         frozenset(span.name for span in bars.cached_spans(model)),
         tuple(bars.segments({label: uncached}, bars.RUN_PARTS)) if uncached else (),
         (total.low, total.high) if several else None,

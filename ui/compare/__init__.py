@@ -9,6 +9,7 @@
     trust_badges   what affects how far the times of a run can be trusted
     setting_chips  the settings of the shown runs
     draft_panel    the section "Draft": speculative decoding
+    seen_timeline  the section "What each model saw": time line, clip, events of a window
 
 Boundary: draws the views of jobs; computes no figure.
 """

@@ -18,8 +18,8 @@ from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import Extent, RunRequest, Sample
-from ui.compare import cards, overview, setting_chips
+from engine.types import Extent, RunOptions, RunRequest, Sample
+from ui.compare import agreement_view, cards, overview, seen_timeline, setting_chips
 from ui.compare.overview import Overview
 from ui.compare.spoken import Spoken
 from ui.widgets import contact_sheets, followed_runs, notices
@@ -74,16 +74,25 @@ def show(
     else:
         words = f"{name_of(sample)}: not run yet"
         subject = _Subject(sample, tuple(chosen), frames, extent, words)
-    above, slots = _skeleton(subject, any(not view.ended for view in found))
+    above = overview.begin(found, entries)
+    live = any(not view.ended for view in found)
+    slots = _skeleton(subject, live)
+    agreement = cards.place(live)
     failed = {view.model for view in found if view.error}
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_model = dict(zip((view.model for view in found), slots, strict=True))
         _follow(by_model, pictures, above, entries, spoken)
+        if live:
+            st.rerun()
+        with agreement.container():
+            agreement_view.section(followed_runs.compared(entries))
     else:
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
         deque(pictures, maxlen=0)
+    options = RunOptions(frames=subject.frames, extent=subject.extent)
+    seen_timeline.section(subject.sample, subject.models, options)
 
 
 def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:
@@ -95,13 +104,12 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
     return _Subject(request.sample, models, request.frames, request.extent, words, requests)
 
 
-def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardSlot]]:
+def _skeleton(subject: _Subject, live: bool) -> list[cards.CardSlot]:
     """The board's containers, always the same ones in the same order.
 
     Streamlit removes old elements only when the script ends, and a streaming run delays that:
     every container has to be drawn over or, if live, emptied.
     """
-    above = overview.places(live)
     notices.small(subject.words, "subject")
     if any(entry.demo for entry in subject.models):
         st.caption(DEMO_NOTICE)
@@ -112,7 +120,7 @@ def _skeleton(subject: _Subject, live: bool) -> tuple[Overview, list[cards.CardS
         setting_chips.row(subject.requests)
     else:
         st.empty()
-    return above, cards.row(subject.models, live, subject.chips)
+    return cards.row(subject.models, live, subject.chips)
 
 
 def _fill_pictures(
@@ -164,13 +172,11 @@ def _follow(
             cards.draw(slots[view.model], view, compared.get(labels[view.model]))
             drawn[view.model] = view
         spoken.say(now, labels)
-        above.draw([view for view in now if view.model in slots], entries)
+        above.draw([view for view in now if view.model in slots])
         _step(pictures)
 
-    waited = followed_runs.follow(draw)
+    followed_runs.follow(draw)
     deque(pictures, maxlen=0)
-    if waited:
-        st.rerun()
 
 
 def _truth(sample: Sample) -> None:

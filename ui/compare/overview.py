@@ -17,51 +17,64 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from ui.charts import run_bars
 from ui.charts.run_bars import RunBar
-from ui.compare import cards, verdict_strip
+from ui.compare import verdict_strip
 from ui.widgets import followed_runs
 from ui.widgets.text import count
 from ui.widgets.theme import STAGE_MEANING
 
-STAGES_PLACE = ".st-key-compare_stages"
+TABLE_PLACE = ".st-key-compare_times"
 STYLE = verdict_strip.STYLE + run_bars.STYLE
 MEANINGS = "; ".join(f"{name}: {meaning}" for name, meaning in STAGE_MEANING.items())
 
 
 @dataclass
 class Overview:
-    """The places of the verdict, the bars and their table, and what they show now."""
+    """The verdict and the bars of the shown runs, redrawn in their places when they change.
 
-    verdict: DeltaGenerator
-    bars: DeltaGenerator
-    table: DeltaGenerator
+    Their places hold HTML from the first moment: an empty place would make the page flicker.
+    """
+
+    entries: Sequence[ModelEntry]
+    places: dict[str, DeltaGenerator] = field(default_factory=dict)
     shown: dict[str, str] = field(default_factory=dict)
 
-    def draw(self, views: Sequence[RunView], entries: Sequence[ModelEntry]) -> None:
-        """Draws what has changed; the table only when all runs have ended."""
-        compared = followed_runs.compared(entries)
-        by_name = {entry.name: entry for entry in entries}
+    def draw(self, views: Sequence[RunView]) -> None:
+        """Redraws what has changed."""
+        compared = followed_runs.compared(self.entries)
+        by_name = {entry.name: entry for entry in self.entries}
         ended = all(view.ended for view in views)
         found = _judged(views, compared, by_name) if ended else _running(views, compared)
-        self._put("verdict", self.verdict, verdict_strip.markup(found))
         rows = [_row(view, by_name[view.model], compared) for view in views]
-        self._put("bars", self.bars, run_bars.html(rows))
-        if ended and compared and "table" not in self.shown:
-            self.shown["table"] = "drawn"
-            with self.table.container():
-                _table(compared)
+        self._put("verdict", verdict_strip.markup(found))
+        self._put("stages", run_bars.html(rows))
 
-    def _put(self, name: str, place: DeltaGenerator, html: str) -> None:
-        if self.shown.get(name) != html:
-            self.shown[name] = html
-            place.html(html)
+    def _put(self, name: str, html: str) -> None:
+        if self.shown.get(name) == html:
+            return
+        self.shown[name] = html
+        if name in self.places:
+            self.places[name].html(html)
+        else:
+            with st.container(key=f"compare_{name}"):
+                self.places[name] = st.html(html)
 
 
-def places(live: bool) -> Overview:
-    """Empty places, always the same ones in the same order."""
-    with st.container(key="compare_verdict"):
-        strip = cards.place(live)
-    with st.container(key="compare_stages"):
-        return Overview(strip, cards.place(live), cards.place(live))
+def begin(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> Overview:
+    """Draws verdict, bars and, when all runs have ended, their table; the same containers in the
+    same order, also without runs."""
+    found = Overview(entries)
+    if views:
+        found.draw(views)
+    else:
+        st.empty()
+        st.empty()
+    compared = followed_runs.compared(entries)
+    if compared and all(view.ended for view in views):
+        with st.container(key="compare_times"):
+            _table(compared)
+    else:
+        st.empty()
+    return found
 
 
 def _judged(
@@ -84,13 +97,13 @@ def _running(views: Sequence[RunView], compared: Sequence[ComparedModel]) -> Ver
 
 
 def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) -> RunBar:
-    """The bar of the run that goes on, or of all runs of the model."""
+    """The bar of the run that goes on, otherwise of the model's runs so far."""
     found = next((model for model in compared if model.label == entry.label), None)
-    if view.ended and found is not None:
+    if found is not None and (view.ended or view.state == "queued"):
         return run_bars.finished(found)
-    if view.ended:
-        return run_bars.growing(entry.label, entry.family, (), view.state)
-    return run_bars.growing(entry.label, entry.family, view.progress, cards.status(view))
+    state = f"run {view.repeat:,} of {view.repeats:,}" if view.state == "running" else view.state
+    spans = () if view.ended else view.progress
+    return run_bars.growing(entry.label, entry.family, spans, state)
 
 
 def _table(compared: Sequence[ComparedModel]) -> None:
@@ -98,5 +111,5 @@ def _table(compared: Sequence[ComparedModel]) -> None:
 
     with st.expander("All times and their sources"):
         st.table(run_table.table(compared), alt="Stage times and their sources.")
-        st.caption(MEANINGS)
-        st.html(f"<style>{run_table.head_style(compared, STAGES_PLACE)}</style>")
+        st.caption(f"{MEANINGS}. Medians of parts need not add up to the median of the total.")
+        st.html(f"<style>{run_table.head_style(compared, TABLE_PLACE)}</style>")

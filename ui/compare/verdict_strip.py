@@ -16,7 +16,8 @@ STYLE = """
 .st-key-compare_verdict { min-height: 9.5rem; }
 .verdict { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .verdict h2 { font-size: var(--title); margin: 0; padding: 0 0 0.5rem; line-height: 1.3; }
-.verdict-models { display: flex; flex-wrap: wrap; gap: 0.4rem 2rem; margin-bottom: 0.5rem; }
+.verdict-models { display: grid; gap: 0.4rem 1.5rem; margin-bottom: 0.5rem; max-width: 60rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); }
 .verdict-model { border-left: 4px solid var(--model); padding-left: 0.6rem; line-height: 1.4; }
 .verdict-model b { font-size: var(--title); font-weight: 600; display: block; }
 .verdict-model span { font-size: var(--small); display: block; }
@@ -41,27 +42,21 @@ def markup(found: Verdict) -> str:
 def _model(one: ModelFigures) -> str:
     figures = [_tokens(one.tokens)]
     if one.per_token is not None:
-        figures.append(f"{_time(one.per_token)} per token")
-    words = " · ".join([*_range(one.total), *figures])
+        figures.append(f"{ms(one.per_token.median)} per token")
+    words = " · ".join(figures)
     return (
         f'<div class="verdict-model" role="listitem" '
         f'style="--model: {family_colour(one.family)}">{escape(one.label)}'
-        f"<b>{ms(one.total.median)}</b><span>{words}</span></div>"
+        f"<b>{ms(one.total.median)}</b><span>{words}</span>{_range(one.total)}</div>"
     )
 
 
-def _range(total: Spread) -> list[str]:
+def _range(total: Spread) -> str:
     if total.runs == 1:
-        return []
-    return [f"median of {total.runs:,}, {ms(total.low)} to {ms(total.high)}"]
+        return ""
+    return f"<span>median of {total.runs:,}: {ms(total.low)} to {ms(total.high)}</span>"
 
 
 def _tokens(ends: tuple[int, int]) -> str:
     low, high = ends
     return count(high, "token") if low == high else f"{low:,} to {high:,} tokens"
-
-
-def _time(spread: Spread) -> str:
-    if spread.runs == 1:
-        return ms(spread.median)
-    return f"{ms(spread.median)} ({ms(spread.low)} to {ms(spread.high)})"

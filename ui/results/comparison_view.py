@@ -66,9 +66,14 @@ def _throughput(opened: OpenedRuns, sides: tuple[str, str]) -> None:
 def pair(opened: OpenedRuns) -> tuple[str, str]:
     """The two chosen labels, with notices of different devices or machine loads."""
     left, right = st.columns(2)
-    a = left.selectbox("Model A", opened.labels, 0, key="results_a", bind="query-params")
-    b = right.selectbox("Model B", opened.labels, 1, key="results_b", bind="query-params")
-    chosen = a or opened.labels[0], b or opened.labels[1]
+    labels, sides = opened.labels, opened_runs.sides(opened)
+    a, b = (
+        column.selectbox(name, labels, labels.index(side), key=key, bind="query-params")
+        for column, name, side, key in zip(
+            (left, right), ("Model A", "Model B"), sides, ("results_a", "results_b"), strict=True
+        )
+    )
+    chosen = a or sides[0], b or sides[1]
     if note := device_notes.couple(opened.table, *chosen):
         notices.notice(note, "results_devices")
     if note := opened_runs.load_note(opened, *chosen):

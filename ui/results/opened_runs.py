@@ -28,9 +28,11 @@ from engine.analysis.equal_length import Lens, LensName
 from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
+from engine.analysis.ranking import DeckCard
 from engine.analysis.speedup import Split
 from engine.report.report_figures import Findings, outline
 from engine.report.tensor_shapes import Passage, passages
+from engine.storage import plan_words
 from engine.storage.run_store import Run
 from ui.results.run_sources import ResultSource, Rows, Stamp
 
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Key = tuple[tuple[str, Stamp], ...]
+EQUAL = (
+    "So the answers to each sample are compared over their first tokens, as many as the shortest "
+    "has."
+)
 _STAMPS = "results_stamps"
 SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
 
@@ -66,10 +72,43 @@ class OpenedRuns:
 
 def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:
     """Opens one or more sources; StoreError if one cannot be read."""
-    key = tuple((source.key, _stamp(source)) for source in chosen)
+    # A label may contain the run's name, so a new name makes a new table.
+    key = tuple((f"{source.key}\n{source.name}", _stamp(source)) for source in chosen)
     parts = tuple(_rows(source, stamp) for source, (_, stamp) in zip(chosen, key, strict=True))
     table = _table(key, parts, tuple(source.name for source in chosen))
     return OpenedRuns(key, tuple(chosen), parts, table)
+
+
+def sides(opened: OpenedRuns) -> tuple[str, str]:
+    """The two labels that are compared first: A, and the reference B.
+
+    If the baseline is chosen beside another run, it is the reference, and A is the same model in
+    the other run if it is there.
+    """
+    labels = opened.labels
+    pinned = [number for number, source in enumerate(opened.sources) if source.baseline]
+    lines = opened.table[["label", "model", "number"]].drop_duplicates("label")
+    known = {str(label): (str(model), int(n)) for label, model, n in lines.itertuples(index=False)}
+    reference = [label for label in labels if known[label][1] in pinned]
+    others = [label for label in labels if label not in reference]
+    for b in reference:
+        for a in others:
+            if known[a][0] == known[b][0]:
+                return a, b
+    if reference and others:
+        return others[0], reference[0]
+    return labels[0], labels[1]
+
+
+def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
+    """The lens in which the chosen results can be compared, and the reason if it is not the
+    natural one."""
+    rules = {run.id: plan_words.settings(run.header.plan)["length"] for run in opened.runs}
+    if len(set(rules.values())) > 1 and len(look(opened, "first").table):
+        told = "; ".join(dict.fromkeys(rules.values()))
+        return "first", f"The chosen runs have different length rules ({told}). {EQUAL}"
+    forced = bool(len(opened.table)) and bool(opened.table["forced"].all())
+    return ("forced" if forced else "natural"), ""
 
 
 def grown(chosen: Sequence[ResultSource]) -> bool:
@@ -190,6 +229,16 @@ def disagreement(opened: OpenedRuns) -> pd.DataFrame:
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing answers word by word …")
 def _disagreement(key: Key, _opened: OpenedRuns) -> pd.DataFrame:
     return ranking.by_disagreement(_opened.table)
+
+
+def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
+    """The samples that both answered, ordered by disagreement."""
+    return _deck(opened.key, a, b, opened)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Ordering the samples by disagreement …")
+def _deck(key: Key, a: str, b: str, _opened: OpenedRuns) -> tuple[DeckCard, ...]:
+    return ranking.deck(_opened.table, a, b)
 
 
 def ratios(opened: OpenedRuns, a: str, b: str) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from engine.report.export import FORMATS
 from engine.report.origin_part import flow, origin
 from ui.results import opened_runs, report_parts
 from ui.results.opened_runs import OpenedRuns
+from ui.results.run_sources import RunSource
 from ui.widgets import notices
 
 KINDS = {
@@ -76,8 +77,9 @@ def reports(opened: OpenedRuns) -> None:
                 width=260,
             )
             st.caption(what)
-    st.caption("From a terminal:")
-    st.code(command(opened), language=None)
+    if not any(isinstance(one, RunSource) and one.private for one in opened.sources):
+        st.caption("From a terminal:")
+        st.code(command(opened), language=None)
 
 
 def _written(opened: OpenedRuns, form: str) -> str:

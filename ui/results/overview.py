@@ -5,8 +5,6 @@ Boundary: shows the engine's findings for the chosen answer lengths.
 
 from __future__ import annotations
 
-from typing import cast
-
 import streamlit as st
 
 from engine.analysis import model_summary, throughput
@@ -39,29 +37,43 @@ LENS_HELP = (
 )
 NOTHING = {
     "natural": "All answers have a forced length: choose Forced.",
-    "first": "No sample was answered by all models at natural length: there is nothing to cut.",
+    "first": "No sample was answered by all models: there is nothing to cut.",
     "forced": (
         "No answer has a forced length: start a run with the length Forced on the Benchmark page, "
         "or with --length forced:64."
     ),
 }
+NOT_EQUAL = (
+    "The chosen runs have different length rules: choose First min(N) tokens to compare answers of "
+    "equal length."
+)
+LENS, DEFAULT_LENS = "results_lens", "results_lens_default"
 SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
 
 
 def lens_of(found: OpenedRuns) -> LensName:
-    """The switch for answer lengths; its default is Forced if all answers were forced."""
-    forced = bool(len(found.table)) and bool(found.table["forced"].all())
+    """The switch for answer lengths.  Its default follows the chosen runs; a visitor's choice and a
+    link's stay."""
+    default, reason = opened_runs.default_lens(found)
+    before = st.session_state.get(DEFAULT_LENS)
+    if before not in (None, default) and st.session_state.get(LENS) == before:
+        st.session_state[LENS] = default
+    st.session_state[DEFAULT_LENS] = default
     chosen = st.segmented_control(
         "Lengths of answers",
         list(LENSES),
-        default="forced" if forced else "natural",
+        default=default,
         required=True,
         format_func=lambda name: LENS_WORDS[name],
-        key="results_lens",
+        key=LENS,
         bind="query-params",
         help=LENS_HELP,
     )
-    return cast(LensName, chosen)
+    if reason and chosen == "first":
+        notices.notice(reason, "results_lens_default")
+    elif reason:
+        notices.notice(NOT_EQUAL, "results_lens_default")
+    return chosen
 
 
 def show(found: OpenedRuns) -> None:

@@ -12,11 +12,12 @@ import streamlit as st
 from engine.errors import StoreError
 from ui.results import run_sources
 from ui.results import set_sources as imported
-from ui.results.run_sources import Listed
+from ui.results.run_sources import Listed, RunSource
 from ui.widgets import notices
 from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
+LANDED = "results_landed"  # the run that was chosen for the visitor
 MOST = 4  # chosen at once
 FEW = 12  # listed before "Show all"
 STATES = {
@@ -36,14 +37,51 @@ def choose() -> tuple[Listed, ...] | None:
     except StoreError as error:
         notices.problem(str(error), "results_runs")
         return ()
+    _land(found)
     chosen = keys()
+    if problem := run_sources.baseline_problem():
+        notices.notice(problem, "results_baseline")
     if found:
-        _list(_filtered(found), chosen)
+        listed = _filtered(found)
+        _beside_baseline(found)
+        _list(listed, chosen)
     return (
         tuple(source for source in found if source.key in chosen and not source.problem)
         if found
         else None
     )
+
+
+def _land(found: Sequence[Listed]) -> None:
+    """A visit that begins without a choice begins with the newest finished run."""
+    newest = newest_finished(found)
+    if newest is None or KEYS in st.session_state or st.query_params.get_all(KEYS):
+        return
+    st.session_state[KEYS] = [newest.key]
+    st.query_params[KEYS] = _linkable([newest.key])
+    st.session_state[LANDED] = newest.key
+
+
+def newest_finished(found: Sequence[Listed]) -> RunSource | None:
+    """The newest finished run; the baseline only if there is no other."""
+    runs = [one for one in found if isinstance(one, RunSource) and one.state == "finished"]
+    newest = sorted(runs, key=lambda run: (not run.baseline, run.created, run.info.id))
+    return newest[-1] if newest else None
+
+
+def _beside_baseline(found: Sequence[Listed]) -> None:
+    """One click for the most frequent choice: the newest run beside the baseline."""
+    newest = newest_finished(found)
+    pinned = next((source for source in found if source.baseline and not source.problem), None)
+    if pinned is not None and newest is not None and newest.key != pinned.key:
+        st.button(
+            "Newest beside the baseline",
+            key="results_beside_baseline",
+            on_click=_put,
+            args=([pinned.key, newest.key],),
+            width="stretch",
+            disabled=set(keys()) == {pinned.key, newest.key},
+        )
 
 
 def keys() -> list[str]:
@@ -107,7 +145,7 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         "Runs",
         key="results_find",
         bind="query-params",
-        placeholder="Find by date, id, dataset, model",
+        placeholder="Find by name, date, dataset, model",
         live=True,
     )
     left, right = st.columns(2)
@@ -129,18 +167,34 @@ def _filtered(found: Sequence[Listed]) -> list[Listed]:
         bind="query-params",
         label_visibility="collapsed",
     )
-    return [source for source in found if fits(source, text or "", model, state)]
+    tags = sorted({tag for source in found for tag in source.tags})
+    tag = _tag(tags) if tags else None
+    return [source for source in found if fits(source, text or "", model, state, tag)]
 
 
-def fits(source: Listed, text: str, model: str | None, state: str | None) -> bool:
+def _tag(tags: Sequence[str]) -> str | None:
+    return st.selectbox(
+        "Tag",
+        tags,
+        index=None,
+        key="results_find_tag",
+        bind="query-params",
+        placeholder="Any tag",
+        label_visibility="collapsed",
+    )
+
+
+def fits(
+    source: Listed, text: str, model: str | None, state: str | None, tag: str | None = None
+) -> bool:
     """Whether a source passes the filters; it must contain every word of the text."""
-    searched = " ".join(
-        (source.name, source.key, when(source.created), source.dataset, *source.models)
-    ).lower()
+    parts = (source.title, source.name, source.key, when(source.created), source.dataset)
+    searched = " ".join((*parts, *source.models, *source.words, *source.tags)).lower()
     return (
         all(word in searched for word in text.lower().split())
         and (model is None or model in source.models)
         and state in (None, "all", source.state)
+        and (tag is None or tag in source.tags)
     )
 
 
@@ -162,7 +216,7 @@ def _line(source: Listed, chosen: bool, full: bool) -> None:
     key = f"results_pick_{source.key}"
     st.session_state[key] = chosen
     st.checkbox(
-        escape(when(source.created) or source.name),
+        escape(source.title),
         key=key,
         on_change=_pick,
         args=(source.key,),
@@ -172,9 +226,26 @@ def _line(source: Listed, chosen: bool, full: bool) -> None:
 
 
 def words(source: Listed) -> str:
-    """A source in two short lines."""
+    """A source in a few short lines."""
     state = f"{STATES.get(source.state, source.state).lower()} · {source.amount}"
-    return "\n".join(filter(None, (state, ", ".join(source.models))))
+    named = isinstance(source, RunSource) and source.details.name
+    models = source.info.labels if isinstance(source, RunSource) else source.models
+    return "\n".join(
+        filter(
+            None,
+            (
+                when(source.created) if named else "",
+                state,
+                ", ".join(models or source.models),
+                f"tags: {', '.join(source.tags)}" if source.tags else "",
+                "of your own files: for this visit only" if _private(source) else "",
+            ),
+        )
+    )
+
+
+def _private(source: Listed) -> bool:
+    return isinstance(source, RunSource) and source.private
 
 
 def _pick(key: str) -> None:
@@ -188,6 +259,8 @@ def _pick(key: str) -> None:
 def add(key: str) -> None:
     """For callbacks: choose a run too; if there are too many, the first one is dropped."""
     others = [other for other in keys() if other != key]
+    if key == imported.VISIT or key.startswith(imported.SET):
+        others = [other for other in others if other != st.session_state.get(LANDED)]
     _put([*others[max(0, len(others) - MOST + 1) :], key])
 
 
@@ -198,6 +271,7 @@ def drop(key: str) -> None:
 
 def _put(found: list[str]) -> None:
     st.session_state[KEYS] = found
+    st.session_state.pop(LANDED, None)
     st.query_params[KEYS] = _linkable(found)
     for name in ("results_sample", "results_page"):
         st.query_params.pop(name, None)

@@ -14,34 +14,55 @@ import streamlit as st
 from engine import settings
 from engine.errors import StoreError
 from engine.storage import annotations as marks
-from engine.storage import run_store
+from engine.storage import run_details, run_store
 from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
+from engine.storage.run_details import RunDetails
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
+from engine.storage.schemas import Vote
+from ui.widgets import visit_runs
+from ui.widgets.text import when
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
+BASELINE_WORDS = "Baseline"
 FILES = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
+LISTED = (*FILES, run_details.DETAILS)
 STALE_S = 3  # a released lock is noticed after this time at most
 
 
 class Listed(Protocol):
-    """An entry of the list.  `key` is in the URL; `name` tells equal models apart."""
+    """An entry of the list.  `key` is in the URL; `title` stands in the list; `name` tells equal
+    models apart."""
 
     @property
     def key(self) -> str: ...
     @property
+    def title(self) -> str: ...
+    @property
     def name(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def baseline(self) -> bool:
+        """Whether other runs are compared with this one."""
+        ...
+
     @property
     def created(self) -> str: ...
     @property
     def state(self) -> str: ...
     @property
     def models(self) -> tuple[str, ...]: ...
+    @property
+    def words(self) -> tuple[str, ...]:
+        """More words by which it can be found."""
+        ...
+
     @property
     def dataset(self) -> str: ...
     @property
@@ -65,6 +86,8 @@ class ResultSource(Listed, Protocol):
     def read(self) -> Rows: ...
     def marks(self) -> dict[Task, Feedback]: ...
     def mark(self, task: Task, mark: Feedback) -> None: ...
+    def votes(self) -> tuple[Vote, ...]: ...
+    def vote(self, vote: Vote) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +108,36 @@ class Rows:
 
 @dataclass(frozen=True)
 class RunSource:
-    """A run in the runs folder."""
+    """A run in the runs folder, or one of this visit only (`private`)."""
 
     info: RunInfo
+    details: RunDetails = run_details.NONE
+    details_problem: str = ""
+    baseline: bool = False
+    private: bool = False
 
     @property
     def key(self) -> str:
         return self.info.folder.name
 
     @property
+    def title(self) -> str:
+        named = self.details.name or when(self.created) or self.name
+        return f"{BASELINE_WORDS}: {named}" if self.baseline else named
+
+    @property
     def name(self) -> str:
-        return self.info.id
+        """As part of a label: the users' name, otherwise the run's id."""
+        named = self.details.name or self.info.id
+        return f"{named} ({BASELINE_WORDS.lower()})" if self.baseline else named
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return self.details.tags
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.info.id, *self.info.labels, *self.info.settings.values())
 
     @property
     def created(self) -> str:
@@ -144,6 +186,21 @@ class RunSource:
     def mark(self, task: Task, mark: Feedback) -> None:
         marks.put(self.info.folder, task, mark)
 
+    def votes(self) -> tuple[Vote, ...]:
+        """Votes; none if they cannot be read, which `problems` reports."""
+        return _votes(self.info.folder, stamp_of(self.info.folder, (marks.VOTES,)))
+
+    def vote(self, vote: Vote) -> None:
+        marks.put_vote(self.info.folder, vote)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _votes(folder: Path, stamp: Stamp) -> tuple[Vote, ...]:
+    try:
+        return marks.votes(folder)
+    except StoreError:
+        return ()
+
 
 def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
     """Size and time of change of the run folder's files; missing files are left out."""
@@ -157,14 +214,28 @@ def stamp_of(folder: Path, names: tuple[str, ...] = FILES) -> Stamp:
     return tuple(found)
 
 
-def listing() -> tuple[ResultSource, ...]:
-    """All runs, newest first; StoreError if the runs folder cannot be read."""
+def listing() -> tuple[RunSource, ...]:
+    """The baseline, then all other runs, newest first, those of this visit included; StoreError if
+    the runs folder cannot be read."""
     base = settings.load().runs_dir
+    pinned, _ = run_details.baseline(base)
+    own = visit_runs.folder()
+    every = [RunSource(*one, one[0].folder.name == pinned) for one in _stored(base)]
+    every += [RunSource(*one, private=True) for one in _stored(own)] if own else []
+    newest = sorted(every, key=lambda run: (run.created, run.info.id), reverse=True)
+    return tuple(sorted(newest, key=lambda run: not run.baseline))
+
+
+def baseline_problem() -> str:
+    """A sentence if it is not known which run is the baseline, or ""."""
+    return run_details.baseline(settings.load().runs_dir)[1]
+
+
+def _stored(base: Path) -> tuple[tuple[RunInfo, RunDetails, str], ...]:
     folders = sorted(path.parent for path in base.glob(f"*/{HEADER}"))
-    infos = _runs(base, tuple(stamp_of(folder) for folder in folders))
-    return tuple(RunSource(info) for info in infos)
+    return _runs(base, tuple(stamp_of(folder, LISTED) for folder in folders))
 
 
 @st.cache_data(max_entries=8, ttl=STALE_S, show_spinner=False)
-def _runs(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
-    return run_store.listing(base)
+def _runs(base: Path, stamps: tuple[Stamp, ...]) -> tuple[tuple[RunInfo, RunDetails, str], ...]:
+    return tuple((info, *run_details.read(info.folder)) for info in run_store.listing(base))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAMPLE, PAGE = "results_sample", "results_page"  # in the URL
-ROWS = 50
+ROW_PX = 35
+ROWS, FEW = 25, 5  # on a page, without and with an open sample
 OUTCOMES = {
     "all": "All",
     "answered": "Answered by all",
@@ -202,11 +203,10 @@ def choose(opened: OpenedRuns) -> str | None:
     if lines.empty:
         st.caption("No sample matches these filters.")
         return chosen
-    page = _page(lines, chosen)
-    start = page * ROWS
-    shown = lines.iloc[start : start + ROWS]
-    _table(shown, chosen)
-    _pager(page, len(lines), [str(name) for name in lines.index], chosen)
+    rows = ROWS if chosen is None else FEW
+    page = _page(lines, chosen, rows)
+    _table(lines.iloc[page * rows :][:rows], chosen)
+    _pager(page, rows, [str(name) for name in lines.index], chosen)
     return chosen
 
 
@@ -216,14 +216,14 @@ def asked(opened: OpenedRuns) -> str | None:
     return name if name is not None and name in wide(opened).index else None
 
 
-def _page(lines: pd.DataFrame, chosen: str | None) -> int:
+def _page(lines: pd.DataFrame, chosen: str | None, rows: int) -> int:
     """The page in the link, otherwise the one with the open sample."""
-    pages = -(-len(lines) // ROWS)
+    pages = -(-len(lines) // rows)
     text = st.query_params.get(PAGE, "")
     if text.isdecimal() and len(text) < 9:
         return max(0, min(int(text), pages) - 1)
     if chosen is not None and chosen in lines.index:
-        return lines.index.tolist().index(chosen) // ROWS
+        return lines.index.tolist().index(chosen) // rows
     return 0
 
 
@@ -234,15 +234,14 @@ def _table(shown: pd.DataFrame, chosen: str | None) -> None:
     # A different page, order or open sample needs a new table.
     key = f"results_rows_{hash((tuple(ids), chosen))}"
     st.session_state["results_listed"] = key
-    few = chosen is not None
     st.dataframe(
         shown.reset_index(),
         key=key,
         on_select=_open_row,
-        selection_mode="single-row",
+        selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
         selection_default={"selection": {"rows": rows}},
         hide_index=True,
-        height=(6 if few else min(len(ids) + 1, 13)) * 35 + 3,
+        height=(len(ids) + 1) * ROW_PX + 3,
         column_config=_columns(shown),
         alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
     )
@@ -263,9 +262,12 @@ def _columns(shown: pd.DataFrame) -> dict[str, Any]:
 
 
 def _open_row() -> None:
-    picked = st.session_state[st.session_state["results_listed"]]["selection"]["rows"]
-    if picked:
-        st.query_params[SAMPLE] = st.session_state["results_ids"][picked[0]]
+    """A click in a cell, or in the column of ticks, opens the row; a second one there closes it."""
+    picked = st.session_state[st.session_state["results_listed"]]["selection"]
+    rows = [row for row, _ in picked["cells"]] or picked["rows"]
+    st.query_params.pop(PAGE, None)
+    if rows:
+        st.query_params[SAMPLE] = st.session_state["results_ids"][rows[0]]
     else:
         st.query_params.pop(SAMPLE, None)
 
@@ -282,13 +284,14 @@ def _open(name: str | None) -> None:
         st.query_params[SAMPLE] = name
 
 
-def _pager(page: int, total: int, ids: list[str], chosen: str | None) -> None:
+def _pager(page: int, rows: int, ids: list[str], chosen: str | None) -> None:
     """The position in the list, and buttons for the next pages and samples."""
-    last = -(-total // ROWS) - 1
-    start = page * ROWS
+    total = len(ids)
+    last = -(-total // rows) - 1
+    start = page * rows
     with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
         st.caption(
-            f"{start + 1:,} to {min(start + ROWS, total):,} of {count(total, 'sample')}",
+            f"{start + 1:,} to {min(start + rows, total):,} of {count(total, 'sample')}",
             width="content",
         )
         if last:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from engine.analysis import word_overlap
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
@@ -26,7 +24,7 @@ from ui.charts import result_charts
 from ui.results import answer_figures, sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource
-from ui.widgets import contact_sheets, dataset_picker, notices
+from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
 from ui.widgets.text import escape as literal
 from ui.widgets.theme import FAMILY_COLOURS
 
@@ -57,7 +55,7 @@ def show(found: OpenedRuns, name: str) -> None:
     results = _results(found, name)
     if not results:
         return
-    _asked(results)
+    asked(results)
     kept = {source.key: source.marks() for source in found.sources}
     for start in range(0, len(results), PER_ROW):
         few = results[start : start + PER_ROW]
@@ -84,10 +82,10 @@ def _results(found: OpenedRuns, name: str) -> list[Result]:
             label_visibility="collapsed",
             width=220,
         )
-    return [_result(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
+    return [result_of(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
 
 
-def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
+def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     number = int(line["number"])
     part = found.parts[number]
     try:
@@ -107,7 +105,7 @@ def _result(found: OpenedRuns, line: dict[Any, Any]) -> Result:
     )
 
 
-def _asked(results: Sequence[Result]) -> None:
+def asked(results: Sequence[Result]) -> None:
     """Questions (several if they differ), reference answer and scene attributes."""
     for number, text in enumerate(dict.fromkeys(str(r.line["prompt"] or "") for r in results)):
         if text:
@@ -153,10 +151,10 @@ def _seen(result: Result) -> contact_sheets.ContactSheet:
     entry = entries.get(str(result.line["model"]))
     if entry is None:
         raise DatasetError("models.toml has no entry for this model now.")
-    return contact_sheets.seen(_sample(result), entry.kind, result.frames, result.extent)
+    return contact_sheets.seen(sample_of(result), entry.kind, result.frames, result.extent)
 
 
-def _sample(result: Result) -> Sample:
+def sample_of(result: Result) -> Sample:
     wanted = str(result.line["sample"])
     for sample in dataset_picker.read_quietly(Path(result.root)).samples:
         if sample.id == wanted:
@@ -229,24 +227,8 @@ def _difference(results: Sequence[Result]) -> None:
     a = left.selectbox("Model A", labels, 0, key="results_first", bind="query-params")
     b = right.selectbox("Model B", labels, 1, key="results_second", bind="query-params")
     first, second = by_label[a or labels[0]], by_label[b or labels[1]]
-    texts = str(first.line["text"]), str(second.line["text"])
-    st.html(difference(*texts))
-    shared = word_overlap.word_f1(*texts)
-    alike = "neither answer has a word" if shared is None else f"{word_overlap.NAME} {shared:.3f}"
-    notices.small(
-        f"Struck through: only in {first.label}. Underlined: only in {second.label}. "
-        f"Overlap: {alike}. This does not say which answer is right.",
+    word_difference.draw(
+        (first.label, str(first.line["text"])),
+        (second.label, str(second.line["text"])),
         "results_words",
     )
-
-
-def difference(first: str, second: str) -> str:
-    """HTML of both texts merged, escaped; what only one of them has is marked."""
-    tags = {"both": "span", "first": "del", "second": "ins"}
-    pieces = ""
-    for piece in word_overlap.difference(first, second):
-        # The start of one text may follow words of the other.
-        gap = " " if pieces and not piece.text[:1].isspace() else ""
-        tag = tags[piece.kind]
-        pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"
-    return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -34,10 +34,17 @@ class SetSource:
     created: str = ""
     state: str = ELSEWHERE
     models: tuple[str, ...] = ()  # known after its files are read
+    tags: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    baseline: bool = False
 
     @property
     def key(self) -> str:
         return key_of(self.kept.name)
+
+    @property
+    def title(self) -> str:
+        return self.kept.name
 
     @property
     def name(self) -> str:
@@ -73,8 +80,15 @@ class VisitSource:
     created: str = ""
     state: str = ELSEWHERE
     models: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    baseline: bool = False
     dataset: str = ""
     problem: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.name
 
     @property
     def amount(self) -> str:

@@ -69,7 +69,7 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
     The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
     """
     cancel()
-    _show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
+    show([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
 
 
 def again(model: str) -> None:
@@ -82,7 +82,7 @@ def again(model: str) -> None:
             new = [_submit(runs.shown.request) for _ in runs.views]
             place = min(ids.index(job_id) for job_id in old)
             left = [job_id for job_id in ids if job_id not in old]
-            _show([*left[:place], *new, *left[place:]])
+            show([*left[:place], *new, *left[place:]])
 
 
 def _submit(request: RunRequest) -> str:
@@ -93,7 +93,13 @@ def _submit(request: RunRequest) -> str:
     return job.id
 
 
-def _show(ids: list[str]) -> None:
+def known(ids: Sequence[str]) -> list[str]:
+    """Those of the runs that the queue still has."""
+    return [job.id for job in _jobs(ids)]
+
+
+def show(ids: list[str]) -> None:
+    """Show these runs instead of the current ones."""
     st.session_state[IDS] = st.query_params[IDS] = ids
 
 
@@ -166,20 +172,17 @@ def lost() -> bool:
     return len(_jobs(_ids())) < len(_ids())
 
 
-def follow(draw: Callable[[list[RunView]], None]) -> bool:
-    """Redraw ten times a second until all runs have ended; True if any was live.
+def follow(draw: Callable[[list[RunView]], None]) -> None:
+    """Redraw ten times a second until all runs have ended.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the runs continue.
     """
     now = views()
     draw(now)
-    if all(view.ended for view in now):
-        return False
     while not all(view.ended for view in now):
         time.sleep(REDRAW_S)
         now = views()
         draw(now)
-    return True
 
 
 def keep_alive() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -51,9 +52,16 @@ def test_an_unknown_time_without_cache_is_said_in_words_and_has_no_bar() -> None
 def test_several_runs_are_medians_with_the_range_of_the_totals() -> None:
     runs = [result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0)]
     bar = run_bars.finished(model(*runs))
-    assert bar.total == "175 ms" and bar.detail == "median of 3; 145 ms to 225 ms"
+    assert bar.total == "175 ms" and bar.detail == "median of 3"
     assert bar.ends == (145, 225) and bar.end_ms == 225
-    assert "run-range" in run_bars.html([bar])
+    drawn = run_bars.html([bar])
+    assert "run-range" in drawn and 'title="total from 145 ms to 225 ms"' in drawn
+
+
+def test_a_cancelled_run_says_so_beside_its_bar() -> None:
+    whole = result()
+    cut = replace(whole, generation=replace(whole.generation, stop="cancelled"))
+    assert run_bars.finished(model(cut)).detail == "cancelled"
 
 
 def test_a_growing_bar_shows_the_spans_so_far_and_the_state() -> None:

@@ -1,0 +1,108 @@
+"""A comparison on one sample as a run on disk, so that all that reads runs reads it too.
+
+Boundary: results in memory to a finished run folder.  Nothing is run, and the sample's files are
+not copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from engine.benchmark import prepare, run_summary
+from engine.errors import BadInput
+from engine.models import registry
+from engine.storage import run_header, run_store
+from engine.storage.plan import Plan, Task
+from engine.storage.plan_words import COMPARISON
+from engine.storage.result_rows import AnswerRow, ResultRow
+from engine.storage.run_store import Writer
+from engine.types import RunOptions, RunRequest, RunResult
+from engine.verify import certificates
+
+DIFFERENT = (
+    "These answers have different settings or inputs, and a run has one of each: press Run to "
+    "repeat all of them, then save."
+)
+
+
+@dataclass(frozen=True)
+class ModelAnswers:
+    """One model's request and what came of each repeat: a result, or the error."""
+
+    request: RunRequest
+    outcomes: tuple[RunResult | str, ...]
+
+
+def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
+    """The folder of a new finished run in `base`; `root` is the dataset of the sample.
+
+    BadInput if there is no result or the requests differ in more than the model; StoreError if
+    nothing can be written.
+    """
+    if not any(isinstance(one, RunResult) for model in answers for one in model.outcomes):
+        raise BadInput("There is no answer to save: wait until a model has answered.")
+    plan, sample = _plan(answers), answers[0].request.sample
+    entries = {name: registry.entry(name) for name in plan.models}
+    header = prepare.describe(plan, root, {sample.id: sample}, entries)
+    rows = list(_rows(answers))
+    with run_store.create(header, base / header.id) as writer:
+        writer.note("started", f"{len(rows):,} {COMPARISON}.")
+        for row in rows:
+            writer.append(row)
+        _finish(writer, rows)
+    return writer.folder
+
+
+def _plan(answers: Sequence[ModelAnswers]) -> Plan:
+    first = answers[0].request
+    for other in answers:
+        if _shared(other.request) != _shared(first):
+            raise BadInput(DIFFERENT)
+    options: dict[str, Any] = {one.name: getattr(first, one.name) for one in fields(RunOptions)}
+    return Plan(
+        models=tuple(model.request.model for model in answers),
+        samples=(first.sample.id,),
+        prompt=first.prompt,
+        repeat=max(len(model.outcomes) for model in answers),
+        warmup=0,
+        order="interleaved",
+        order_why=COMPARISON,
+        **options,
+    )
+
+
+def _shared(request: RunRequest) -> dict[str, Any]:
+    """What all requests of a run have in common: everything but the model."""
+    return {
+        one.name: getattr(request, one.name) for one in fields(RunRequest) if one.name != "model"
+    }
+
+
+def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:
+    """The rows in the order in which the runs took turns."""
+    at, rows = run_header.now(), []
+    for repeat, turn in enumerate(zip_longest(*(model.outcomes for model in answers))):
+        for model, outcome in zip(answers, turn, strict=True):
+            if outcome is not None:
+                request = model.request
+                task = Task(request.model, request.sample.id, repeat, "measured")
+                answer = _answer(request, outcome)
+                rows.append(ResultRow.kept(answer, task, request.sample, 1, 0.0, at, None))
+    return rows
+
+
+def _answer(request: RunRequest, outcome: RunResult | str) -> AnswerRow:
+    if isinstance(outcome, str):
+        return AnswerRow.failed(request, registry.entry(request.model), outcome)
+    return AnswerRow.from_result(outcome, certificates.certificate_status(outcome))
+
+
+def _finish(writer: Writer, rows: Sequence[ResultRow]) -> None:
+    failed = sum(1 for row in rows if row.error)
+    planned = writer.header.plan.planned
+    writer.finish(run_summary.summary(writer, planned, len(rows), failed, {}))
+    writer.note("finished")

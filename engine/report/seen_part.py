@@ -1,0 +1,68 @@
+"""The time lines of a run's first samples: when the pictures that its models received are from.
+
+Boundary: reads the run's dataset, so only documents that show charts have this part.  A dataset
+that is not here, or has changed since the run, is left out with a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from engine.errors import DatasetError
+from engine.media import dataset
+from engine.models.registry import FAMILIES
+from engine.palette import family_colour
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
+from engine.storage import provenance
+from engine.storage.run_header import Header
+from engine.storage.run_store import Run
+from engine.types import MediaKind, Sample
+from engine.viewing import seen_markup, seen_times
+from engine.viewing.seen_markup import RowHead
+
+SAMPLES = 3  # of a run; each adds some hundred kilobytes to the file
+
+
+def seen(run: Run) -> Iterator[Block]:
+    """A heading, then a time line per sample."""
+    plan, heads = run.header.plan, _heads(run.header)
+    yield Heading(2, "What each model saw")
+    try:
+        samples = _samples(run.header)
+    except DatasetError as error:
+        yield Paragraph(f"The time lines of the samples are left out: {error}")
+        return
+    if len(plan.samples) > SAMPLES:
+        yield Paragraph(f"The first {SAMPLES} of the {len(plan.samples):,} samples of {run.id}.")
+    for sample in samples:
+        found = seen_times.timeline(sample, tuple(heads), plan.frames, plan.extent)
+        yield Heading(3, f"{sample.sequence} · {sample.id}")
+        if found.rows:
+            words = seen_markup.words(found, heads)
+            yield ChartBlock(words, partial(seen_markup.markup, found, heads))
+        if found.notes:
+            yield Bullets(found.notes)
+
+
+def _samples(header: Header) -> list[Sample]:
+    """The plan's first samples; DatasetError unless the dataset is here and as it was."""
+    found = dataset.read(Path(header.dataset.root))
+    samples = [dataset.find(found, name) for name in header.plan.samples]
+    if provenance.describe_dataset(found.root, samples).digest != header.dataset.digest:
+        raise DatasetError(f"The samples in {found.root} have changed since the run.")
+    return samples[:SAMPLES]
+
+
+def _heads(header: Header) -> dict[MediaKind, RowHead]:
+    """The models of each kind in words, with the colour of the first one's family."""
+    heads = dict[MediaKind, RowHead]()
+    for model in header.models:
+        if model.family not in FAMILIES:  # the run is of another version
+            continue
+        kind = FAMILIES[model.family].kind
+        first = heads.get(kind)
+        words = f"{first.models}, {model.label}" if first else model.label
+        heads[kind] = RowHead(words, first.colour if first else family_colour(model.family))
+    return heads

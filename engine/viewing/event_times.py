@@ -1,0 +1,81 @@
+"""The times of an event stream: how many events when, what each slice covers, and one window.
+
+Boundary: `Events` in, counts and times in microseconds after the first event out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.media import events as streams
+from engine.types import Events, Image
+
+BINS = 120
+
+
+@dataclass(frozen=True, eq=False)
+class EventDensity:
+    """Counts of events per bin of `bin_us` microseconds: `on` of p = 1, `off` of p = 0."""
+
+    bin_us: float
+    on: npt.NDArray[np.int64]
+    off: npt.NDArray[np.int64]
+
+    @property
+    def total(self) -> npt.NDArray[np.int64]:
+        return self.on + self.off
+
+
+@dataclass(frozen=True)
+class SliceSpan:
+    """One slice of a stream: the times of its first and last event, and its number of events."""
+
+    begin_us: int
+    end_us: int
+    events: int
+
+
+@dataclass(frozen=True, eq=False)
+class WindowPicture:
+    """The events of a window, drawn at the recording's size, and how many they are."""
+
+    picture: Image
+    on: int
+    off: int
+
+
+def duration_us(events: Events) -> int:
+    """Between the smallest and the largest time."""
+    return int(events.t.max() - events.t.min())
+
+
+def density(events: Events, bins: int = BINS) -> EventDensity:
+    """All events in `bins` bins of equal length; the last event falls into the last bin."""
+    width = (duration_us(events) + 1) / bins
+    places = np.minimum((events.t - events.t.min()) / width, bins - 1).astype(np.intp)
+    on = np.bincount(places[events.p == 1], minlength=bins)
+    return EventDensity(width, on, np.bincount(places, minlength=bins) - on)
+
+
+def slice_spans(events: Events, count: int = streams.SLICES) -> list[SliceSpan]:
+    """What each picture of `events.render` covers; MediaError if there are too few events."""
+    begin, spans = events.t.min(), []
+    for part in streams.slices(events, count):
+        times = events.t[part]
+        low, high = int(times.min() - begin), int(times.max() - begin)
+        spans.append(SliceSpan(low, high, len(times)))
+    return spans
+
+
+def window(events: Events, begin_us: float, length_us: float) -> WindowPicture:
+    """The events from `begin_us` on, for `length_us`, drawn as the event pictures are."""
+    times = events.t - events.t.min()
+    inside = np.flatnonzero((times >= begin_us) & (times < begin_us + length_us))
+    some = replace(
+        events, x=events.x[inside], y=events.y[inside], t=events.t[inside], p=events.p[inside]
+    )
+    on = int(some.p.sum())
+    return WindowPicture(streams.draw(some, slice(None), "stream"), on, len(some) - on)

@@ -1,0 +1,201 @@
+"""One time line of a sample: its events, and when each picture that a model receives is from.
+
+Times are microseconds after 0.  The first event and the first frame of the clip are both at 0,
+because no file says which began earlier.
+
+Boundary: reads the sample's files like `media.load`; keeps small pictures only.  A file that
+cannot be read becomes a sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from engine import media
+from engine.errors import MediaError
+from engine.media import events as streams
+from engine.media import images, video
+from engine.types import EXTENTS, ChosenFrames, Events, Extent, Image, Media, MediaKind, Sample
+from engine.viewing import event_times
+from engine.viewing.event_times import EventDensity, SliceSpan
+
+WIDTH = 320  # pixels of a picture that is kept
+MAX_EVENTS = 10_000_000  # of a stream that is counted and drawn here; 13 bytes each
+UNKNOWN_IMAGES = (
+    "The times of the event images are unknown: they are drawn in order, with equal lengths."
+)
+SAME_IMAGES = (
+    "The event images equal the slices of the raw events, so their times are those of the slices."
+)
+UNKNOWN_FRAMES = (
+    "The times of the frames are unknown: they are drawn at equal distances, the first at 0 and "
+    "the last at the end."
+)
+BOTH = (
+    "The first event and the first frame of the clip are both drawn at 0: the files do not say "
+    "which began earlier."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class SeenPicture:
+    """A picture that a model receives, and its time; a frame begins and ends at one moment.
+
+    `known` is False if the time is only assumed.  `events` is the number of events drawn in it.
+    """
+
+    name: str
+    begin_us: float
+    end_us: float
+    known: bool
+    picture: Image
+    events: int | None = None
+
+
+@dataclass(frozen=True)
+class SeenRow:
+    """The pictures of one kind of model in the order of time, and where they come from."""
+
+    kind: MediaKind
+    source: str
+    pictures: tuple[SeenPicture, ...]
+
+
+@dataclass(frozen=True)
+class SeenTimeline:
+    """From 0 to `window_us`, which is 0 if no file has a time; `notes` are sentences."""
+
+    window_us: float
+    density: EventDensity | None
+    rows: tuple[SeenRow, ...]
+    notes: tuple[str, ...]
+
+
+def read_events(path: Path) -> Events:
+    """The raw events, if they are few enough to be counted and drawn here; else MediaError."""
+    stream = streams.read(path)
+    if len(stream) > MAX_EVENTS:
+        raise MediaError(
+            f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,})."
+        )
+    return stream
+
+
+def timeline(
+    sample: Sample, kinds: Collection[MediaKind], rule: str, extent: Extent = "slice"
+) -> SeenTimeline:
+    """What models of these kinds receive of the sample, with the settings of `media.load`."""
+    notes: list[str] = []
+    loaded = [found for kind in kinds if (found := _loaded(sample, kind, rule, extent, notes))]
+    stream = _stream(sample, notes)
+    clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
+    times = {clip: _times(clip, notes) for clip in clips}
+    ends = [event_times.duration_us(stream)] if stream else []
+    window = float(max([*ends, *(found[-1] for found in times.values() if found)], default=0))
+    rows = [
+        _frames(found, found.frames, times, window)
+        if found.frames
+        else _event_images(found, stream, window)
+        for found in loaded
+    ]
+    if stream and any(times.values()):
+        notes.append(BOTH)
+    density = event_times.density(stream) if stream else None
+    notes += [*_unknown(rows), *_same(rows)]
+    return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))
+
+
+def _loaded(
+    sample: Sample, kind: MediaKind, rule: str, extent: Extent, notes: list[str]
+) -> Media | None:
+    try:
+        return media.load(sample, kind, rule, extent)
+    except MediaError as error:
+        notes.append(str(error))
+        return None
+
+
+def _stream(sample: Sample, notes: list[str]) -> Events | None:
+    if sample.events is None:
+        return None
+    try:
+        return read_events(sample.events)
+    except MediaError as error:
+        notes.append(str(error))
+        return None
+
+
+def _times(clip: Path, notes: list[str]) -> tuple[float, ...]:
+    try:
+        return video.times(clip)
+    except MediaError as error:
+        notes.append(str(error))
+        return ()
+
+
+def _event_images(found: Media, stream: Events | None, window: float) -> SeenRow:
+    """Slices of the raw events, or images that were ready; those have times only if equal."""
+    total = len(found.images)
+    spans = _spans(found, stream)
+    names = [f"Event image {number} of {total}" for number in range(1, total + 1)]
+    if spans is None:
+        edges = np.linspace(0, window or total, total + 1)
+        pairs = zip(names, edges[:-1], edges[1:], found.images, strict=True)
+        pictures = [
+            SeenPicture(name, float(begin), float(end), False, _small(image))
+            for name, begin, end, image in pairs
+        ]
+    else:
+        pictures = [
+            SeenPicture(name, span.begin_us, span.end_us, True, _small(image), span.events)
+            for name, span, image in zip(names, spans, found.images, strict=True)
+        ]
+    return SeenRow(found.kind, found.source, tuple(pictures))
+
+
+def _spans(found: Media, stream: Events | None) -> list[SliceSpan] | None:
+    """The slices that the pictures were drawn from; None if they are not known."""
+    total = len(found.images)
+    if stream is None or len(stream) < total:
+        return None
+    drawn = found.extent is not None
+    if drawn or any(_equal(found.images, stream, extent) for extent in EXTENTS):
+        return event_times.slice_spans(stream, total)
+    return None
+
+
+def _equal(pictures: Sequence[Image], stream: Events, extent: Extent) -> bool:
+    drawn = streams.render(stream, len(pictures), extent)
+    return all(np.array_equal(a, b) for a, b in zip(pictures, drawn, strict=True))
+
+
+def _frames(
+    found: Media, chosen: ChosenFrames, times: dict[Path, tuple[float, ...]], window: float
+) -> SeenRow:
+    """A tick per frame; a frame that is shown several times is one tick."""
+    known = times.get(chosen.clip, ()) if chosen.clip else ()
+    given = known if len(known) == chosen.count else ()
+    pictures: dict[int, SeenPicture] = {}
+    for index, image in zip(chosen.indices, found.images, strict=True):
+        at = given[index] if given else index / max(1, chosen.count - 1) * (window or chosen.count)
+        name = f"Frame {index} of {chosen.count:,}"
+        pictures.setdefault(index, SeenPicture(name, at, at, bool(given), _small(image)))
+    return SeenRow(found.kind, found.source, tuple(pictures.values()))
+
+
+def _small(image: Image) -> Image:
+    return images.shrink(image, WIDTH)
+
+
+def _unknown(rows: Sequence[SeenRow]) -> list[str]:
+    unknown = {row.kind == "events" for row in rows if not all(p.known for p in row.pictures)}
+    return [UNKNOWN_IMAGES] * (True in unknown) + [UNKNOWN_FRAMES] * (False in unknown)
+
+
+def _same(rows: Sequence[SeenRow]) -> list[str]:
+    ready = [row for row in rows if row.kind == "events" and row.source.endswith("event images")]
+    return [SAME_IMAGES] if any(p.known for row in ready for p in row.pictures) else []

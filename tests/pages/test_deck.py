@@ -1,0 +1,172 @@
+"""The deck on Results through AppTest: order, votes, blind mode, counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import report, settings
+from engine.storage import annotations
+from engine.storage.run_store import Run
+from engine.storage.schemas import Vote, VotedAnswer
+from tests import fabricate
+from tests.pages.conftest import Open
+
+pytestmark = pytest.mark.slow
+PAGE = "pages/results.py"
+Deck = Callable[..., AppTest]
+ANSWERS = {
+    "alike": ("A car is ahead.", "A car is ahead."),
+    "apart": ("Fog.", "Rain and wind."),
+    "clash": ("There is a car ahead.", "There is no vehicle ahead."),
+}
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    for sample, texts in ANSWERS.items():
+        for model, text in zip(("ev", "vl"), texts, strict=True):
+            yield fabricate.row(model, sample, text=text)
+
+
+@pytest.fixture
+def made(app: Open) -> Run:
+    return fabricate.run(settings.load().runs_dir / "one", rows())
+
+
+@pytest.fixture
+def deck(app: Open, made: Run) -> Deck:
+    return lambda **more: app(PAGE, runs="one", view="Deck", **more)
+
+
+def press(at: AppTest, name: str) -> AppTest:
+    at.button(key=f"results_deck_{name}").click().run()
+    assert not at.exception
+    return at
+
+
+def heading(at: AppTest) -> str:
+    return str(at.subheader[0].value)
+
+
+def words(at: AppTest) -> str:
+    """All text of the page's main part."""
+    kinds = (at.main.text, at.main.markdown, at.main.caption, at.main.subheader, at.main.button)
+    values = [getattr(one, "value", "") for kind in kinds for one in kind]
+    values += [button.label for button in at.main.button]
+    html = [
+        unescape(one.proto.body) for one in at.main.get("html") if "<style" not in one.proto.body
+    ]
+    return "\n".join(map(str, [*values, *html])).replace("\\", "")
+
+
+def test_the_samples_come_by_disagreement_one_at_a_time(deck: Deck) -> None:
+    at = deck()
+    assert heading(at) == "clash" and at.button(key="results_deck_previous").disabled
+    assert "1 contradiction: lead vehicle: A car, B none." in words(at)
+    assert "1 of 3 samples" in words(at)
+    assert heading(press(at, "next")) == "apart" and "No contradiction" in words(at)
+    assert heading(press(at, "next")) == "alike" and at.button(key="results_deck_next").disabled
+    assert at.query_params["results_deck"] == "alike"
+    assert heading(press(at, "previous")) == "apart"
+
+
+def test_an_open_vote_is_kept_can_be_changed_and_is_counted(deck: Deck, made: Run) -> None:
+    at = press(deck(), "first")
+    assert "Your open vote: ev better." in words(at)
+    assert "Open: 1 vote between ev and vl; ev is preferred in 1 of 1 sequence" in words(at)
+    assert "no conclusion" in words(at)
+    press(at, "both")
+    (vote,) = annotations.votes(made.folder)
+    assert (vote.sample, vote.choice, vote.blind) == ("clash", "both", False)
+    note = next(one for one in at.text_input if one.key and "deck_note" in one.key)
+    note.set_value("Neither sees <b>the</b> car").run()
+    (vote,) = annotations.votes(made.folder)
+    assert (vote.choice, vote.note) == ("both", "Neither sees <b>the</b> car")
+    assert "no sequence has a majority: no conclusion" in words(at)
+
+
+def test_blind_mode_hides_the_names_until_the_vote(deck: Deck, made: Run) -> None:
+    at = deck(blind="true")
+    for sample in ("clash", "apart", "alike"):
+        assert heading(at) == sample
+        before = words(at)
+        assert "Answer A" in before and "Answer B" in before
+        assert "A: ev" not in before and not {"ev", "vl"} & set(before.replace(":", " ").split())
+        press(at, "second")
+        shown = words(at)
+        assert ("A: ev" in shown and "B: vl" in shown) or ("A: vl" in shown and "B: ev" in shown)
+        assert at.button(key="results_deck_first").disabled
+        vote = annotations.votes(made.folder)[-1]
+        assert vote.blind and vote.choice == "second" and vote.first.model in shown
+        assert f"Your blind vote: {vote.second.model} better." in shown
+        if sample != "alike":
+            press(at, "next")
+    assert "Blind: 3 votes between ev and vl" in words(at)
+
+
+def test_control_open_mode_shows_the_names(deck: Deck) -> None:
+    assert "A: ev" in words(deck()) and "B: vl" in words(deck())
+
+
+def test_names_that_were_seen_make_a_vote_open(deck: Deck, made: Run) -> None:
+    at = deck()
+    at.toggle(key="results_blind").set_value(True).run()
+    assert "your vote counts as open" in words(at)
+    press(at, "neither")
+    (vote,) = annotations.votes(made.folder)
+    assert not vote.blind
+    assert "Answer A" in words(press(at, "next"))  # this one was not seen
+
+
+def test_votes_of_other_visits_count_and_are_shown_after_the_own_vote(
+    deck: Deck, made: Run
+) -> None:
+    sides = VotedAnswer(made.id, "vl", 0), VotedAnswer(made.id, "ev", 0)
+    annotations.put_vote(made.folder, Vote("clash", *sides, "first", True, 5, "It is empty."))
+    at = deck(blind="true")
+    assert "vl better 1" not in words(at) and "It is empty." not in words(at)
+    press(at, "both")
+    assert "Other visits: vl better 1\nnote: It is empty." in words(at)
+    assert "Blind: 2 votes between ev and vl; ev is preferred in 0 of 1 sequence" in words(at)
+    for form in ("md", "html"):
+        assert "Blind: 2 votes between ev and vl" in "".join(report.write([made], form))
+
+
+def test_a_vote_that_cannot_be_stored_is_told(deck: Deck, made: Run) -> None:
+    at = deck()
+    (made.folder / annotations.VOTES).mkdir()
+    press(at, "first")
+    assert "The vote cannot be saved" in words(at) and "Your open vote" not in words(at)
+
+
+def test_one_model_or_no_shared_question_says_what_to_do(app: Open) -> None:
+    runs = settings.load().runs_dir
+    fabricate.run(runs / "alone", [fabricate.row()])
+    assert "needs two models" in words(app(PAGE, runs="alone", view="Deck"))
+    fabricate.run(runs / "asked", [fabricate.row(), fabricate.row("vl", prompt="Why?")])
+    at = app(PAGE, runs="asked", view="Deck")
+    assert "answered no sample with the same question" in words(at)
+
+
+def test_two_runs_of_a_model_and_a_choice_among_three(app: Open) -> None:
+    runs = settings.load().runs_dir
+    fabricate.run(runs / "one", rows())
+    fabricate.run(runs / "two", [fabricate.row("ev", "clash", text="A truck is ahead.")])
+    at = app(PAGE, runs=["one", "two"], view="Deck")
+    labels = list(at.selectbox(key="results_a").options)
+    first, second = (label for label in labels if label.startswith("ev"))
+    assert len(labels) == 3
+    at.selectbox(key="results_a").set_value(first).run()
+    at.selectbox(key="results_b").set_value(second).run()
+    assert "1 contradiction: lead vehicle: A " in words(at) and "truck" in words(at)
+    press(at, "second")
+    assert f"Your open vote: {second} better." in words(at)
+    at.selectbox(key="results_a").set_value(second).run()
+    assert "choose another Model B" in words(at)
+    at.selectbox(key="results_b").set_value(first).run()
+    assert f"Your open vote: {second} better." in words(at)
+    assert at.button(key="results_deck_first").proto.type == "primary"

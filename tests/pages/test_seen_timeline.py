@@ -1,0 +1,94 @@
+"""The section "What each model saw" on the Compare page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.errors import MediaError
+from engine.types import Sample
+from engine.viewing import event_times, playing, seen_times
+from tests.pages.conftest import Open
+from ui.compare import seen_timeline
+
+
+def markup(at: AppTest) -> str:
+    bodies = [str(element.proto.body) for element in at.get("html")]
+    return "".join(body for body in bodies if '<div class="seen"' in body)
+
+
+def captions(at: AppTest) -> list[str]:
+    return [element.value for element in at.caption]
+
+
+def texts(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def windows(at: AppTest) -> list[str]:
+    return [slider.label for slider in at.slider if slider.key == seen_timeline.BEGIN]
+
+
+def test_nothing_is_read_before_the_section_is_opened(
+    app: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def refuse(sample: Sample, *_: object) -> None:
+        read.append(sample.id)
+        raise MediaError("Not now.")
+
+    monkeypatch.setattr(seen_times, "timeline", refuse)
+    monkeypatch.setattr(playing, "playable", refuse)
+    at = app()
+    assert "What each model saw" in [expander.label for expander in at.expander]
+    assert not markup(at) and not at.get("video") and not read
+    assert "Not now." in texts(app(seen="true")) and len(read) == 2  # control
+
+
+def test_the_time_line_the_clip_and_the_events(app: Open) -> None:
+    at = app(seen="true")
+    assert not at.exception
+    text = markup(at)
+    assert text.count('tabindex="0"') == 5 + 8 + 1
+    assert "Frame 12 of 20: 600,000 µs" in text and "Event image 5 of 5" in text
+    assert seen_times.SAME_IMAGES in texts(at)
+    assert len(at.get("video")) == 1
+    assert any("0.0 to 20.0 ms" in words for words in captions(at))
+
+
+def test_another_moment_and_length_draw_another_window(app: Open) -> None:
+    at = app(seen="true")
+    first = [words for words in captions(at) if "brighter (red)" in words]
+    slider = at.slider(key=seen_timeline.BEGIN)
+    slider.set_value(slider.max / 2).run()
+    second = [words for words in captions(at) if "brighter (red)" in words]
+    assert len(first) == len(second) == 1 and first != second
+    at.selectbox(key=seen_timeline.LENGTH).select(1000).run()
+    assert not at.exception and not windows(at)
+    assert any("whole recording" in words for words in captions(at))
+
+
+def test_broken_files_are_sentences_and_the_page_goes_on(app: Open) -> None:
+    at = app()
+    root = settings.load().demo_dir
+    for path in (*root.glob("event_npy/*/*.npy"), *root.glob("mp4/*/*.mp4")):
+        path.write_bytes(b"odd" * 500)
+    for path in root.glob("video/*/*/*.png"):
+        path.write_bytes(b"odd")
+    at = app(seen="true")
+    assert not at.exception
+    assert "odd" not in markup(at) and "Event image 1 of 5: time unknown" in markup(at)
+    assert "000000.npy" in texts(at) and "000000.mp4" in texts(at)
+    assert not at.get("video") and not windows(at)
+    assert not at.button(key="compare_run").disabled
+
+
+def test_the_window_has_the_engines_picture(app: Open) -> None:
+    at = app(seen="true")
+    stream = next(iter(settings.load().demo_dir.glob("event_npy/*/*.npy")))
+    drawn = event_times.window(seen_times.read_events(stream), 0, 20_000)
+    assert drawn.picture.shape == (120, 160, 3) and np.unique(drawn.picture).tolist() == [0, 255]
+    assert any(at.image) or at.get("imgs")

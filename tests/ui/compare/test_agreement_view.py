@@ -1,0 +1,127 @@
+"""The section Agreement: contradictions first, ticks only where judged, all text escaped."""
+
+from __future__ import annotations
+
+import dataclasses
+from html import unescape
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.analysis import attribute_agreement
+from engine.analysis.compared import ComparedModel
+from engine.demo.demo_questions import DEFAULT_QUESTION
+from engine.types import Stop
+from tests.ui.answers import SAMPLE, result
+from ui.compare import agreement_view
+
+pytestmark = pytest.mark.slow
+TRUTH = {"curve": "left", "lead vehicle": "car"}
+CAR = "The road curves to the left. There is a car ahead."
+NONE = "The road curves to the left. There is no vehicle ahead."
+
+
+def model(
+    label: str,
+    text: str,
+    *,
+    question: str = DEFAULT_QUESTION,
+    truth: dict[str, str] | None = None,
+    stop: Stop = "eos",
+    trained: bool = True,
+) -> ComparedModel:
+    made = result(label)
+    sample = dataclasses.replace(SAMPLE, truth=TRUTH if truth is None else truth)
+    questions = None if trained else frozenset({"another"})
+    run = dataclasses.replace(
+        made,
+        request=dataclasses.replace(made.request, sample=sample, prompt=question),
+        model=dataclasses.replace(made.model, questions=questions),
+        generation=dataclasses.replace(made.generation, text=text, stop=stop),
+    )
+    return ComparedModel(label, "llava", (run,))
+
+
+def page(compared: object) -> None:
+    from typing import Any, cast
+
+    from ui.compare import agreement_view
+
+    agreement_view.section(cast(Any, compared))
+
+
+def shown(*compared: ComparedModel) -> AppTest:
+    at = AppTest.from_function(page, args=(list(compared),)).run()
+    assert not at.exception
+    return at
+
+
+def words(at: AppTest) -> str:
+    return "\n".join(element.value for element in at.text)
+
+
+def html(at: AppTest) -> str:
+    return "\n".join(element.proto.body for element in at.get("html"))
+
+
+def test_a_contradiction_is_listed_first_and_each_statement_is_judged() -> None:
+    at = shown(model("One", CAR), model("Two", NONE))
+    assert "1 contradiction:\n• lead vehicle: car / none (One / Two)" in words(at)
+    found = html(at)
+    assert found.index("lead vehicle") < found.index("curve")
+    assert 'aria-label="car: correct"' in found and 'aria-label="none: incorrect"' in found
+    assert found.count("✓") == 3 and found.count("✕") == 1
+
+
+def test_control_equal_answers_contradict_nobody() -> None:
+    at = shown(model("One", CAR), model("Two", CAR))
+    assert "contradict each other in no attribute" in words(at) and "✕" not in html(at)
+
+
+def test_without_known_content_nothing_is_marked() -> None:
+    at = shown(model("One", CAR, truth={}), model("Two", NONE, truth={}))
+    assert "lead vehicle: car / none" in words(at) and agreement_view.UNKNOWN in words(at)
+    assert "✓" not in html(at) and "known content" not in html(at)
+
+
+def test_a_question_that_is_not_listed_judges_nothing() -> None:
+    question = "What colour is the sky?"
+    at = shown(model("One", CAR, question=question), model("Two", NONE, question=question))
+    assert "lead vehicle: car / none" in words(at) and agreement_view.NOT_LISTED in words(at)
+    assert "✓" not in html(at) and "✕" not in html(at)
+
+
+def test_cut_answers_and_untrained_models_are_named() -> None:
+    at = shown(model("One", CAR, stop="length"), model("Two", NONE, stop="cancelled"))
+    assert "One (cut at the limit)" in html(at) and "Two (cancelled)" in html(at)
+    at = shown(model("One", CAR), model("Two", NONE, trained=False))
+    assert "not compared for Two: not trained on this question" in words(at)
+    assert "lead vehicle" not in words(at) + html(at)
+
+
+def test_word_differences_are_shown_on_demand_for_a_chosen_pair() -> None:
+    at = shown(model("One", CAR), model("Two", NONE), model("Three", "Trees."))
+    assert "words-between" not in html(at)
+    at.toggle(key=agreement_view.WORDS).set_value(True).run()
+    assert "<del> a car</del><ins> no vehicle</ins>" in html(at)
+    at.selectbox(key="compare_words_b").set_value(2).run()
+    assert "<ins>Trees.</ins>" in html(at) and "only in Three" in words(at)
+
+
+def test_one_answer_has_no_section_and_texts_are_no_html() -> None:
+    assert not shown(model("One", CAR)).subheader
+    at = shown(model("<b>One</b>", CAR + " <img src=x>"), model("Two", NONE))
+    at.toggle(key=agreement_view.WORDS).set_value(True).run()
+    assert "<img" not in html(at) and "<b>" not in html(at)
+    assert "<b>One</b>" in unescape(html(at))
+
+
+@pytest.mark.parametrize("answer", ["", "A car is ahead. There is no vehicle ahead."])
+def test_no_statement_and_a_contradiction_in_itself_are_no_tick(answer: str) -> None:
+    (row,) = [
+        row
+        for row in attribute_agreement.compare([answer, CAR], TRUTH, {"lead vehicle"})
+        if row.attribute == "lead vehicle"
+    ]
+    found = agreement_view.statement(row.statements[0])
+    assert found == "not said" if not answer else "the answer contradicts itself" in found

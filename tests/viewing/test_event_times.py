@@ -1,0 +1,108 @@
+"""When events happen: counts per bin, the spans of slices, windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.errors import MediaError
+from engine.media import events
+from engine.types import Events
+from engine.viewing import event_times
+from tests.media.test_events import stream
+
+
+def recorded(real_root: Path) -> Events:
+    return events.read(real_root / "event_npy/fish/000000.npy")
+
+
+@pytest.fixture
+def fish(real_root: Path) -> Events:
+    return recorded(real_root)
+
+
+def check_density(found: Events) -> None:
+    counted = event_times.density(found)
+    assert int(counted.total.sum()) == len(found)
+    assert int(counted.on.sum()) == int(found.p.sum())
+    assert len(counted.on) == len(counted.off) == event_times.BINS
+    assert counted.bin_us * event_times.BINS == event_times.duration_us(found) + 1
+
+
+def check_spans(found: Events) -> None:
+    spans = event_times.slice_spans(found)
+    assert [span.events for span in spans] == [
+        part.stop - part.start for part in events.slices(found)
+    ]
+    assert sum(span.events for span in spans) == len(found)
+    assert spans[0].begin_us == 0
+    assert spans[-1].end_us == event_times.duration_us(found)
+    times = found.t - found.t.min()
+    for before, after in pairwise(spans):
+        assert before.end_us <= after.begin_us
+        assert not ((times > before.end_us) & (times < after.begin_us)).any()
+
+
+@pytest.mark.parametrize("n", [5, 6, 99, 1000, 12_345])
+def test_bins_and_slices_hold_all_events(n: int) -> None:
+    found = replace(stream(n), t=np.cumsum(np.random.default_rng(n).integers(0, 9, n)) + 70_000)
+    check_density(found)
+    check_spans(found)
+
+
+def test_bins_and_slices_hold_all_events_of_a_recording(fish: Events) -> None:
+    check_density(fish)
+    check_spans(fish)
+    whole = event_times.window(fish, 0, event_times.duration_us(fish) + 1)
+    assert whole.on + whole.off == len(fish)
+
+
+def test_all_events_at_one_moment_are_in_one_bin() -> None:
+    counted = event_times.density(replace(stream(7), t=np.full(7, 5)))
+    assert sorted(counted.total)[-2:] == [0, 7]
+
+
+def test_a_burst_is_where_it_happened() -> None:
+    """Control: another time gives another bin."""
+    t = np.array([0, *[600] * 8, 999])
+    counted = event_times.density(replace(stream(10), t=t), bins=10)
+    assert counted.total.tolist() == [1, 0, 0, 0, 0, 0, 8, 0, 0, 1]
+
+
+def test_times_that_step_back_stay_in_the_window() -> None:
+    found = replace(stream(10), t=np.array([5, 0, 9, 3, 7, 2, 8, 1, 6, 4]))
+    spans = event_times.slice_spans(found)
+    assert min(span.begin_us for span in spans) == 0
+    assert max(span.end_us for span in spans) == 9
+    assert int(event_times.density(found, 3).total.sum()) == 10
+
+
+def test_few_events_have_no_slices() -> None:
+    with pytest.raises(MediaError, match="4 events cannot be cut"):
+        event_times.slice_spans(stream(4))
+
+
+def test_a_window_draws_its_own_events_at_the_recordings_size() -> None:
+    found = replace(stream(1000), t=np.arange(1000) * 10 + 333)
+    drawn = event_times.window(found, 2000, 1500)
+    part = slice(200, 350)
+    assert (drawn.on, drawn.off) == (int(found.p[part].sum()), 150 - int(found.p[part].sum()))
+    assert drawn.picture.shape == (found.height, found.width, 3)
+    assert np.array_equal(drawn.picture, events.draw(found, part, "stream"))
+    assert not np.array_equal(drawn.picture, events.draw(found, slice(201, 351), "stream"))
+
+
+def test_a_window_without_events_is_white() -> None:
+    drawn = event_times.window(stream(10), 500, 100)
+    assert (drawn.on, drawn.off) == (0, 0) and (drawn.picture == 255).all()
+
+
+def test_windows_side_by_side_hold_each_event_once(fish: Events) -> None:
+    step = 10_000
+    found = [event_times.window(fish, begin, step) for begin in range(0, 50_000, step)]
+    assert sum(one.on + one.off for one in found) == len(fish)
+    assert sum(one.on for one in found) == int(fish.p.sum())

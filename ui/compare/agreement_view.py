@@ -1,0 +1,171 @@
+"""Whether the answers on Compare agree: contradictions, attributes, and their words.
+
+Boundary: finished runs in, elements out.  The engine reads the attributes from the answers; answers
+and labels are plain text or escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import streamlit as st
+
+from engine.analysis import attribute_agreement
+from engine.analysis.agreement import is_scene
+from engine.analysis.attribute_agreement import AttributeRow, Statement
+from engine.analysis.compared import ComparedModel
+from engine.demo.demo_questions import attributes_asked
+from ui.widgets import notices, word_difference
+from ui.widgets.text import count
+from ui.widgets.theme import family_colour
+
+WORDS = "compare_words"  # in the URL
+# verdict -> (symbol, style, word); the word is for readers who do not see the symbol
+MARKS = {
+    "right": ("✓", "passed", "correct"),
+    "wrong": ("✕", "failed", "incorrect"),
+    "unclear": ("?", "unresolved", "the answer contradicts itself"),
+    "not judged": ("", "absent", "not judged"),
+    "not said": ("", "absent", ""),
+    "not asked": ("", "absent", ""),
+}
+CUT = {"length": "cut at the limit", "cancelled": "cancelled"}
+READ = "Attributes are read from the answers by key words of the demo scenes."
+NOT_LISTED = (
+    "It is not known which attributes this question asks for, so no statement is marked as right "
+    "or wrong."
+)
+REPEATS = "Repeats of a model gave different answers: the newest complete one is compared."
+UNKNOWN = "The content of this sample is not known, so no statement is marked as right or wrong."
+
+
+def section(compared: Sequence[ComparedModel]) -> None:
+    """The section; nothing for fewer than two answers."""
+    if len(compared) < 2:
+        return
+    st.subheader("Agreement", anchor=False)
+    trained = [model for model in compared if not model.last.off_script]
+    if len(trained) < len(compared):
+        left = ", ".join(model.label for model in compared if model not in trained)
+        notices.small(
+            f"Attributes are not compared for {left}: not trained on this question.",
+            "agreement_untrained",
+        )
+    _attributes(trained)
+    if _differing_repeats(compared):
+        notices.small(REPEATS, "agreement_repeats")
+    if st.toggle("Show word differences", key=WORDS, bind="query-params"):
+        _words(compared)
+
+
+def _attributes(compared: Sequence[ComparedModel]) -> None:
+    """Contradictions in words, then the table."""
+    if len(compared) < 2:
+        return
+    request = compared[0].last.request
+    truth = request.sample.truth if is_scene(dict(request.sample.truth)) else {}
+    asked = attributes_asked(request.prompt)
+    answers = [model.last.generation.text for model in compared]
+    rows = attribute_agreement.compare(answers, truth, asked or ())
+    labels = [model.label for model in compared]
+    with st.container(key="agreement_contradictions"):
+        _contradictions(rows, labels)
+    if rows:
+        st.html(table(rows, compared))
+        why = UNKNOWN if not truth else NOT_LISTED if asked is None else ""
+        notices.small(f"{READ} {why}".strip(), "agreement_read")
+
+
+def _contradictions(rows: Sequence[AttributeRow], labels: Sequence[str]) -> None:
+    found = [row for row in rows if row.contradicted]
+    if found:
+        head = count(len(found), "contradiction")
+        lines = "\n".join(f"• {contradiction(row, labels)}" for row in found)
+        notices.notice(f"{head}:\n{lines}", "agreement")
+    elif any(sum(len(one.values) == 1 for one in row.statements) > 1 for row in rows):
+        st.text("The answers contradict each other in no attribute.")
+    else:
+        st.text("No attribute is stated by two answers, so no contradiction can be found.")
+
+
+def contradiction(row: AttributeRow, labels: Sequence[str]) -> str:
+    """For example "lead vehicle: car / none (EventGPT / LLaVA-1.5)"."""
+    said = [
+        (one.values[0], label)
+        for one, label in zip(row.statements, labels, strict=True)
+        if len(one.values) == 1
+    ]
+    values, who = zip(*said, strict=True)
+    return f"{row.attribute}: {' / '.join(values)} ({' / '.join(who)})"
+
+
+def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> str:
+    """HTML: a row per attribute, a column per model; escaped."""
+    known = any(row.truth is not None for row in rows)
+    columns = ["<th scope='col'>attribute</th>"]
+    columns += ["<th scope='col'>known content</th>"] if known else []
+    columns += [_head(model) for model in compared]
+    lines = "".join(_line(row, known) for row in rows)
+    return (
+        '<div class="figures-wide"><table class="figures agreement"><caption>What each answer '
+        f"states</caption><thead><tr>{''.join(columns)}</tr></thead><tbody>{lines}</tbody></table>"
+        "</div>"
+    )
+
+
+def _head(model: ComparedModel) -> str:
+    """The model's name over its family's colour, and whether its answer was cut."""
+    cut = CUT.get(model.last.generation.stop, "")
+    words = f"{model.label} ({cut})" if cut else model.label
+    style = f"border-bottom: 3px solid {family_colour(model.family)}"
+    return f'<th scope="col" style="{style}">{escape(words)}</th>'
+
+
+def _line(row: AttributeRow, known: bool) -> str:
+    cells = [f"<th scope='row'>{escape(row.attribute)}</th>"]
+    cells += [f"<td>{escape(row.truth or '–')}</td>"] if known else []
+    cells += [f"<td>{statement(one)}</td>" for one in row.statements]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def statement(one: Statement) -> str:
+    """A value with a tick or a cross, or why there is none."""
+    symbol, style, word = MARKS[one.verdict]
+    value = escape(" and ".join(one.values) or one.verdict)
+    if not symbol:
+        return value
+    return (
+        f'<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
+        f'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
+    )
+
+
+def _differing_repeats(compared: Sequence[ComparedModel]) -> bool:
+    return any(len({one.generation.text for one in model.results}) > 1 for model in compared)
+
+
+def _words(compared: Sequence[ComparedModel]) -> None:
+    """The differences of two answers; with more than two, the visitor chooses the pair."""
+    answers = [(model.label, model.last.generation.text) for model in compared]
+    first, second = 0, 1
+    if len(answers) > 2:
+        left, right = st.columns(2)
+        with left:
+            first = _answer("First answer", answers, first, "compare_words_a")
+        with right:
+            second = _answer("Second answer", answers, second, "compare_words_b")
+    word_difference.draw(answers[first], answers[second], "agreement_words")
+
+
+def _answer(title: str, answers: Sequence[tuple[str, str]], default: int, key: str) -> int:
+    """The place of the chosen answer in `answers`."""
+    chosen = st.selectbox(
+        title,
+        range(len(answers)),
+        default,
+        format_func=lambda place: answers[place][0],
+        key=key,
+        bind="query-params",
+    )
+    return default if chosen is None else chosen

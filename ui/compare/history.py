@@ -1,0 +1,158 @@
+"""What this visit has asked on Compare, newest first, and a comparison kept as a run.
+
+Boundary: remembers ids of jobs and the values of widgets in the session; results stay in the
+engine's queue, which drops old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from engine.errors import StageScopeError
+from engine.models.checkpoint import ModelEntry
+from engine.types import RunRequest
+from ui.widgets import followed_runs, notices, uploads, visit_runs
+from ui.widgets.followed_runs import IDS, ModelRuns
+from ui.widgets.text import count, escape, name_of
+
+HISTORY, SAVED, TROUBLE = "history_runs", "history_saved", "history_trouble"
+MOST = 20
+# Widgets whose values belong to a question; a file cannot be put back.
+INPUTS = tuple(
+    f"compare_{name}"
+    for name in (
+        *("source", "root", "sample", "models", "question", "pictures", "repeat"),
+        *("tokens", "sample_tokens", "temperature", "top_p", "seed", "backend", "prefix"),
+        *("frames", "cache", "mode", "pixels", "extent"),
+    )
+)
+SAVE_HELP = (
+    "Keeps the answers and times of these cards as a run, which the Results page, reports and the "
+    "command line read like any other. Cancelled runs are left out."
+)
+WAIT = "Models are still running: wait until they end, or press Cancel, then reopen."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One comparison of this visit: its jobs, what was asked, and the inputs of the page."""
+
+    ids: tuple[str, ...]
+    question: str
+    sample: str
+    models: tuple[str, ...]
+    inputs: dict[str, Any]
+
+
+def section(entries: Sequence[ModelEntry]) -> None:
+    """Save to Results, then the questions of this visit."""
+    shown = followed_runs.model_runs()
+    if shown:
+        _remember(shown, {entry.name: entry.label for entry in entries})
+        _saving(shown)
+    if text := st.session_state.pop(TROUBLE, ""):
+        notices.problem(text, "history")
+    if asked := _asked():
+        words = count(len(asked), "comparison")
+        with st.expander(f"History of this visit ({words})", key="history_box"):
+            for number, one in enumerate(asked):
+                _line(number, one, one.ids == _ids())
+
+
+def _asked() -> list[Asked]:
+    found: list[Asked] = st.session_state.setdefault(HISTORY, [])
+    return found
+
+
+def _ids() -> tuple[str, ...]:
+    return tuple(st.session_state.get(IDS, ()))
+
+
+def _remember(shown: Sequence[ModelRuns], labels: dict[str, str]) -> None:
+    """Puts the shown runs first; a card that ran again replaces its comparison."""
+    asked, ids = _asked(), _ids()
+    if any(one.ids == ids for one in asked):
+        return
+    request = shown[0].shown.request
+    names = [runs.shown.model for runs in shown]
+    entry = Asked(
+        ids,
+        request.prompt,
+        name_of(request.sample),
+        tuple(labels.get(name, name) for name in names),
+        _inputs(request, names),
+    )
+    kept = [one for one in asked if not set(one.ids) & set(ids)]
+    st.session_state[HISTORY] = [entry, *kept][:MOST]
+
+
+def _inputs(request: RunRequest, models: list[str]) -> dict[str, Any]:
+    """The values of the page's widgets; the runs of a link decide over what they show."""
+    found = {name: st.session_state[name] for name in INPUTS if name in st.session_state}
+    found |= {"compare_question": request.prompt, "compare_models": models}
+    own = bool(uploads.owner(request.sample))
+    return found if own else found | {"compare_sample": request.sample.id}
+
+
+def _line(number: int, one: Asked, current: bool) -> None:
+    gone = len(followed_runs.known(one.ids)) < len(one.ids)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            "Shown" if current else "Reopen",
+            key=f"history_open_{number}",
+            on_click=_reopen,
+            args=(one,),
+            disabled=current,
+        )
+        with st.container():
+            st.text(one.question)
+            state = "\nThe results are no longer in memory: reopen it, then press Run." * gone
+            notices.small(f"{one.sample} · {', '.join(one.models)}{state}", f"history_{number}")
+
+
+def _reopen(one: Asked) -> None:
+    if followed_runs.live():
+        st.session_state[TROUBLE] = WAIT
+        return
+    for name, value in one.inputs.items():
+        st.session_state[name] = value
+    followed_runs.show(list(one.ids))
+
+
+def _saving(shown: Sequence[ModelRuns]) -> None:
+    """The button, or a link to the saved run."""
+    saved: dict[tuple[str, ...], Path] = st.session_state.setdefault(SAVED, {})
+    folder = saved.get(_ids())
+    ended = all(view.ended for runs in shown for view in runs.views)
+    answered = any(view.state == "done" for runs in shown for view in runs.views)
+    with st.container(horizontal=True, vertical_alignment="center", key="history_saving"):
+        if folder is None or not folder.is_dir():
+            st.button(
+                "Save to Results",
+                key="history_save",
+                help=SAVE_HELP,
+                on_click=_save,
+                args=(_ids(), shown),
+                disabled=not (ended and answered),
+            )
+        else:
+            private = folder.parent == visit_runs.folder()
+            st.page_link(
+                "pages/results.py",
+                label=f"Saved: open {escape(folder.name)} in Results",
+                query_params={"results_runs": folder.name},
+            )
+            if private:
+                st.caption("For this visit only, because it is about your own files.")
+
+
+def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
+    try:
+        st.session_state[SAVED][ids] = visit_runs.save(shown)
+    except StageScopeError as error:
+        st.session_state[TROUBLE] = str(error)
