@@ -1,5 +1,6 @@
 """The app's own cost, measured from outside with a real browser.
 
+`python -m benchmarks.app --against FOLDER`: this checkout beside another one (side_by_side.py).
 `python -m benchmarks.app`: seconds from the server's start to a usable page, clicks with the models
 loaded, one Run of three demo models (first words, last words, gaps between the page's updates), a
 second Run from the cache, the server's peak memory, the gaps between the changes of an answer that
@@ -16,6 +17,7 @@ whose tokens are paced (paced.py), one model after the other.
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import socket
@@ -31,7 +33,7 @@ from urllib.request import urlopen
 import psutil
 from playwright.sync_api import Page, sync_playwright
 
-from benchmarks import clicks
+from benchmarks import clicks, side_by_side
 from benchmarks.machine import keep, spread
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -52,8 +54,9 @@ FLAGS = [
 WATCH = """() => {
   window.changes = [];
   window.words = {};
-  const answers = () => [...document.querySelectorAll('[class*="st-key-answer_"]')];
-  const name = a => [...a.classList].find(c => c.startsWith('st-key-answer_'));
+  const answers = () => [...document.querySelectorAll(
+    '[class*="st-key-answer_"], [class*="st-key-stream_"]')];
+  const name = a => [...a.classList].find(c => /st-key-(answer|stream)_/.test(c));
   const seen = Object.fromEntries(answers().map(a => [name(a), a.textContent]));
   new MutationObserver(list => {
     const now = performance.now();
@@ -69,12 +72,23 @@ WATCH = """() => {
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="another checkout")
+    parser.add_argument("--rounds", type=int, default=5, help="of --against (default: 5)")
+    parser.add_argument("--clicks", type=int, default=7, help="per round (default: 7)")
+    options = parser.parse_args()
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     if browser_path is None:
         sys.exit("No Chromium was found: install Debian's package chromium.")
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
+        if options.against is not None:
+            roots = {"this": ROOT, "other": options.against.resolve()}
+            found = side_by_side.measure(page, _started, roots, options.rounds, options.clicks)
+            browser.close()
+            keep("app_against", found)
+            return
         first, _ = _session(page, Path(folder), visit=False)  # this one makes the demo scenes
         starts = [_session(page, Path(folder), visit=False)[0] for _ in range(STARTS)]
         _, figures = _session(page, Path(folder), visit=True)
@@ -161,7 +175,20 @@ def _percentile(values: list[float]) -> float:
     return round(sorted(values)[int(0.95 * (len(values) - 1))], 1)
 
 
-def serve(folder: Path, module: str = "streamlit") -> tuple[subprocess.Popen[bytes], str, float]:
+def _started(root: Path, folder: Path) -> side_by_side.Served:
+    """A server of another checkout, with this one's Python."""
+    server, url, began = serve(folder, root=root)
+
+    def close() -> None:
+        server.terminate()
+        server.wait()
+
+    return side_by_side.Served(url, began, close)
+
+
+def serve(
+    folder: Path, module: str = "streamlit", root: Path = ROOT
+) -> tuple[subprocess.Popen[bytes], str, float]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -169,7 +196,7 @@ def serve(folder: Path, module: str = "streamlit") -> tuple[subprocess.Popen[byt
     environment = os.environ | {"STAGESCOPE_CACHE_DIR": str(folder), "STAGESCOPE_DEVICE": "cpu"}
     began = time.perf_counter()
     server = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     url = f"http://127.0.0.1:{port}"
     while not _healthy(url):

@@ -19,6 +19,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
 from ui.benchmark.run_choice import RunChoice, choose, words
+from ui.benchmark.start_command import command
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.followed_job import Followed
 from ui.widgets.run_settings import run_and_cancel
@@ -37,7 +38,7 @@ EMPTY = (
     "it continues when this page is closed. A run started on the Compare page meanwhile gets the "
     "device between two samples. From a terminal:"
 )
-COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
+EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
 def buttons(choice: RunChoice, shown: BenchmarkJob | None) -> None:
@@ -115,7 +116,8 @@ def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: RunC
                 "lost",
             )
         notices.hint(EMPTY)
-        st.code(COMMAND, language=None)
+        plan, dataset = choice.plan, choice.dataset
+        st.code(command(plan, dataset) if plan and dataset else EXAMPLE, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)

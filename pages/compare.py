@@ -18,6 +18,7 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel, history, input_changes, overview
+from ui.compare.spoken import Spoken
 from ui.widgets import first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
@@ -167,13 +168,15 @@ def main() -> None:
         notices.problem(str(error), "models_file")
         st.stop()
     links.remember()
+    st.title("Compare", anchor=False)
+    spoken = Spoken()
     choice = choose(entries)
     buttons(choice)
     stale = say_changes(choice)
     st.html(f"<style>{overview.STYLE}{input_changes.DIMMED if stale else ''}</style>")
     how = choice.options
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, choice.models, how.frames, how.extent)
+        card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
     history.section(entries)
     asked = (choice.sample, choice.models, choice.question)
     draft_panel.section(*asked, how)

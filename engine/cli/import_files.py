@@ -45,12 +45,14 @@ def _run(options: argparse.Namespace) -> int:
         audited.append((file, audit(file)))
     if options.save is not None:
         _save(options.save, found, files)
+    claims = headlines(files, intervals=False)
     table = {
         "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in audited],
-        "claims": [one.as_dict() for one in headlines(files, intervals=False)],
+        "claims": [one.as_dict() for one in claims],
     }
     texts = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
-    out(table, "\n\n".join(texts), options)
+    verdicts = "\n".join(one.line for one in claims)
+    out(table, "\n\n".join([verdicts, *texts]), options)
     return _code(options.paths, found, files)
 
 

@@ -6,6 +6,7 @@ Boundary: wording and order; report_figures computes, markdown and html write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.analysis import machine_loads, model_summary, throughput
@@ -14,12 +15,20 @@ from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure
 from engine.analysis.number_text import NONE, number
 from engine.analysis.results_table import GROUPS, labels, measured
-from engine.analysis.stage_bars import PARTS, StageTimes
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
-from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.document_parts import (
+    Block,
+    Bullets,
+    ChartBlock,
+    Contents,
+    Heading,
+    Paragraph,
+    ReportTable,
+)
+from engine.report.first_page import first_page
 from engine.report.origin_part import flow, origin
 from engine.report.replay_part import replayed
 from engine.report.report_figures import Findings
@@ -44,15 +53,17 @@ def title(found: Findings) -> str:
 
 
 def document(found: Findings) -> list[Block]:
-    """The whole report, in order."""
-    blocks: list[Block] = [Heading(1, title(found))]
-    parts = (
-        *(origin, results, _figures, replayed, together, apart, comparing, agreement, voting),
-        *(flow, meanings),
-    )
-    for part in parts:
-        blocks += part(found)
-    return blocks
+    """The whole report: one page for a reader in a hurry, then everything, then the settings."""
+    parts = (results, _figures, replayed, together, apart, comparing, agreement, voting)
+    body = [block for part in parts for block in part(found)]
+    body += [Heading(2, "Appendix: settings and definitions")]
+    body += [
+        replace(block, level=3) if isinstance(block, Heading) else block
+        for part in (origin, flow, meanings)
+        for block in part(found)
+    ]
+    names = [one.text for one in body if isinstance(one, Heading) and one.level == 2]
+    return [Heading(1, title(found)), *first_page(found), Contents(tuple(names)), *body]
 
 
 _IN_TEXT = (*STAGES, "total", "cpu", "ttft", "tpot", "tokens_per_s", "new_tokens")
@@ -178,8 +189,6 @@ def _figures(found: Findings) -> Iterator[Block]:
         single = " outside a batch" if found.throughputs else ""
         yield Paragraph(f"No result was measured{single}, so there are no figures.")
         return
-    medians = model_summary.stage_medians(found.figures, _measured(found))
-    yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
     yield ChartBlock(
         "The distribution of total times: minimum, quartiles and maximum.",
         lambda: _distribution(found),
@@ -204,15 +213,6 @@ def _distribution(found: Findings) -> alt.LayerChart:
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
     families = dict(zip(lines["label"], lines["family"], strict=True))
     return svg_charts.distributions(lines, labels(lines), "total", families)
-
-
-def _bar_words(medians: StageTimes) -> str:
-    sentences = [
-        f"{label}: "
-        + ", ".join(f"{name} {number(parts[name])} ms" for name in PARTS if name in parts)
-        for label, parts in medians.items()
-    ]
-    return "Medians of the stages. " + " ".join(f"{sentence}." for sentence in sentences)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:

@@ -32,6 +32,13 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class Contents:
+    """Links to the headings with these texts."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ReportTable:
     """Cells are text.  The first `words` columns are aligned left, the others right.  caption:
     "" for none."""
@@ -61,4 +68,10 @@ class ReplayBlock:
     lanes: tuple[ReplayLane, ...]
 
 
-Block = Heading | Paragraph | Bullets | ReportTable | ChartBlock | ReplayBlock
+Block = Heading | Paragraph | Bullets | Contents | ReportTable | ChartBlock | ReplayBlock
+
+
+def anchor(name: str) -> str:
+    """The address of a heading within its document, as GitHub makes it."""
+    kept = (c for c in name.lower() if c.isalnum() or c in " -_")
+    return "".join(kept).replace(" ", "-")

@@ -14,10 +14,12 @@ from engine.report.document_parts import (
     Block,
     Bullets,
     ChartBlock,
+    Contents,
     Heading,
     Paragraph,
     ReplayBlock,
     ReportTable,
+    anchor,
 )
 from engine.report.markdown import printable
 from engine.report.svg_charts import svg
@@ -31,6 +33,7 @@ _STYLE = """
   :root { --ink: #e4e7ec; --soft: #a3acb9; --line: #3a4250; --ground: #12161d; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground);
   max-width: 76rem; margin: 2rem auto; padding: 0 1.5rem; }
+a { color: inherit; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; } h3 { font-size: 1rem; }
 p, li { max-width: 60rem; overflow-wrap: anywhere; }
 figure { margin: 1.2rem 0; color: var(--ink); overflow-x: auto; }
@@ -45,7 +48,7 @@ th { color: var(--soft); font-weight: 600; }
   :root { --ink: #000; --soft: #444; --line: #bbb; --ground: #fff; }
   body { max-width: none; margin: 0; padding: 0; font-size: 10pt; }
   figure, tr { break-inside: avoid; } h2, h3, caption { break-after: avoid; }
-  .wide, figure { overflow: visible; } }
+  nav { break-after: page; } .wide, figure { overflow: visible; } }
 """
 
 
@@ -68,12 +71,15 @@ def escape(text: str) -> str:
 
 def _block(block: Block) -> str:
     if isinstance(block, Heading):
-        return f"<h{block.level}>{escape(block.text)}</h{block.level}>"
+        return f'<h{block.level} id="{anchor(block.text)}">{escape(block.text)}</h{block.level}>'
     if isinstance(block, Paragraph):
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, Bullets):
         items = "".join(f"<li>{escape(item)}</li>" for item in block.items)
         return f"<ul>{items}</ul>"
+    if isinstance(block, Contents):
+        links = (f'<li><a href="#{anchor(one)}">{escape(one)}</a></li>' for one in block.names)
+        return f'<nav aria-label="Contents"><h2>Contents</h2><ul>{"".join(links)}</ul></nav>'
     if isinstance(block, ChartBlock):
         return _figure(block)
     if isinstance(block, ReplayBlock):

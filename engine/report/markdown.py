@@ -12,10 +12,12 @@ from engine.report.document_parts import (
     Block,
     Bullets,
     ChartBlock,
+    Contents,
     Heading,
     Paragraph,
     ReplayBlock,
     ReportTable,
+    anchor,
 )
 
 _MARKUP = str.maketrans(
@@ -34,6 +36,8 @@ def _block(block: Block) -> str:
         return _line(block.text)
     if isinstance(block, Bullets):
         return "\n".join(f"- {_line(item)}" for item in block.items)
+    if isinstance(block, Contents):
+        return "\n".join(f"- [{escape(one)}](#{anchor(one)})" for one in block.names)
     if isinstance(block, ChartBlock | ReplayBlock):
         return _line(block.words)
     return _table(block)

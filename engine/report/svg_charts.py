@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_POINTS = 2000  # of a scatter; more are thinned evenly
+TICKS = 5  # wished per axis: Vega makes at most 8 of them
 _WIDTH, _ROW, _LINE = 640, 34, 12
 _INK = "currentColor"
 _UP, _DOWN, _WHOLE = "#C8453B", "#11805A", "#868D97"
@@ -45,6 +46,7 @@ def _config() -> dict[str, Any]:
         "font": "system-ui, sans-serif",
         "view": {"stroke": None},
         "axis": {**words, **lines, "domainOpacity": 0.4, "tickOpacity": 0.4},
+        "axisQuantitative": {"tickCount": TICKS},
         "legend": {**words, "orient": "top", "title": None},
         "text": {"color": _INK},
         "rule": {"color": _INK},

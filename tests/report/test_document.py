@@ -335,3 +335,24 @@ def test_json_is_the_same_findings(tmp_path: Path) -> None:
     assert value["speedups"][0]["ratio"] == pytest.approx(gather([run]).splits[0].ratio)
     assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]
     assert value["verified"]["ev"] == {"unverified": 7}
+
+
+def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Path) -> None:
+    told = text(tmp_path / "a", fabricate.pair(12))
+    first = told[: told.index("- [Results](#results)")]
+    assert "What ran: 24 results of ev, vl on 12 samples." in first
+    assert "Verdict: ev was fastest; the paired intervals exclude equality." in first
+    assert "The longest stage and its share: ev: decode, " in first
+    assert "new tokens" in first and "0 of 24 results failed" in first
+    few = text(tmp_path / "b", fabricate.pair(3))
+    assert "ev was fastest" not in few and "no model was fastest beyond doubt. ev and vl: an" in few
+    alone = text(tmp_path / "c", [fabricate.row("ev")])
+    assert "none, because only ev has measured results" in alone
+
+
+def test_settings_are_an_appendix(tmp_path: Path) -> None:
+    told = text(tmp_path, fabricate.pair(12))
+    parts = [line for line in told.splitlines() if line.startswith("## ")]
+    assert parts[:2] == ["## Findings", "## Results"]
+    assert parts[-1] == "## Appendix: settings and definitions"
+    assert told.index("### Run ") > told.index(parts[-1])

@@ -103,3 +103,12 @@ def test_markdown_shows_it_as_text_too(tmp_path: Path, evil: str) -> None:
 )
 def test_a_line_begins_no_list(text: str, line: str) -> None:
     assert markdown._line(text) == line and markdown.escape("-3.1") == "-3.1"
+
+
+def test_contents_lead_to_every_part(html: str) -> None:
+    reader = read(html)
+    links = [value for name, value in reader.attributes if name == "href"]
+    ids = {value for name, value in reader.attributes if name == "id"}
+    assert "#results" in links and "#figures" in links
+    assert all(link and link.startswith("#") and link[1:] in ids for link in links)
+    assert html.index("<nav") > html.index("Verdict: ") and html.index("<svg") < html.index("<nav")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from engine.machine.load import MachineLoad
-from engine.verify import busy_checks
+from engine.verify import busy_checks, runner
 from engine.verify.busy_checks import BEYOND, TRIES, Attempt, final_finding, needs_retry
 from engine.verify.verdict import CheckFinding, Outcome
 
@@ -56,3 +57,34 @@ def test_a_later_pass_says_that_it_is_not_the_first_try() -> None:
 def test_what_passes_at_once_is_left_as_it_is() -> None:
     assert final_finding([tried("passed", BUSY)]).sentence == "It passed."
     assert busy_checks.needs_retry([])
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, rounds: Sequence[Attempt]) -> dict[str, CheckFinding]:
+    """The runner's timing checks, if one measurement after the other gives these results."""
+    left = iter(rounds)
+    checks = object.__new__(runner._SampleChecks)
+    monkeypatch.setattr(checks, "_late", lambda answers: [], raising=False)
+    monkeypatch.setattr(checks, "_rounds", lambda: next(left), raising=False)
+    monkeypatch.setattr(runner.stage_times, "load_of", lambda one: one.load)
+    for name in ("accounted", "stage3"):
+        monkeypatch.setattr(runner.stage_times, name, lambda one: one.finding)
+    monkeypatch.setattr(runner.stage_times, "clock", lambda one, late: one.finding)
+    monkeypatch.setattr(runner.recomputed, "figures", lambda one: one.finding)
+    return dict(checks._timings({}))
+
+
+def test_a_busy_first_measurement_is_repeated_and_the_verdict_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = measured(monkeypatch, [tried("failed", BUSY), tried("passed", QUIET)])
+    assert {found[name].outcome for name in runner.TIMINGS} == {"passed"}
+    assert all("Repeated: it had failed once" in found[name].sentence for name in runner.TIMINGS)
+
+
+def test_a_real_fault_still_fails_after_a_busy_first_measurement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = measured(monkeypatch, [tried("failed", BUSY), tried("failed", QUIET)])
+    assert {found[name].outcome for name in runner.TIMINGS} == {"failed"}
+    found = measured(monkeypatch, [tried("failed", QUIET)])  # a quiet one is not repeated
+    assert {found[name].outcome for name in runner.TIMINGS} == {"failed"}

@@ -54,6 +54,19 @@ def _status(view: BenchmarkView) -> None:
     with st.container(horizontal=True, gap="medium"):
         for name, value, help_text in numbers(view):
             st.metric(name, value, help=help_text, width="content")
+    if note := not_estimated(view):
+        notices.small(note, "benchmark_estimate")
+
+
+def not_estimated(view: BenchmarkView) -> str:
+    """The models that the time left knows nothing of, because they have no result yet."""
+    found = view.progress
+    if found is None or found.left_s is None or view.ended:
+        return ""
+    waiting = [live.model for live in found.models if not live.done and not live.given_up]
+    if not waiting:
+        return ""
+    return f"The time left does not include the pace of {', '.join(waiting)}: no result yet."
 
 
 def doing(view: BenchmarkView) -> str:

@@ -44,7 +44,8 @@ def workers(found: Progress, run_ended: bool) -> None:
     st.subheader(heading(found.workers, ended), anchor=False, help=ENDED_HELP if ended else HELP)
     rows = [row(w, ended) for w in sorted(found.workers, key=lambda worker: worker.ended)]
     what = "device, state and results" if ended else "device, state and rate"
-    st.table(pd.DataFrame(rows).set_index("worker"), alt=f"Workers with {what}.")
+    with st.container(key="worded_workers"):
+        st.table(pd.DataFrame(rows).set_index("worker"), alt=f"Workers with {what}.")
 
 
 def heading(workers: Sequence[WorkerView], ended: bool) -> str:

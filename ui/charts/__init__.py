@@ -6,6 +6,7 @@
     result_charts      distributions, a scatter of samples, a timeline
     published_charts   charts of recorded files
     verify_charts      charts of a verification
+    chart_theme        what all Altair charts share: at most 8 ticks on an axis
 
 Boundary: figures in; Altair charts, HTML and text out; no streamlit.
 """

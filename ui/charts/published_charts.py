@@ -17,6 +17,7 @@ from engine.analysis.number_text import ms, times
 from engine.published.claims.headlines import Headline
 from engine.published.claims.published_report import range_percent, range_times
 from engine.published.claims.waterfall import ONE_SIDED, Waterfall
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
 _BAND, _AROUND = 34, 84  # pixels: a row, axis and title
@@ -214,7 +215,9 @@ def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    return [tick for tick in (0.5, 1, 2, 3, 5, 10, 30, 100, 300, 1000) if low <= tick <= high]
+    """At most 8 round numbers."""
+    known = [tick for tick in (0.5, 1, 2, 3, 5, 10, 30, 100, 300, 1000) if low <= tick <= high]
+    return known[:: 1 + len(known) // 9]
 
 
 def claim_words(headline: Headline, corrected: bool) -> str:

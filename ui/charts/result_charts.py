@@ -16,6 +16,7 @@ import pandas as pd
 from engine.analysis.metrics import Metric
 from engine.report.svg_charts import in_lines
 from engine.types import STAGES
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.charts.stage_bar_chart import names, room
 from ui.widgets.text import ms, number
 from ui.widgets.theme import STAGE_COLOURS, family_colour

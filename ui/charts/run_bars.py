@@ -31,7 +31,7 @@ ENDS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # times a power of ten: the end of the ax
 MOST_TICKS = 6
 LEAST_SHARE = 0.002  # of the axis: a shorter part is not visible and has no entry in the legend
 STYLE = """
-.run-bars { font-size: 0.84rem; font-variant-numeric: tabular-nums; line-height: 1.35; }
+.run-bars { font-size: var(--small); font-variant-numeric: tabular-nums; line-height: 1.35; }
 .run-keys { display: flex; flex-wrap: wrap; gap: 0.1rem 1rem; margin-bottom: 0.45rem;
   min-height: 1.2rem; }
 .run-key i { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.35rem;
@@ -40,7 +40,7 @@ STYLE = """
   align-items: center; margin-bottom: 0.4rem; }
 .run-name { border-left: 4px solid var(--model); padding-left: 0.5rem; overflow-wrap: break-word; }
 .run-total { text-align: right; font-weight: 600; }
-.run-total small, .run-name small { display: block; font-weight: 400; font-size: 0.78rem; }
+.run-total small, .run-name small { display: block; font-weight: 400; font-size: var(--small); }
 .run-track { position: relative; min-height: 1.6rem; background: #868D9714;
   border-radius: 0.2rem; }
 .run-bar { position: relative; height: 1.6rem; }

@@ -12,6 +12,7 @@ import pandas as pd
 
 from engine.analysis import stage_bars as bars
 from engine.analysis.stage_bars import StageTimes
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.text import ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 

@@ -14,6 +14,7 @@ import altair as alt
 import pandas as pd
 
 from engine.types import STAGES
+from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.text import count, ms
 from ui.widgets.theme import STAGE_COLOURS, UNACCOUNTED
 
@@ -84,7 +85,6 @@ def stage_chart(part: str, found: Sequence[Times]) -> alt.LayerChart:
         "ms:Q",
         title=f"{part} (ms)",
         scale=alt.Scale(zero=False, padding=8),
-        axis=alt.Axis(tickCount=5),
     )
     colour = STAGE_COLOURS.get(part, _GREY)
     tip = [alt.Tooltip("run:N", title="Run"), alt.Tooltip("ms:Q", title="ms", format=",.3f")]
@@ -176,7 +176,7 @@ def interval_chart(ratios: Ratios, colour: str) -> alt.LayerChart:
 
 def _axis(field: str, ratios: Ratios) -> alt.X:
     scale = alt.Scale(zero=False, padding=16)
-    return alt.X(field, title=ratios.title, scale=scale, axis=alt.Axis(tickCount=8))
+    return alt.X(field, title=ratios.title, scale=scale)
 
 
 def _equal(ratios: Ratios) -> Any:

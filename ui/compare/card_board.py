@@ -28,6 +28,7 @@ from ui.compare import (
     setting_chips,
 )
 from ui.compare.overview import Overview
+from ui.compare.spoken import Spoken
 from ui.widgets import contact_sheets, followed_runs, notices
 from ui.widgets.text import escape, name_of
 
@@ -62,6 +63,7 @@ def show(
     chosen: Sequence[ModelEntry],
     frames: str,
     extent: Extent,
+    spoken: Spoken,
 ) -> None:
     """Everything below the buttons."""
     names = {entry.name for entry in entries}
@@ -88,7 +90,7 @@ def show(
     pictures = _fill_pictures(subject, slots, bool(found), failed)
     if found:
         by_model = dict(zip((view.model for view in found), slots, strict=True))
-        _follow(by_model, pictures, above, entries)
+        _follow(by_model, pictures, above, entries, spoken)
         if live:
             st.rerun()
         with agreement.container():
@@ -163,6 +165,7 @@ def _follow(
     pictures: Iterator[None],
     above: Overview,
     entries: Sequence[ModelEntry],
+    spoken: Spoken,
 ) -> None:
     """Draw what has changed since the last update, until all runs have ended."""
     labels = {entry.name: entry.label for entry in entries}
@@ -176,6 +179,7 @@ def _follow(
         for view in fresh:
             cards.draw(slots[view.model], view, compared.get(labels[view.model]))
             drawn[view.model] = view
+        spoken.say(now, labels)
         above.draw([view for view in now if view.model in slots])
         _step(pictures)
 

@@ -15,7 +15,7 @@ from ui.widgets import contact_sheets
 from ui.widgets.text import name_of
 
 RUN = "compare_run_changed"
-DIMMED = ".st-key-compare_board { opacity: 0.45; }"
+DIMMED = ".st-key-compare_board { opacity: 0.85; filter: grayscale(1); }"
 SETTINGS = {
     "frames": "frames",
     "cache": "feature cache",

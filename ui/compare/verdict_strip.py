@@ -15,14 +15,14 @@ from ui.widgets.text import count, ms
 STYLE = """
 .st-key-compare_verdict { min-height: 9.5rem; }
 .verdict { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-.verdict h2 { font-size: 1.3rem; margin: 0; padding: 0 0 0.5rem; line-height: 1.3; }
+.verdict h2 { font-size: var(--title); margin: 0; padding: 0 0 0.5rem; line-height: 1.3; }
 .verdict-models { display: grid; gap: 0.4rem 1.5rem; margin-bottom: 0.5rem; max-width: 60rem;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 11rem), 1fr)); }
 .verdict-model { border-left: 4px solid var(--model); padding-left: 0.6rem; line-height: 1.4; }
-.verdict-model b { font-size: 1.3rem; font-weight: 600; display: block; }
-.verdict-model span { font-size: 0.84rem; display: block; }
-.verdict p { margin: 0 0 0.2rem; font-size: 1rem; line-height: 1.4; }
-.verdict .verdict-note { font-size: 0.84rem; }
+.verdict-model b { font-size: var(--title); font-weight: 600; display: block; }
+.verdict-model span { font-size: var(--small); display: block; }
+.verdict p { margin: 0 0 0.2rem; font-size: var(--text); line-height: 1.4; }
+.verdict .verdict-note { font-size: var(--small); }
 """
 
 

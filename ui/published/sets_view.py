@@ -77,8 +77,11 @@ def values(found: OpenedSets) -> OpenedSets:
 
 
 def show(found: OpenedSets) -> None:
-    """The chosen view."""
+    """A line per claim, then the chosen view."""
     notices.small(file_list.summary(found), "imported_summary")
+    for claim in opened_sets.claims(found):
+        with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
+            st.text(claim.line)
     name = st.segmented_control(
         "View of recorded files",
         list(VIEWS),

@@ -78,8 +78,9 @@ def grid(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) ->
         for first, *rest in rows
     )
     return (
-        f'<table class="proof-grid" aria-label="{escape(caption, quote=True)}">'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+        '<div class="figures-wide"><table class="proof-grid" '
+        f'aria-label="{escape(caption, quote=True)}">'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 

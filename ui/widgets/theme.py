@@ -37,11 +37,32 @@ STAGE_MEANING: Mapping[str, str] = {
     UNACCOUNTED: "time outside the four stages",
 }
 _STYLE = """
+/* Four sizes: charts, details, text, titles.  One muted colour, at least 4.5:1 on every ground. */
+.stApp { --tiny: 0.75rem; --small: 0.875rem; --text: 1rem; --title: 1.25rem;
+  --muted: light-dark(#4F5967, #B4BCC7); --focus: light-dark(#1F5F8B, #7FBFE8); }
+[data-testid="stCaptionContainer"] { opacity: 1; color: var(--muted); }
+.stVegaLiteChart svg text { fill: var(--muted); }
+.stApp kbd { opacity: 1 !important; }
+.stApp button:disabled, .stApp button:disabled :is(p, kbd) { color: var(--muted); }
+.stApp [data-stale="true"] { opacity: 0.85 !important; }
+.stApp [data-variant="segmented_control"][data-selected] { color: var(--focus); }
+.stApp :is(a, button, summary, [role="radio"], [role="tab"]):focus-visible {
+  outline: 2px solid var(--focus) !important; outline-offset: 2px; }
+[data-testid="stTopNav"] a:focus-visible { outline-offset: -2px !important; }
+/* What is read aloud, and not shown. */
+[class*="st-key-spoken"] { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); }
+.stApp h1 { padding: 0; }
+/* A word stays whole in a cell: the table scrolls. */
+[data-testid="stTable"] { overflow-x: auto; }
+[data-testid="stTable"] :is(th, td) { white-space: nowrap; font-variant-numeric: tabular-nums; }
+[data-testid="stTable"] td, [data-testid="stTable"] thead th { text-align: right; }
+[class*="st-key-worded"] [data-testid="stTable"] :is(td, th) { text-align: left; }
 .stMainBlockContainer { padding: 4rem 2.5rem 3rem; max-width: 1800px; }
 [data-testid="stSidebarHeader"] { height: 3.4rem; margin-bottom: 0; }
 /* Streamlit's "Stop" would stop the drawing, not the runs; Cancel stops the runs. */
 [data-testid="stStatusWidget"] { display: none; }
-[class*="st-key-small"] [data-testid="stText"] { font-size: 0.84rem; opacity: 0.8; }
+[class*="st-key-small"] [data-testid="stText"] { font-size: var(--small); color: var(--muted); }
 [class*="st-key-small_subject"] [data-testid="stText"] { max-height: 7em; overflow: auto; }
 [class*="st-key-seen"] { min-height: 11rem; }
 [class*="st-key-small_seen"] { min-height: 2.6rem; }
@@ -50,13 +71,16 @@ _STYLE = """
 [class*="st-key-notice"] { border-left: 4px solid #C9820A; background: #C9820A14;
   padding: 0.5rem 0.75rem; border-radius: 0.25rem; }
 [class*="st-key-problem"] [data-testid="stText"], [class*="st-key-notice"] [data-testid="stText"] {
-  font-size: 0.9rem; overflow-wrap: anywhere; }
+  font-size: var(--small); overflow-wrap: anywhere; }
+[class*="st-key-claim_"] { border-left: 4px solid #C9820A; padding-left: 0.6rem; }
+[class*="st-key-claim_supported"] { border-left-color: #11805A; }
+[class*="st-key-claim_not"] { border-left-color: #C8453B; }
 [class*="st-key-hint"] { padding: 1.2rem 1.4rem; max-width: 44rem; }
 [class*="st-key-answer_"] [data-testid="stText"], [class*="st-key-stream_"] [data-testid="stText"] {
   line-height: 1.55; overflow-wrap: anywhere; }
-[class*="st-key-card"] [data-testid="stCode"] code { font-size: 0.8rem; }
+[class*="st-key-card"] [data-testid="stCode"] code { font-size: var(--small); }
 [class*="st-key-features_table"] { max-width: 46rem; }
-[class*="st-key-features_table"] [data-testid="stText"] { font-size: 0.84rem; }
+[class*="st-key-features_table"] [data-testid="stText"] { font-size: var(--small); }
 [class*="st-key-features_table"] button { min-height: 1.8rem; padding: 0 0.7rem; }
 .st-key-compare_gallery_row button { min-height: 2rem; padding: 0 0.45rem; font-size: 0.84rem; }
 .st-key-compare_gallery_row button p { font-size: 0.84rem; }
@@ -92,27 +116,28 @@ _STYLE = """
 [class*="st-key-copy_"] .stCode button { gap: 0.35rem; padding: 0 0.6rem;
   border: 1px solid #868D9777; color: inherit; }
 [class*="st-key-copy_"] .stCode svg { width: 1rem; }
-[class*="st-key-copy_"] button::after { content: "Copy"; font-size: 0.84rem; }
+[class*="st-key-copy_"] button::after { content: "Copy"; font-size: var(--small); }
 [class*="st-key-actions_"] button { min-height: 2rem; padding: 0 0.6rem; }
-[class*="st-key-actions_"] button p { font-size: 0.84rem; }
+[class*="st-key-actions_"] button p { font-size: var(--small); }
 [class*="st-key-figures_"] { container-type: inline-size; }
 dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-content, 1fr));
   gap: 0.15rem 0.5rem; margin: 0 !important; padding: 0 !important; position: relative;
   font-variant-numeric: tabular-nums; }
 .card-figures dt, .card-figures dd { margin: 0; padding: 0; font-weight: 400; line-height: 1.3;
   white-space: nowrap; }
-.card-figures dt { font-size: 0.78rem; opacity: 0.8; }
-.card-figures b { font-size: 1.05rem; font-weight: 600; }
+.card-figures dt { font-size: var(--small); color: var(--muted); }
+.card-figures b { font-size: var(--text); font-weight: 600; }
 .card-figures div:first-child b { font-weight: 800; }
-.card-figures small { font-size: 0.78rem; opacity: 0.8; }
-.card-figures .card-range { font-size: 0.78rem; opacity: 0.8; white-space: normal; }
+.card-figures small { font-size: var(--small); color: var(--muted); }
+.card-figures .card-range { font-size: var(--small); color: var(--muted); white-space: normal; }
 .card-range span { white-space: nowrap; }
 .card-figures div:hover::after, .card-figures div:focus::after { content: attr(data-help);
   position: absolute; left: 0; right: 0; top: 100%; z-index: 9; padding: 0.4rem 0.6rem;
-  font-size: 0.78rem; line-height: 1.35; border: 1px solid #868D97; border-radius: 0.3rem;
+  font-size: var(--small); line-height: 1.35; border: 1px solid #868D97; border-radius: 0.3rem;
   background: #1B2430; color: #FFFFFF; }
-.card-note { margin: 0.25rem 0 0 !important; font-size: 0.78rem !important; opacity: 0.8; }
-.card-formulas { font-size: 0.84rem; margin-top: 0.8rem; max-width: 34rem; }
+.card-note { margin: 0.25rem 0 0 !important; font-size: var(--small) !important;
+  color: var(--muted); }
+.card-formulas { font-size: var(--small); margin-top: 0.8rem; max-width: 34rem; }
 @container (max-width: 430px) { .card-figures small { display: block; } }
 @container (max-width: 265px) { dl.card-figures { grid-template-columns: repeat(3, 1fr); } }
 /* The parts of all cards lie on common rows, so that figures and answers stand side by side. */
@@ -133,14 +158,14 @@ dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-con
   [class*="st-key-card_"] > :has(> [class*="st-key-seen_"]) { grid-row: 8; }
 }
 dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); gap: 0.22rem 0.7rem;
-  margin: 0 !important; padding: 0; font-size: 0.84rem; line-height: 1.35; }
-.model-facts dt { opacity: 0.75; font-weight: 400; }
+  margin: 0 !important; padding: 0; font-size: var(--small); line-height: 1.35; }
+.model-facts dt { color: var(--muted); font-weight: 400; }
 .model-facts dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 .model-bar { display: flex; height: 0.9rem; overflow: hidden; border-radius: 0.25rem;
   background: #868D9722; border: 1px solid #868D9777; }
 .model-bar span { min-width: 3px; }
 .model-keys { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; margin-top: 0.35rem;
-  font-size: 0.84rem; }
+  font-size: var(--small); }
 .model-key { min-width: 0; overflow-wrap: anywhere; }
 .model-key b { font-weight: 600; font-variant-numeric: tabular-nums; }
 .model-dot { display: inline-block; width: 0.7rem; height: 0.7rem; margin-right: 0.4rem;
@@ -149,55 +174,58 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 [class*="st-key-proof_table"] button p { font-weight: 600; text-align: left; }
 [class*="st-key-proof_table"] [data-testid="stButton"] button { min-height: 1.8rem; padding: 0; }
 .figures-wide { overflow-x: auto; margin: 0.2rem 0 0.8rem; }
-.figures { border-collapse: collapse; font-size: 0.84rem; font-variant-numeric: tabular-nums; }
-.figures caption { text-align: left; opacity: 0.75; padding: 0 0 0.3rem; caption-side: top; }
+.figures { border-collapse: collapse; font-size: var(--small); font-variant-numeric: tabular-nums; }
+.figures caption { text-align: left; color: var(--muted); padding: 0 0 0.3rem; caption-side: top; }
 .figures th, .figures td { padding: 0.22rem 0.7rem; border-bottom: 1px solid #868D9755;
-  vertical-align: top; font-weight: 400; max-width: 34rem; overflow-wrap: break-word; }
-.figures thead th { font-weight: 600; background: #868D971A; overflow-wrap: normal; }
-.figures .figures-number { text-align: right; white-space: nowrap; }
-.figures thead .figures-number { white-space: normal; }
-.figures .figures-word { text-align: left; }
+  vertical-align: top; font-weight: 400; max-width: 34rem; white-space: nowrap; }
+.figures thead th { font-weight: 600; background: #868D971A; }
+.figures .figures-number { text-align: right; }
+.figures .figures-word { text-align: left; white-space: normal; }
+.figures .figures-word:first-child, .figures thead .figures-word { white-space: nowrap; }
 .words-between { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.7;
   border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
 .words-between del { background: #C8453B26; text-decoration: line-through; }
 .words-between ins { background: #11805A26; text-decoration: underline; }
 .agreement th, .agreement td { white-space: nowrap; text-align: left; }
 [class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
-  font-size: 0.78rem; padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
+  font-size: var(--small); padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
 [class*="st-key-proof_evidence"] { margin-bottom: 0.6rem; }
 .proof-cells { display: grid; gap: 0.3rem; }
 .proof-cell { min-width: 0; }
-.proof-name { font-size: 0.8rem; opacity: 0.8; font-family: monospace; overflow-wrap: anywhere; }
-.proof-question, .proof-cell, .proof-list, .proof-note { font-size: 0.86rem; line-height: 1.35; }
-.proof-question { opacity: 0.85; }
+.proof-name { font-size: var(--small); color: var(--muted); font-family: monospace;
+  overflow-wrap: anywhere; }
+.proof-question, .proof-cell, .proof-list, .proof-note { font-size: var(--small);
+  line-height: 1.35; }
+.proof-question { color: var(--muted); }
 .proof-mark { display: inline-block; padding: 0.1rem 0.5rem; border-radius: 0.25rem;
-  white-space: nowrap; font-size: 0.84rem; border-left: 4px solid #868D97; }
+  white-space: nowrap; font-size: var(--small); border-left: 4px solid #868D97; }
 .proof-symbol { font-weight: 700; margin-right: 0.35rem; }
 .proof-passed, .proof-verified { background: #11805A22; border-color: #11805A; }
 .proof-tie, .proof-checking { background: #3D93D822; border-color: #3D93D8; }
 .proof-failed, .proof-refused { background: #C8453B2B; border-color: #C8453B; }
 .proof-unresolved { background: #C9820A26; border-color: #C9820A; }
 .proof-absent, .proof-waiting, .proof-unfinished { background: #868D971A; border-color: #868D97; }
-.proof-pending { border-color: transparent; opacity: 0.6; }
+.proof-pending { border-color: transparent; color: var(--muted); }
 .proof-state { display: inline-block; border-width: 0 0 0 4px; border-style: solid;
   border-radius: 0.25rem; padding: 0.15rem 0.6rem; font-weight: 600; }
 .proof-headline { font-weight: 600; margin: 0.5rem 0; line-height: 1.4; }
-.proof-head { font-weight: 600; font-size: 0.84rem; margin: 0.5rem 0 0.2rem; }
+.proof-head { font-weight: 600; font-size: var(--small); margin: 0.5rem 0 0.2rem; }
 .proof-list { margin: 0; padding-left: 1.1rem; overflow-wrap: anywhere; }
-.proof-list li { font-size: 0.86rem; margin-bottom: 0.15rem; }
-.proof-grid { border-collapse: collapse; font-size: 0.86rem; margin: 0.3rem 0;
+.proof-list li { font-size: var(--small); margin-bottom: 0.15rem; }
+.proof-grid { border-collapse: collapse; font-size: var(--small); margin: 0.3rem 0;
   font-variant-numeric: tabular-nums; }
 .proof-grid th, .proof-grid td { border: 1px solid #868D9755; padding: 0.25rem 0.6rem;
-  text-align: left; font-weight: 400; overflow-wrap: anywhere; white-space: pre-wrap; }
+  text-align: left; font-weight: 400; white-space: pre-wrap; }
 .proof-grid thead th { font-weight: 600; background: #868D971A; }
 .proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
 .proof-token, .proof-first { white-space: pre; display: inline-block; line-height: 1.4;
   border: 1px solid #868D9755; border-radius: 0.2rem; padding: 0.08rem 0.2rem;
-  margin-right: 0.12rem; font-size: 0.9rem; }
+  margin-right: 0.12rem; font-size: var(--small); }
 .proof-grid tbody th { overflow-wrap: normal; }
-.proof-pale { opacity: 0.6; }
+.proof-pale { color: var(--muted); border-style: dotted; }
 .proof-first { border: 2px solid #C8453B; background: #C8453B2B; font-weight: 700; }
-.proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem; font-size: 0.8rem; }
+.proof-note, .proof-skipped, .proof-about { font-weight: 400; margin: 0 0.4rem;
+  font-size: var(--small); }
 """
 
 

@@ -29,13 +29,13 @@ DRAFTED = {
 STYLE = """<style>
 .painted { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 2; max-height: 18rem;
   overflow: auto; border: 1px solid #868D9755; border-radius: 0.3rem; padding: 0.7rem 0.9rem; }
-.painted-legend { font-size: 0.84rem; margin: 0.3rem 0 0.6rem; line-height: 1.9; }
+.painted-legend { font-size: var(--small); margin: 0.3rem 0 0.6rem; line-height: 1.9; }
 .painted-legend b { font-weight: 400; }
 .painted-legend span { margin-right: 1.1rem; white-space: nowrap; }
 .painted-accepted { background: #11805A33; border-bottom: 3px solid #11805A; }
 .painted-matched { background: #3D93D826; border-bottom: 3px dotted #3D93D8; }
 .painted-rejected { background: #C8453B14; border-bottom: 1px dashed #C8453B; }
-.painted-beyond { opacity: 0.65; border-bottom: 1px solid #868D97; }
+.painted-beyond { color: var(--muted); border-bottom: 1px solid #868D97; }
 </style>"""
 
 

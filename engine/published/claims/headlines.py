@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
@@ -24,6 +24,7 @@ from engine.published.read.record_types import ResultFile
 from engine.published.read.who_answered import disputed, shown, speaks_of_eventgpt
 
 HELD = 0.1  # a ratio within 10 % of the claim supports it
+ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
 CLAIMS = (
     ("overall", "EventGPT is about 3.3x faster overall", 3.3),
     ("decoding", "EventGPT is 1.9x faster in decoding", 1.9),
@@ -65,7 +66,8 @@ class Evidence:
 class Headline:
     """A claim, the claimed factor, the files' evidence and a verdict in one sentence.
 
-    without: the files without evidence, by reason.
+    outcome: supported or not if all files agree that do not leave their units in doubt; otherwise
+    it cannot be judged.  without: the files without evidence, by reason.
     """
 
     name: str
@@ -74,6 +76,16 @@ class Headline:
     evidence: tuple[Evidence, ...]
     verdict: str
     without: tuple[Without, ...] = ()
+    outcome: ClaimOutcome = "cannot be judged"
+
+    @property
+    def judged(self) -> str:
+        return f"{self.outcome.capitalize()}: {self.claim}."
+
+    @property
+    def line(self) -> str:
+        """The outcome, the claim and the figures, in one line."""
+        return f"{self.judged} {self.verdict}"
 
     def as_dict(self) -> dict[str, Any]:
         """As `import --json` prints it, without intervals."""
@@ -105,7 +117,9 @@ def _headline(
     every = [(file, _evidence(file, name, corrected, intervals)) for file in files]
     found = tuple(one for _, one in every if one is not None)
     absent = without([file for file, one in every if one is None], name)
-    return Headline(name, claim, stated, found, _verdict(stated, found, corrected), absent)
+    ratios = [one.ratio(corrected) or 0.0 for one in found if not one.doubted]
+    verdict = _verdict(stated, ratios, len(found))
+    return Headline(name, claim, stated, found, verdict, absent, _outcome(stated, ratios))
 
 
 def _evidence(file: ResultFile, name: str, corrected: bool, intervals: bool) -> Evidence | None:
@@ -152,13 +166,23 @@ def _of_means(file: ResultFile) -> Evidence | None:
     )
 
 
-def _verdict(stated: float, evidence: Sequence[Evidence], corrected: bool) -> str:
-    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
-    doubted = len(evidence) - len(ratios)
+def _outcome(stated: float, ratios: Sequence[float]) -> ClaimOutcome:
+    held = {_held(ratio, stated) for ratio in ratios}
+    if len(held) != 1:
+        return "cannot be judged"
+    return "supported" if True in held else "not supported"
+
+
+def _held(ratio: float, stated: float) -> bool:
+    return abs(ratio / stated - 1) <= HELD
+
+
+def _verdict(stated: float, ratios: Sequence[float], files: int) -> str:
+    doubted = files - len(ratios)
     left = f" {doubted} more not counted: units in doubt." if doubted else ""
     if not ratios:
         return f"No imported file has both times, so there is no evidence.{left}"
-    held = sum(abs(ratio / stated - 1) <= HELD for ratio in ratios)
+    held = sum(_held(ratio, stated) for ratio in ratios)
     span = (
         f"{min(ratios):.2f}x" if len(ratios) == 1 else f"{min(ratios):.2f}x to {max(ratios):.2f}x"
     )

@@ -40,11 +40,13 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
     audited = [(file, audit(file)) for file in files]
     usable = [(file, findings) for file, findings in audited if file.status == "ok"]
     usable_files = [file for file, _ in usable]
+    claims = headlines(files)
     return [
         Heading(1, TITLE),
+        Bullets(tuple(claim.judged for claim in claims)),
         Paragraph(_opening(audited)),
         Heading(2, "What was claimed"),
-        *_claims(headlines(files)),
+        *_claims(claims),
         Heading(2, "What the files show"),
         *_overview(audited),
         *_waterfalls(usable_files),

@@ -30,6 +30,19 @@ def test_ratios_are_the_others_time_over_eventgpts() -> None:
     assert decoding.verdict == "1 file gives 2.00x; 1 of 1 within 10 % of 1.9x."
 
 
+def test_a_claim_is_judged_only_if_all_files_agree() -> None:
+    near = read(made.flat(6))  # decoding 2.0x, which is within 10 % of 1.9x
+    far = read(scaled(0.5, "stage3_time"), "far.json")
+    overall, decoding, _ = headlines([near])
+    assert (overall.outcome, decoding.outcome) == ("not supported", "supported")
+    assert decoding.line == (
+        "Supported: EventGPT is 1.9x faster in decoding. "
+        "1 file gives 2.00x; 1 of 1 within 10 % of 1.9x."
+    )
+    assert headlines([near, far])[1].outcome == "cannot be judged"
+    assert {claim.outcome for claim in headlines([])} == {"cannot be judged"}
+
+
 def test_the_notes_say_what_stands_in_the_way() -> None:
     (one,) = headlines([read(made.legacy())])[0].evidence
     assert "labelled Video-LLaVA, but LLaVA-1.5 answered" in one.notes

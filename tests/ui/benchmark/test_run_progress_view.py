@@ -124,3 +124,11 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     at = AppTest.from_function(page, args=(progress(notes=notes),)).run()
     assert len(at.expander) == boxes and not at.exception
     assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]
+
+
+def test_models_without_a_result_are_not_in_the_estimate() -> None:
+    told = run_progress_view.not_estimated(view())
+    assert told == "The time left does not include the pace of b: no result yet."
+    assert run_progress_view.not_estimated(view(state="done")) == ""
+    everybody = (ModelProgress("a", 2, 0, {}), ModelProgress("b", 0, 0, {}, given_up="torn"))
+    assert run_progress_view.not_estimated(view(progress=progress(models=everybody))) == ""

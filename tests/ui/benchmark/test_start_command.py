@@ -1,0 +1,68 @@
+"""The command on the Benchmark page gives the chosen plan to the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from engine.cli import bench
+from engine.media.dataset import Dataset
+from engine.storage.plan import Plan
+from engine.types import DecodeConfig
+from ui.benchmark.start_command import IDS, command
+
+FOUR = tuple("abcd")
+PLAN = Plan(("x", "y"), FOUR)
+
+
+def dataset() -> Dataset:
+    samples = [SimpleNamespace(id=name) for name in FOUR]
+    return cast(Dataset, SimpleNamespace(root=Path("/a folder"), samples=samples))
+
+
+def read(text: str) -> argparse.Namespace:
+    """The command as the command line reads it."""
+    parser = argparse.ArgumentParser()
+    bench.add(parser.add_subparsers())
+    words = shlex.split(text)
+    assert words[:3] == ["python", "-m", "engine"]
+    return parser.parse_args(words[3:])
+
+
+def test_defaults_are_left_out() -> None:
+    expected = "python -m engine bench --dataset '/a folder' --models x,y"
+    assert command(PLAN, dataset()) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "option", "value"),
+    [
+        ({"samples": ("a", "b")}, "samples", 2),
+        ({"samples": ("b",)}, "ids", Path(IDS)),
+        ({"prompt": "What's $HOME?"}, "prompt", "What's $HOME?"),
+        ({"repeat": 3}, "repeat", 3),
+        ({"warmup": 0}, "warmup", 0),
+        ({"order": "interleaved"}, "order", "interleaved"),
+        ({"cache": "use"}, "cache", "use"),
+        ({"frames": "spread"}, "frames", "spread"),
+        ({"mode": "hooked"}, "mode", "hooked"),
+        ({"pixels": "fast"}, "pixels", "fast"),
+        ({"extent": "stream"}, "extent", "stream"),
+        ({"batch": 4}, "batch", 4),
+        ({"decode": DecodeConfig(9)}, "max_new_tokens", 9),
+        ({"decode": DecodeConfig(9, min_new_tokens=9)}, "length", "forced:9"),
+        ({"decode": DecodeConfig(backend="eager")}, "backend", "eager"),
+    ],
+)
+def test_each_choice_is_an_option(change: dict[str, Any], option: str, value: Any) -> None:
+    plain = vars(read(command(PLAN, dataset())))
+    options = vars(read(command(replace(PLAN, **change), dataset())))
+    assert {name: options[name] for name in options if options[name] != plain[name]} == {
+        option: value
+    }

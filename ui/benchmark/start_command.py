@@ -1,0 +1,45 @@
+"""The command that starts the chosen run from a terminal.
+
+Boundary: a plan in, text out; only what differs from the command's defaults is in it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import fields
+
+from engine.media.dataset import Dataset
+from engine.storage.plan import Plan
+
+# Options whose value is a field of the plan.
+_SAME = ("repeat", "warmup", "order", "cache", "frames", "mode", "pixels", "extent", "batch")
+IDS = "ids.txt"
+
+
+def command(plan: Plan, dataset: Dataset) -> str:
+    """`python -m engine bench` for this plan, ready for a shell.
+
+    Ids of samples that are not the first ones are expected in the file IDS, one on each line.
+    """
+    parts = ["--dataset", str(dataset.root), "--models", ",".join(plan.models)]
+    return shlex.join(["python", "-m", "engine", "bench", *parts, *_options(plan, dataset)])
+
+
+def _options(plan: Plan, dataset: Dataset) -> Iterator[str]:
+    defaults = {field.name: field.default for field in fields(Plan)}
+    ids = tuple(sample.id for sample in dataset.samples)
+    if plan.samples != ids:
+        first = plan.samples == ids[: len(plan.samples)]
+        yield from ("--samples", str(len(plan.samples))) if first else ("--ids", IDS)
+    if plan.prompt is not None:
+        yield from ("--prompt", plan.prompt)
+    for name in _SAME:
+        if getattr(plan, name) != defaults[name]:
+            yield from (f"--{name}", str(getattr(plan, name)))
+    if plan.forced is not None:
+        yield from ("--length", f"forced:{plan.forced}")
+    elif plan.decode.max_new_tokens != type(plan.decode).max_new_tokens:
+        yield from ("--max-new-tokens", str(plan.decode.max_new_tokens))
+    if plan.decode.backend != "auto":
+        yield from ("--backend", plan.decode.backend)
