@@ -285,12 +285,15 @@ def test_a_terminal_without_the_letters_loses_no_result(
     assert json.loads(raw.getvalue())[0]["prompt"] == "Größe 🚗?"
 
 
-def test_a_context_that_does_not_fit(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+def test_a_limit_above_the_context_is_lowered_with_a_note(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
     code, rows, err = compare(
         capsys, root, "--sample", "id-000000", "--models", "tiny-llava", "--max-new-tokens", 1024
     )
-    assert code == 2 and "has a context of 1,024 tokens" in rows[0]["error"]
-    assert rows[0]["error"] in err
+    (note,) = [note for note in rows[0]["notes"] if "has a context of 1,024 tokens" in note]
+    assert code == 0 and note in err
+    assert rows[0]["token_limit"] == 1024 - rows[0]["context_tokens"]
 
 
 def test_an_unusable_cache_folder_costs_a_note(

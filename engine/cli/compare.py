@@ -99,7 +99,7 @@ def _compare(options: argparse.Namespace) -> int:
     ]
     rounds = [[_run(request) for request in requests] for _ in range(options.repeat)]
     jobs = [job for jobs in rounds for job in jobs]
-    rows = [_row(job).as_dict() for job in jobs]
+    rows = [_row(job).printed() for job in jobs]
     several = len(options.prompt or ()) > 1
     repeats = [RepeatedRun(tuple(jobs)) for jobs in zip(*rounds, strict=True)]
     cards = "\n\n".join(_card(_row(one.shown), several) + one.words() for one in repeats)

@@ -10,7 +10,7 @@ milliseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, ValidationError, convert, structs, to_builtins
 
@@ -130,8 +130,6 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     with "batch", and the fields for one sample are None.
     """
 
-    NOT_PRINTED: ClassVar[frozenset[str]] = frozenset({"text_ends"})  # only in results.jsonl
-
     model: Name
     family: str | None = None
     checkpoint: str | None = None
@@ -234,9 +232,13 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     def as_dict(self) -> dict[str, Any]:
         """The JSON object.  A failure has no figures, a single sample no figures of a batch."""
         left_out = _OF_BATCHES if self.batch_id is None else frozenset()
-        left_out = (left_out if self.error is None else _OF_ANSWERS) | self.NOT_PRINTED
+        left_out = left_out if self.error is None else _OF_ANSWERS
         found = to_builtins(self, enc_hook=_plain)
         return {name: one for name, one in found.items() if name not in left_out}
+
+    def printed(self) -> dict[str, Any]:
+        """The JSON object for a command's output, without what only a replay needs."""
+        return {name: one for name, one in self.as_dict().items() if name != "text_ends"}
 
     @property
     def size(self) -> int:
@@ -279,8 +281,6 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
 
 class ResultRow(AnswerRow, frozen=True, kw_only=True):
     """One line of results.jsonl: an answer and its place in the run.  `where`: on a cluster."""
-
-    NOT_PRINTED: ClassVar[frozenset[str]] = frozenset()
 
     sequence: str | None = None
     reference: str | None = None

@@ -261,8 +261,13 @@ def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app:
     assert any("has 5,000 characters" in words for words in texts(too_long))
 
 
-def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(app: Open) -> None:
-    at = press_run(app(tokens="4096"))
+def test_a_failure_is_a_card_with_its_sentence_and_no_numbers(
+    app: Open, tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, broken = settings.load().models_file, tiny_models / "nowhere.toml"
+    broken.write_text(models.read_text(encoding="utf-8").replace('"./', '"./no_'), encoding="utf-8")
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(broken))
+    at = press_run(app(models=["Tiny eventgpt", "Tiny video_llava", "Tiny llava"], **SHORT))
     assert [view.state for view in results(at)] == ["failed"] * 3
     assert captions(at).count("Failed") == 3
     assert all(view.error in texts(at) for view in results(at))

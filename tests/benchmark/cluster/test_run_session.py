@@ -94,7 +94,8 @@ def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: P
     found = whole(there, 16)
     assert {row["where"]["actor"] for row in found} == {"x", "y"}
     assert {row["where"]["node"] for row in found} == {"n1", "n2"}
-    assert all(set(mine) <= set(row) for mine, row in zip(rows(here), found, strict=True))
+    for mine, row in zip(rows(here), found, strict=True):
+        assert set(mine) <= set(row), set(mine) - set(row)
 
 
 def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
