@@ -16,8 +16,9 @@ from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.text import ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
-_BAND, _BAR, _AROUND = 44, 20, 120  # pixels: a row, its bar, legend and axis
+_BAND, _BAR, _AROUND = 44, 20, 128  # pixels: a row, its bar, legend and axis
 _LINE = 13
+_COLUMNS = alt.ExprRef("width < 420 ? 2 : 5")  # of the legend: five are cut off on a phone
 
 
 def segments(medians: StageTimes) -> pd.DataFrame:
@@ -56,7 +57,7 @@ def chart(medians: StageTimes, what: str = "median") -> alt.Chart:
         color=alt.Color(
             "stage:N",
             scale=colours,
-            legend=alt.Legend(title=None, orient="bottom", columns=3, symbolType="square"),
+            legend=alt.Legend(title=None, orient="bottom", columns=_COLUMNS, symbolType="square"),
         ),
         tooltip=[
             alt.Tooltip("model:N", title="Model"),

@@ -44,7 +44,7 @@ _STYLE = """
 .stVegaLiteChart svg text { fill: var(--muted); }
 .stApp kbd { opacity: 1 !important; }
 .stApp button:disabled, .stApp button:disabled :is(p, kbd) { color: var(--muted); }
-.stApp [data-stale="true"] { opacity: 0.85 !important; }
+.stApp [data-stale="true"] { opacity: 0.93 !important; }
 .stApp [data-variant="segmented_control"][data-selected] { color: var(--focus); }
 .stApp :is(a, button, summary, [role="radio"], [role="tab"]):focus-visible {
   outline: 2px solid var(--focus) !important; outline-offset: 2px; }
@@ -52,7 +52,7 @@ _STYLE = """
 /* What is read aloud, and not shown. */
 [class*="st-key-spoken"] { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
-.stApp h1 { padding: 0; }
+.stApp h1 { padding: 0 0 0.3rem; }
 /* A word stays whole in a cell: the table scrolls. */
 [data-testid="stTable"] { overflow-x: auto; }
 [data-testid="stTable"] :is(th, td) { white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -151,6 +151,7 @@ dl.card-figures { display: grid; grid-template-columns: repeat(6, auto);
 }
 @container (max-width: 265px) {
   dl.card-figures { grid-template-columns: repeat(3, auto); justify-content: space-around; }
+  .card-figures div:nth-child(n + 4) dt { min-height: 0; }
 }
 /* The parts of all cards lie on common rows, so that figures and answers stand side by side. */
 @media (min-width: 641px) {
