@@ -52,6 +52,8 @@ _STYLE = """
 /* What is read aloud, and not shown. */
 [class*="st-key-spoken"] { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
+.stApp [data-testid="stSliderThumbValue"], .stApp [data-testid="stSliderThumbValue"] * {
+  color: var(--focus); }
 .stApp h1 { padding: 0 0 0.3rem; }
 /* A word stays whole in a cell: the table scrolls. */
 [data-testid="stTable"] { overflow-x: auto; }
