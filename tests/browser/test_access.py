@@ -92,6 +92,9 @@ LOOKS: tuple[tuple[int, Theme], ...] = (
     (1024, "dark"),
     (390, "light"),
 )
+# Texts between the colours of two themes are as pale as nobody sees them.
+SETTLED = """() => Promise.allSettled(document.getAnimations()
+  .filter(one => one instanceof CSSTransition).map(one => one.finished))"""
 GROUND = "() => getComputedStyle(document.querySelector('.stApp')).backgroundColor"
 
 
@@ -103,6 +106,7 @@ def every_look(page: Page) -> dict[str, list[str]]:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=theme)
         page.wait_for_timeout(400)  # charts are drawn anew
+        page.evaluate(SETTLED)
         grounds.add((theme, page.evaluate(GROUND)))
         found |= {f"{width} {theme}, {kind}": faults(page, kind) for kind in PLANTED}
     assert len(grounds) == len(set(dict(grounds).values())) == 2, "the theme did not change"
