@@ -172,7 +172,7 @@ def _style() -> str:
 _STYLE = """
 @property --ms { syntax: "\\3c integer>"; inherits: true; initial-value: 0; }
 .replay { --line: color-mix(in srgb, currentColor 22%, transparent); }
-.replay p { margin: 0.2rem 0; font-size: 0.84rem; opacity: 0.8; }
+.replay p { margin: 0.2rem 0; font-size: 0.875rem; opacity: 0.8; }
 .replay-controls { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem 0.9rem; }
 .replay-controls label { display: inline-flex; align-items: center; gap: 0.25rem; cursor: pointer;
   margin-right: 0.6rem; }
@@ -185,7 +185,7 @@ _STYLE = """
 .replay-head, .replay-stages { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem;
   font-variant-numeric: tabular-nums; }
 .replay-head i { font-style: normal; }
-.replay-stages { font-size: 0.84rem; } .replay-stages b { font-weight: 400; opacity: 0.8; }
+.replay-stages { font-size: 0.875rem; } .replay-stages b { font-weight: 400; opacity: 0.8; }
 .replay-track { position: relative; height: 0.8rem; margin: 0.3rem 0; border-radius: 0.2rem;
   background: var(--line); overflow: hidden; }
 .replay-track i { position: absolute; top: 0; bottom: 0; min-width: 2px; transform-origin: left;

@@ -32,7 +32,7 @@ NOUNS: Mapping[MediaKind, str] = {
 }
 _QUALITY = 82
 STYLE = """
-.seen { position: relative; padding: 0 8px; font-size: .84rem; line-height: 1.35;
+.seen { position: relative; padding: 0 8px; font-size: .875rem; line-height: 1.35;
   font-variant-numeric: tabular-nums; print-color-adjust: exact; }
 .seen-label { margin: .55rem 0 .15rem; overflow-wrap: anywhere; }
 .seen-key { display: inline-block; width: .7rem; height: .7rem; border-radius: .15rem;

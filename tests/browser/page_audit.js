@@ -16,11 +16,18 @@
     const mixed = [0, 1, 2].map(i => (top[i] * top[3] + under[i] * under[3] * (1 - top[3])) / alpha);
     return [...mixed, alpha];
   };
-  // The colour of a pixel of `element` whose own paint is `colour`: grounds and opacities to the root.
-  const pixel = (element, colour) => {
+  const inside = (box, frame) => {
+    const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+    return x >= frame.left && x <= frame.right && y >= frame.top && y <= frame.bottom;
+  };
+  // The colour of a pixel in `box` of `element` whose own paint is `colour`: the grounds that lie
+  // behind it (not that of a slider's thumb, above which its value stands) and opacities to the root.
+  const pixel = (element, colour, box) => {
     for (let e = element; e; e = e.parentElement) {
       const style = getComputedStyle(e);
-      if (!(e instanceof SVGElement)) {
+      const behind = style.overflow !== 'visible' || !e.parentElement
+        || inside(box, e.getBoundingClientRect());
+      if (behind && !(e instanceof SVGElement)) {
         colour = over(colour, colourOf(style.backgroundColor) ?? [0, 0, 0, 0]);
       }
       colour = [...colour.slice(0, 3), colour[3] * Number(style.opacity)];
@@ -65,7 +72,8 @@
     const paint = colourOf(drawn ? style.fill : style.color);
     if (!paint) return '';
     if (drawn) paint[3] *= Number(style.fillOpacity);
-    const found = ratio(pixel(text.element, paint), pixel(text.element, [0, 0, 0, 0]));
+    const found = ratio(pixel(text.element, paint, text.box),
+      pixel(text.element, [0, 0, 0, 0], text.box));
     return found < 4.5 ? `${found.toFixed(2)}: ${said(text)}` : '';
   }).filter(Boolean));
 
@@ -74,14 +82,20 @@
     return ['12px', '14px', '16px', '20px'].includes(size) ? '' : `${size}: ${said(text)}`;
   }).filter(Boolean));
 
-  // Texts outside a box that hides what overflows it, or outside the window.
+  // Texts outside a box that hides what overflows it, or outside the window.  The box of letters is
+  // up to 3 px higher than they are, and that of a chart's turned letters as much wider.
   const cut = () => unique(texts().filter(({element, box}) => {
     let [left, right, top, bottom] = [box.left, box.right, box.top, box.bottom];
+    let free = false;  // within an absolute box, what is not its holder cuts nothing off
     for (let e = element; e && e !== document.body; e = e.parentElement) {
       if (e instanceof SVGElement && e.tagName !== 'svg') continue;
-      const style = getComputedStyle(e), frame = e.getBoundingClientRect();
+      const style = getComputedStyle(e);
+      if (free && style.position === 'static') continue;
+      free = style.position === 'absolute';
+      const frame = e.getBoundingClientRect();
       const hides = value => value === 'hidden' || value === 'clip';
-      if (hides(style.overflowX) && (left < frame.left - 2 || right > frame.right + 2)) return true;
+      const turned = element.closest('[transform*="rotate"]') ? 3 : 2;
+      if (hides(style.overflowX) && (left < frame.left - turned || right > frame.right + turned)) return true;
       if (hides(style.overflowY) && (top < frame.top - 3 || bottom > frame.bottom + 3)) return true;
       if (/auto|scroll/.test(style.overflowX)) [left, right] = [frame.left, frame.left];
       if (/auto|scroll/.test(style.overflowY)) [top, bottom] = [frame.top, frame.top];

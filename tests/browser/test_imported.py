@@ -11,6 +11,7 @@ from tests.browser.conftest import PATIENCE_MS, Visitor
 from tests.published.read import synthetic as made
 
 pytestmark = pytest.mark.browser
+IMPORT = ".st-key-results_import"
 MARKS = "svg.marks, canvas.marks"
 SIGN = '<img src="http://elsewhere.example/x.png"> ![x](http://elsewhere.example/y.png)'
 
@@ -28,7 +29,11 @@ def dropped() -> list[dict[str, object]]:
 
 
 def drop(page: Page) -> None:
-    page.locator('.st-key-results_import input[type="file"]').set_input_files(dropped())
+    """Without a chosen run: the page begins with one if an earlier test left any."""
+    page.locator(f"{IMPORT}, {IMPORT}_more").wait_for()
+    if page.locator(f"{IMPORT}_more").count():
+        page.locator(".st-key-results_list label:has(input:checked)").first.click()
+    page.locator(f'{IMPORT} input[type="file"]').set_input_files(dropped())
     page.get_by_text("3 files: 2 with results, 1 that cannot be used").wait_for()
 
 

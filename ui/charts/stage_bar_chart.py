@@ -16,8 +16,9 @@ from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.text import ms
 from ui.widgets.theme import PARTS, STAGE_COLOURS
 
-_BAND, _BAR, _AROUND = 44, 20, 104  # pixels: a row, its bar, legend and axis
+_BAND, _BAR, _AROUND = 44, 20, 128  # pixels: a row, its bar, legend and axis
 _LINE = 13
+_COLUMNS = alt.ExprRef("width < 420 ? 2 : 5")  # of the legend: five are cut off on a phone
 
 
 def segments(medians: StageTimes) -> pd.DataFrame:
@@ -51,12 +52,12 @@ def chart(medians: StageTimes, what: str = "median") -> alt.Chart:
     drawn: alt.Chart = alt.Chart(segments(medians)).mark_bar(height=_BAR)
     found = drawn.encode(
         y=alt.Y("model:N", sort=list(medians), title=None, axis=names(medians)),
-        x=alt.X("start:Q", title=f"{what} of each stage (ms), end to end"),
+        x=alt.X("start:Q", title=f"{what} of each stage (ms)"),
         x2="end:Q",
         color=alt.Color(
             "stage:N",
             scale=colours,
-            legend=alt.Legend(title=None, orient="top", symbolType="square"),
+            legend=alt.Legend(title=None, orient="bottom", columns=_COLUMNS, symbolType="square"),
         ),
         tooltip=[
             alt.Tooltip("model:N", title="Model"),

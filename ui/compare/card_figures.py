@@ -24,17 +24,17 @@ FORMULAS = {
     "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
     "Context": "Prompt tokens, including the visual tokens.",
 }
+UNITS = {"Total": "ms", "TTFT": "ms", "TPOT": "ms"}  # the others have none, or are named by it
 SHORT = {"New tokens": "Tokens"}  # the labels of a narrow card
 UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A name of FORMULAS, a number without its unit, the unit, and the range of several runs."""
+    """A name of FORMULAS, a number in the unit of UNITS, and the range of several runs."""
 
     name: str
     value: str = NONE
-    unit: str = ""
     ends: tuple[str, str] | None = None
     runs: int = 0
 
@@ -44,22 +44,20 @@ def figures(model: ComparedModel) -> tuple[Figure, ...]:
     steps = model.time("tpot")
     context = [result.generation.prompt_tokens for result in model.counted]
     return (
-        _figure("Total", model.time("total"), _ms, "ms"),
-        _figure("TTFT", model.time("ttft"), _ms, "ms"),
-        _figure("TPOT", steps, _ms, "ms"),
+        _figure("Total", model.time("total"), _ms),
+        _figure("TTFT", model.time("ttft"), _ms),
+        _figure("TPOT", steps, _ms),
         _figure("tok/s", _speed(steps), _rate),
         _figure("New tokens", _counted([result.new_tokens for result in model.counted]), _whole),
         _figure("Context", _counted(context), _whole),
     )
 
 
-def _figure(
-    name: str, spread: Spread | None, text: Callable[[float], str], unit: str = ""
-) -> Figure:
+def _figure(name: str, spread: Spread | None, text: Callable[[float], str]) -> Figure:
     if spread is None:
         return Figure(name)
     ends = (text(spread.low), text(spread.high)) if spread.runs > 1 else None
-    return Figure(name, text(spread.median), unit, ends, spread.runs)
+    return Figure(name, text(spread.median), ends, spread.runs)
 
 
 def _speed(steps: Spread | None) -> Spread | None:
@@ -118,11 +116,11 @@ def _row(shown: Sequence[Figure]) -> str:
 def _cell(figure: Figure, usual: int) -> str:
     """A focusable cell whose formula shows when it is pointed at or has the focus."""
     help_text = escape(FORMULAS[figure.name], quote=True)
-    unit = f" <small>{escape(figure.unit)}</small>" if figure.unit else ""
+    unit = f" <small>({UNITS[figure.name]})</small>" if figure.name in UNITS else ""
     return (
         f'<div tabindex="0" data-help="{help_text}" aria-description="{help_text}">'
-        f"<dt>{escape(SHORT.get(figure.name, figure.name))}</dt>"
-        f"<dd><b>{escape(figure.value)}</b>{unit}</dd>{_ends(figure, usual)}</div>"
+        f"<dt>{escape(SHORT.get(figure.name, figure.name))}{unit}</dt>"
+        f"<dd><b>{escape(figure.value)}</b></dd>{_ends(figure, usual)}</div>"
     )
 
 

@@ -228,8 +228,11 @@ def _kind(kind: str) -> str:
 def _stage3(row: CheckRow) -> None:
     pairs = list(zip(row.evidence["alone_ms"], row.evidence["probe_ms"], strict=True))
     _ratios(row, pairs, "measured by the probe / measured alone (ratio)", both_sides=True)
-    rows = [[f"round {n}", ms(alone), ms(probe)] for n, (alone, probe) in enumerate(pairs, 1)]
-    head = ["Warm run", "Stage 3 alone", "Stage 3 by the probe"]
+    rows = [
+        [f"round {n}", *(ms(one).removesuffix(" ms") for one in (alone, probe))]
+        for n, (alone, probe) in enumerate(pairs, 1)
+    ]
+    head = ["Warm run", "Stage 3 alone (ms)", "Stage 3 by the probe (ms)"]
     st.html(verdict_markup.grid(head, rows[:20], "Stage 3 measured two ways"))
 
 

@@ -44,7 +44,7 @@ _STYLE = """
 .stVegaLiteChart svg text { fill: var(--muted); }
 .stApp kbd { opacity: 1 !important; }
 .stApp button:disabled, .stApp button:disabled :is(p, kbd) { color: var(--muted); }
-.stApp [data-stale="true"] { opacity: 0.85 !important; }
+.stApp [data-stale="true"] { opacity: 0.93 !important; }
 .stApp [data-variant="segmented_control"][data-selected] { color: var(--focus); }
 .stApp :is(a, button, summary, [role="radio"], [role="tab"]):focus-visible {
   outline: 2px solid var(--focus) !important; outline-offset: 2px; }
@@ -52,7 +52,9 @@ _STYLE = """
 /* What is read aloud, and not shown. */
 [class*="st-key-spoken"] { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
-.stApp h1 { padding: 0; }
+.stApp [data-testid="stSliderThumbValue"], .stApp [data-testid="stSliderThumbValue"] * {
+  color: var(--focus); }
+.stApp h1 { padding: 0 0 0.3rem; }
 /* A word stays whole in a cell: the table scrolls. */
 [data-testid="stTable"] { overflow-x: auto; }
 [data-testid="stTable"] :is(th, td) { white-space: nowrap; font-variant-numeric: tabular-nums; }
@@ -82,8 +84,12 @@ _STYLE = """
 [class*="st-key-features_table"] { max-width: 46rem; }
 [class*="st-key-features_table"] [data-testid="stText"] { font-size: var(--small); }
 [class*="st-key-features_table"] button { min-height: 1.8rem; padding: 0 0.7rem; }
-.st-key-compare_gallery_row button { min-height: 2rem; padding: 0 0.45rem; font-size: 0.84rem; }
-.st-key-compare_gallery_row button p { font-size: 0.84rem; }
+.st-key-compare_gallery_row { flex-wrap: nowrap; gap: 0.3rem; }
+.st-key-compare_gallery_row > * { width: auto; flex: 1 0 auto; }
+.st-key-compare_gallery_row > * .stElementContainer { width: 100%; }
+.st-key-compare_gallery_row button { min-height: 2rem; padding: 0 0.25rem; width: 100%; }
+.st-key-compare_gallery_row button * { font-size: var(--small); }
+.st-key-compare_gallery_row button span { column-gap: 0.3rem; }
 .st-key-gallery_grid { display: grid; grid-template-columns: repeat(auto-fill,
   minmax(min(10rem, 45%), 1fr)); }
 .st-key-gallery_grid > * { width: 100% !important; min-width: 0; }
@@ -96,7 +102,8 @@ _STYLE = """
 [class*="st-key-compare_gallery_choose"], [class*="st-key-compare_gallery_choose"] * {
   position: static !important; }
 [class*="st-key-compare_gallery_choose"] button { min-height: 2rem; padding: 0.1rem 0.3rem; }
-[class*="st-key-compare_gallery_choose"] button p { font-size: 0.84rem; overflow-wrap: anywhere; }
+[class*="st-key-compare_gallery_choose"] button p { font-size: var(--small);
+  overflow-wrap: anywhere; }
 [class*="st-key-compare_gallery_choose"] button::after { content: ""; position: absolute !important;
   inset: 0; cursor: pointer; }
 [class*="st-key-card_"] h3 { padding: 0; overflow-wrap: anywhere; }
@@ -120,15 +127,16 @@ _STYLE = """
 [class*="st-key-actions_"] button { min-height: 2rem; padding: 0 0.6rem; }
 [class*="st-key-actions_"] button p { font-size: var(--small); }
 [class*="st-key-figures_"] { container-type: inline-size; }
-dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-content, 1fr));
-  gap: 0.15rem 0.5rem; margin: 0 !important; padding: 0 !important; position: relative;
+dl.card-figures { display: grid; grid-template-columns: repeat(6, auto);
+  justify-content: space-between; text-align: right; gap: 0.15rem 0.5rem; margin: 0 !important;
+  padding: 0 !important; position: relative;
   font-variant-numeric: tabular-nums; }
 .card-figures dt, .card-figures dd { margin: 0; padding: 0; font-weight: 400; line-height: 1.3;
   white-space: nowrap; }
 .card-figures dt { font-size: var(--small); color: var(--muted); }
 .card-figures b { font-size: var(--text); font-weight: 600; }
 .card-figures div:first-child b { font-weight: 800; }
-.card-figures small { font-size: var(--small); color: var(--muted); }
+.card-figures small { font-size: var(--small); }
 .card-figures .card-range { font-size: var(--small); color: var(--muted); white-space: normal; }
 .card-range span { white-space: nowrap; }
 .card-figures div:hover::after, .card-figures div:focus::after { content: attr(data-help);
@@ -138,8 +146,15 @@ dl.card-figures { display: grid; grid-template-columns: repeat(6, minmax(min-con
 .card-note { margin: 0.25rem 0 0 !important; font-size: var(--small) !important;
   color: var(--muted); }
 .card-formulas { font-size: var(--small); margin-top: 0.8rem; max-width: 34rem; }
-@container (max-width: 430px) { .card-figures small { display: block; } }
-@container (max-width: 265px) { dl.card-figures { grid-template-columns: repeat(3, 1fr); } }
+/* In a narrow card the unit has its own line below the name. */
+@container (max-width: 430px) {
+  .card-figures dt { min-height: 2.6em; }
+  .card-figures small { display: block; }
+}
+@container (max-width: 265px) {
+  dl.card-figures { grid-template-columns: repeat(3, auto); justify-content: space-around; }
+  .card-figures div:nth-child(n + 4) dt { min-height: 0; }
+}
 /* The parts of all cards lie on common rows, so that figures and answers stand side by side. */
 @media (min-width: 641px) {
   .st-key-compare_cards > * > .stHorizontalBlock { display: grid; grid-auto-flow: column;
@@ -190,6 +205,8 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 [class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
   font-size: var(--small); padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
 [class*="st-key-proof_evidence"] { margin-bottom: 0.6rem; }
+.st-key-proof_certificates button { padding: 0 0.3rem; min-height: 2rem; }
+.st-key-proof_certificates button p { font-size: var(--small); }
 .proof-cells { display: grid; gap: 0.3rem; }
 .proof-cell { min-width: 0; }
 .proof-name { font-size: var(--small); color: var(--muted); font-family: monospace;
@@ -217,6 +234,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .proof-grid th, .proof-grid td { border: 1px solid #868D9755; padding: 0.25rem 0.6rem;
   text-align: left; font-weight: 400; white-space: pre-wrap; }
 .proof-grid thead th { font-weight: 600; background: #868D971A; }
+.proof-grid .proof-number { text-align: right; white-space: nowrap; }
 .proof-tokens { line-height: 2; overflow-wrap: anywhere; max-height: 16rem; overflow: auto; }
 .proof-token, .proof-first { white-space: pre; display: inline-block; line-height: 1.4;
   border: 1px solid #868D9755; border-radius: 0.2rem; padding: 0.08rem 0.2rem;

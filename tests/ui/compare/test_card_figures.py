@@ -22,14 +22,14 @@ def named(shown: ComparedModel) -> dict[str, Figure]:
 def test_the_total_comes_first_and_every_figure_has_a_formula() -> None:
     shown = card_figures.figures(model(result()))
     assert [figure.name for figure in shown] == list(card_figures.FORMULAS)
-    assert shown[0] == Figure("Total", "175", "ms", None, 1)
-    values = {figure.name: (figure.value, figure.unit) for figure in shown[1:]}
+    assert shown[0] == Figure("Total", "175", None, 1)
+    values = {figure.name: figure.value for figure in shown[1:]}
     assert values == {
-        "TTFT": ("100", "ms"),
-        "TPOT": ("37.5", "ms"),
-        "tok/s": ("26.7", ""),
-        "New tokens": ("3", ""),
-        "Context": ("12", ""),
+        "TTFT": "100",
+        "TPOT": "37.5",
+        "tok/s": "26.7",
+        "New tokens": "3",
+        "Context": "12",
     }
 
 
@@ -41,7 +41,7 @@ def test_one_token_has_no_time_per_token() -> None:
 def test_several_runs_give_a_median_a_range_and_their_number() -> None:
     runs = [replace(result(), total_ms=ms) for ms in (1450.0, 1375.0, 1600.0)]
     shown = named(model(*runs))
-    assert shown["Total"] == Figure("Total", "1,450", "ms", ("1,375", "1,600"), 3)
+    assert shown["Total"] == Figure("Total", "1,450", ("1,375", "1,600"), 3)
     assert shown["TPOT"].ends == ("638", "750")
     assert shown["tok/s"].ends == ("1.3", "1.6")
     assert shown["New tokens"].ends is None  # the same in every run
@@ -77,4 +77,5 @@ def test_a_cached_total_stands_beside_the_total_without_cache() -> None:
 
 def test_a_card_without_figures_keeps_its_row() -> None:
     html = card_figures.waiting()
+    assert "<dt>Total <small>(ms)</small></dt>" in html and "<dt>tok/s</dt>" in html
     assert html.count("<dt>") == len(card_figures.FORMULAS) == html.count("<b>–</b>")

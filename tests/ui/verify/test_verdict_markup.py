@@ -86,7 +86,10 @@ def test_white_space_is_seen() -> None:
 def test_a_table_has_heads_rows_and_a_name() -> None:
     html = verdict_markup.grid(["Way", "Calls"], [["plain", 1], ["hooked", 2]], "Calls per way")
     assert 'aria-label="Calls per way"' in html and html.count("<tr>") == 3
-    assert re.findall(r"<td>(.*?)</td>", html) == ["1", "2"]
+    assert re.findall(r'<td class="proof-number">(.*?)</td>', html) == ["1", "2"]
+    assert '<th scope="col">Way</th><th scope="col" class="proof-number">Calls</th>' in html
+    mixed = verdict_markup.grid(["Way", "Calls"], [["plain", 1], ["hooked", "none"]], "Calls")
+    assert "proof-number" not in mixed
 
 
 def test_bullets_without_sentences_are_nothing() -> None:
