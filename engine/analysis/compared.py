@@ -24,6 +24,7 @@ TIMES: Mapping[str, Callable[[RunResult], float | None]] = {
     "unaccounted": lambda result: result.unaccounted_ms,
 }
 
+CANCELLED = "cancelled before the end"
 PARTS_OF_DECODE = ("decode.prefill", "decode.steps")
 
 
@@ -49,13 +50,15 @@ class LeftOut:
 class ComparedModel:
     """A model's label, its family (for its colour) and its results, oldest first; at least one.
 
-    `failures` are the errors of its runs that have no result.
+    `failures` are the errors of its runs that have no result; `unfinished` counts those that were
+    cancelled before they had one.
     """
 
     label: str
     family: str
     results: tuple[RunResult, ...]
     failures: tuple[str, ...] = ()
+    unfinished: int = 0
 
     @property
     def last(self) -> RunResult:
@@ -73,12 +76,12 @@ class ComparedModel:
         """The runs that do not count, by reason."""
         counted = {id(one) for one in self.counted}
         reasons = [self._reason(one) for one in self.results if id(one) not in counted]
-        reasons += ["failed"] * len(self.failures)
+        reasons += [CANCELLED] * self.unfinished + ["failed"] * len(self.failures)
         return tuple(LeftOut(reason, runs) for reason, runs in Counter(reasons).items())
 
     def _reason(self, result: RunResult) -> str:
         if _cancelled(result):
-            return "cancelled before the end"
+            return CANCELLED
         if result.cold and not self.last.cold:
             return "cold, the first run after loading"
         usual = {(span.name, span.source) for span in self.last.spans}

@@ -51,8 +51,8 @@ def _run(options: argparse.Namespace) -> int:
         "claims": [one.as_dict() for one in claims],
     }
     texts = [_text(file, rules) for file, rules in audited if file.status != "unknown"]
-    verdicts = "\n".join(one.line for one in claims)
-    out(table, "\n\n".join([verdicts, *texts]), options)
+    verdicts = ["\n".join(one.line for one in claims)] if texts else []  # without files: no claims
+    out(table, "\n\n".join([*verdicts, *texts]), options)
     return _code(options.paths, found, files)
 
 

@@ -30,7 +30,7 @@ NO_FEATURES = (
 )
 OWN_PIXELS = "Fast pixels do not support this image processor: its own pixels are used."
 LIMITED = (
-    "The answer was limited to {:,} new tokens instead of {:,}: {} has a context of {:,} tokens, "
+    "The limit of new tokens is {:,} instead of {:,}: {} has a context of {:,} tokens, "
     "and this prompt has {:,}."
 )
 

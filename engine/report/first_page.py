@@ -97,7 +97,7 @@ def _standing(found: Findings) -> str:
     open_ = sum(n for key, n in counts if key == UNVERIFIED or key.startswith("not covered"))
     return (
         f"{failed:,} of {results:,} results failed; no certificate covers {open_:,} of "
-        f"{sum(n for _, n in counts):,} answers."
+        f"{sum(n for _, n in counts):,} answers, warm-up included."
     )
 
 

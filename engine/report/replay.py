@@ -14,13 +14,14 @@ from itertools import accumulate, pairwise
 from math import ceil
 
 from engine.analysis.number_text import count, ms
-from engine.palette import STAGE_COLOURS, family_colour
+from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour
 from engine.quoting import printable
 from engine.storage.result_rows import AnswerRow, StageTime
 from engine.types import STAGES
 
 Pieces = tuple[tuple[float, str], ...]
 PARTS = (*(name for name in STAGES if name != "decode"), "prefill", "steps")  # decode in two
+COLOURS = {**STAGE_COLOURS, **{name: DECODE_COLOURS[f"decode.{name}"] for name in PARTS[-2:]}}
 SPEEDS = {"1x": 1, "0.25x": 4, "0.1x": 10}  # label -> how many times slower than recorded
 LABEL = "Replay of recorded times"
 TOGETHER = "The models ran one after another; the replay starts them together."
@@ -145,8 +146,7 @@ def _bar(stage: ReplayStage, longest: float) -> str:
     left, wide = (f"{100 * ms / longest:.3f}%" for ms in (stage.start_ms, stage.ms))
     return (
         f'<i style="--at:{stage.start_ms:.3f};--for:{stage.ms:.3f};left:{left};width:{wide};'
-        f"background:{STAGE_COLOURS.get(stage.name, STAGE_COLOURS['decode'])}"
-        f'{";opacity:0.6" if stage.name == "prefill" else ""}"></i>'
+        f'background:{COLOURS[stage.name]}"></i>'
     )
 
 

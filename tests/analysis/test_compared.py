@@ -51,6 +51,8 @@ def test_cancelled_and_failed_runs_do_not_count() -> None:
     model = ComparedModel("One", "llava", runs, failures=("Out of memory.",))
     assert model.last is runs[1]
     assert model.left_out == (LeftOut("cancelled before the end", 1), LeftOut("failed", 1))
+    queued = replace(model, unfinished=2)
+    assert queued.left_out == (LeftOut("cancelled before the end", 3), LeftOut("failed", 1))
 
 
 def test_a_single_run_counts_whatever_its_state() -> None:

@@ -198,6 +198,12 @@ def test_samples_are_filtered_by_words_model_and_outcome(app: Open, make: Make) 
     assert shown(at) == ["s0", "s1"]
 
 
+def test_the_cards_of_a_sample_keep_the_order_of_the_models(app: Open, make: Make) -> None:
+    make("one", [fabricate.row("ev", "s1"), *reversed(fabricate.pair(1))])  # by turns: vl, ev
+    cards = [text.value for text in samples(app, sample="s0").markdown]
+    assert [text for text in cards if text in ("**ev**", "**vl**")] == ["**ev**", "**vl**"]
+
+
 def test_times_of_different_devices_are_never_side_by_side_without_a_word(
     app: Open, make: Make
 ) -> None:

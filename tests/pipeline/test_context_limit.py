@@ -96,7 +96,7 @@ def test_note_and_row_have_both_limits(load: Callable[..., Adapter], sample: Sam
     adapter = load("llava")
     result = go(adapter, sample)
     (note,) = [note for note in result.notes if "instead of" in note]
-    assert note.startswith("The answer was limited to 9 new tokens instead of 300: tiny-llava has")
+    assert note.startswith("The limit of new tokens is 9 instead of 300: tiny-llava has")
     row = AnswerRow.parse(AnswerRow.from_result(result).as_dict())
     assert row.decode_config is not None and row.decode_config.max_new_tokens == ASKED
     assert row.token_limit == row.new_tokens == ROOM
@@ -152,7 +152,7 @@ def test_a_draft_and_its_target_share_the_lower_limit(
         assert len(trial.ids) == tokens and trial.difference is None
         assert list(trial.ids) == plain(target, sample, tokens)
         (note,) = trial.notes
-        assert f"limited to {tokens} new tokens instead of 300" in note
+        assert f"limit of new tokens is {tokens} instead of 300" in note
 
 
 def test_verify_compares_at_the_lower_limit(
@@ -165,7 +165,7 @@ def test_verify_compares_at_the_lower_limit(
         getattr(subject, way)(subject.greedy).ids for way in ("plain", "hooked", "decoupled")
     ]
     assert len(answers[0]) == 20 and answers[0] == answers[1] == answers[2]
-    assert "20 new tokens instead of 300" in subject.notes[0]
+    assert "is 20 instead of 300" in subject.notes[0]
     load("llava", 15)  # fewer than some checks need
     with pytest.raises(ContextTooLong, match="force at most 15"):
         Subject(adapter, sample, request, tmp_path, lambda: False)

@@ -102,6 +102,16 @@ def test_bad_options_are_one_sentence(
     assert "\x1b" not in err and imported_sets.names() == ()
 
 
+def test_without_a_usable_file_no_claim_is_judged(
+    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.json").write_text("no")
+    assert main(["import", str(tmp_path / "bad.json")]) == 2
+    assert capsys.readouterr().out.strip() == ""
+    assert main(["import", str(folder)]) == 0
+    assert "EventGPT" in capsys.readouterr().out.splitlines()[0]  # control
+
+
 def test_an_empty_folder_is_one_sentence(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

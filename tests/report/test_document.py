@@ -344,6 +344,7 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
     assert "Verdict: ev was fastest; the paired intervals exclude equality." in first
     assert "The longest stage and its share: ev: decode, " in first
     assert "new tokens" in first and "0 of 24 results failed" in first
+    assert "answers, warm-up included." in first  # unlike the results
     few = text(tmp_path / "b", fabricate.pair(3))
     assert "ev was fastest" not in few and "no model was fastest beyond doubt. ev and vl: an" in few
     alone = text(tmp_path / "c", [fabricate.row("ev")])

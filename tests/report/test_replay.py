@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from engine import report
+from engine.palette import DECODE_COLOURS, STAGE_COLOURS
 from engine.report import replay
 from engine.report.replay import ReplayLane
 from engine.storage.result_rows import AnswerRow
@@ -41,6 +42,13 @@ def test_each_token_has_its_recorded_time_and_its_text() -> None:
     ]  # fmt: skip
     assert (found.total_ms, found.tokens, found.notes) == (175.0, 3, ())
     assert [stage.name for stage in lane(prefill=None).stages][-1] == "decode"  # of an older row
+
+
+def test_parts_have_the_colours_of_the_stage_bars() -> None:
+    drawn = replay.section([lane()])
+    for colour in (*DECODE_COLOURS.values(),)[:2]:
+        assert f"background:{colour}" in drawn
+    assert f"background:{STAGE_COLOURS['decode']}" not in drawn  # control: of undivided decode
 
 
 def test_a_cached_stage_plays_at_its_cached_time_and_says_so() -> None:

@@ -130,7 +130,8 @@ def html(rows: Sequence[RunBar]) -> str:
     """The legend, a row per model and the axis."""
     longest = max((row.end_ms for row in rows), default=0.0)
     end = axis_end(longest)
-    drawn = {part.part for row in rows for part in row.parts if part.ms / end > LEAST_SHARE}
+    parts = [part for row in rows for part in (*row.parts, *row.uncached)]
+    drawn = {part.part for part in parts if part.ms / end > LEAST_SHARE}
     keys = "".join(_key(part) for part in ORDER if part in drawn)
     if any(row.cached for row in rows):
         keys += '<span class="run-key">striped: read from the cache; thin bar: without cache</span>'

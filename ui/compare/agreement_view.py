@@ -142,7 +142,12 @@ def statement(one: Statement) -> str:
 
 
 def _differing_repeats(compared: Sequence[ComparedModel]) -> bool:
-    return any(len({one.generation.text for one in model.results}) > 1 for model in compared)
+    """A cancelled answer is only shorter, so it is no other answer."""
+    return any(
+        len({one.generation.text for one in model.results if one.generation.stop != "cancelled"})
+        > 1
+        for model in compared
+    )
 
 
 def _words(compared: Sequence[ComparedModel]) -> None:

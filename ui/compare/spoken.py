@@ -41,7 +41,8 @@ class Spoken:
 
 
 def sentence(view: RunView, label: str) -> str:
-    """How the run ended, with its total as the card shows it."""
+    """How the run ended, with its total; of several, its number, because cards show medians."""
     if view.result is not None and view.state == "done":
-        return f"{label} answered in {ms(view.result.total_ms)}"
+        one = f" (run {view.repeat:,} of {view.repeats:,})" if view.repeats > 1 else ""
+        return f"{label} answered in {ms(view.result.total_ms)}{one}"
     return f"{label}: {view.state}"

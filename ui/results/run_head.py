@@ -126,7 +126,7 @@ def _deletion(source: RunSource) -> None:
         )
     else:
         notices.notice(
-            f"Delete this run? Its {source.amount} and all notes are lost for good.",
+            f"Delete this run? Lost for good: its notes and {source.amount}.",
             f"delete_{source.key}",
         )
         with st.container(horizontal=True, gap="small"):

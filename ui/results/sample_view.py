@@ -82,7 +82,9 @@ def _results(found: OpenedRuns, name: str) -> list[Result]:
             label_visibility="collapsed",
             width=220,
         )
-    return [result_of(found, line) for line in lines[lines["repeat"] == repeat].to_dict("records")]
+    shown = lines[lines["repeat"] == repeat].to_dict("records")
+    shown.sort(key=lambda line: found.labels.index(line["label"]))  # a run by turns rotates them
+    return [result_of(found, line) for line in shown]
 
 
 def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:

@@ -51,8 +51,10 @@ class ModelRuns:
         results = tuple(view.result for view in self.views if view.result is not None)
         if entry is None or not results:
             return None
-        errors = tuple(view.error for view in self.views if view.error and view.result is None)
-        return ComparedModel(entry.label, entry.family, results, errors)
+        without = [view for view in self.views if view.ended and view.result is None]
+        errors = tuple(view.error for view in without if view.state == "failed")
+        unfinished = len(without) - len(errors)
+        return ComparedModel(entry.label, entry.family, results, errors, unfinished)
 
     def _numbered(self, view: RunView) -> RunView:
         number = [one.id for one in self.views].index(view.id) + 1

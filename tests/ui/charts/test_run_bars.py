@@ -95,6 +95,14 @@ def test_the_legend_names_what_is_visible_alone() -> None:
     assert keys == ["load", "preprocess", "vision", "prefill", "token steps", "unaccounted"]
 
 
+def test_the_legend_names_a_stage_that_only_the_bar_without_cache_shows() -> None:
+    quick = (0.01, "cached", 40.0)
+    drawn = run_bars.html([run_bars.finished(model(result(vision=quick)))])
+    assert "</i>vision</span>" in drawn
+    unseen = run_bars.html([run_bars.finished(model(result(vision=(0.01, "measured", None))))])
+    assert "</i>vision</span>" not in unseen  # control
+
+
 @pytest.mark.parametrize("longest", [0.0, 0.3, 1.0, 7.0, 99.0, 458.0, 2876.0, 123456.0])
 def test_the_axis_ends_at_a_round_number_and_has_few_ticks(longest: float) -> None:
     end = run_bars.axis_end(longest)

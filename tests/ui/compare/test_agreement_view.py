@@ -99,6 +99,15 @@ def test_cut_answers_and_untrained_models_are_named() -> None:
     assert "lead vehicle" not in words(at) + html(at)
 
 
+def test_repeats_differ_only_if_two_complete_answers_do() -> None:
+    cut = model("One", "The road", stop="cancelled").results
+    whole, other = model("One", CAR), model("One", NONE)
+    repeated = dataclasses.replace(whole, results=(*whole.results, *cut))
+    assert agreement_view.REPEATS not in words(shown(repeated, model("Two", CAR)))
+    differing = dataclasses.replace(whole, results=(*whole.results, *other.results))
+    assert agreement_view.REPEATS in words(shown(differing, model("Two", CAR)))  # control
+
+
 def test_word_differences_are_shown_on_demand_for_a_chosen_pair() -> None:
     at = shown(model("One", CAR), model("Two", NONE), model("Three", "Trees."))
     assert "words-between" not in html(at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.analysis.compared import LeftOut
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.types import DecodeConfig, RunRequest
@@ -47,6 +48,15 @@ def test_at_the_end_the_newest_run_with_an_answer_is_shown() -> None:
     (broken,) = grouped([view("a", "failed"), view("b", "failed")])
     assert broken.shown.id == "b" and broken.compared(ENTRY) is None
     assert runs.compared(None) is None
+
+
+def test_repeats_that_were_cancelled_in_the_queue_have_not_failed() -> None:
+    stopped = [view(name, "cancelled", error="one was cancelled.") for name in ("b", "c")]
+    (runs,) = grouped([view("a"), *stopped, view("d", "failed", error="It broke."),
+                       view("e", "queued")])  # fmt: skip
+    model = runs.compared(ENTRY)
+    assert model is not None
+    assert model.left_out == (LeftOut("cancelled before the end", 2), LeftOut("failed", 1))
 
 
 def test_runs_of_another_question_or_setting_do_not_belong() -> None:
