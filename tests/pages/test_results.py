@@ -488,7 +488,7 @@ def test_deleting_is_asked_twice(app: Open, make: Make) -> None:
     run_details.pin(settings.load().runs_dir, "one")
     at = app(PAGE, runs=["one", "two"])
     at.button(key="results_delete_one").click().run()
-    assert "Delete this run? Its 2 rows" in texts(at) and run.folder.exists()
+    assert "Delete this run? Lost for good: its notes and 2 rows" in texts(at) and run.folder.exists()
     at.button(key="results_delete_no_one").click().run()
     assert "Delete this run?" not in texts(at) and run.folder.exists()
     at.button(key="results_delete_one").click().run()
