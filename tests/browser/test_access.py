@@ -129,7 +129,7 @@ def test_published_files_can_be_read(wide: Page, server: str) -> None:
     found: dict[str, list[str]] = {}
     for view in ("Files and findings", "Figures", "Acceptance", "Claims"):
         wide.set_viewport_size({"width": 1400, "height": 900})
-        wide.locator(".st-key-recorded_view").get_by_text(view, exact=True).click()
+        wide.locator(".st-key-results_recorded_view").get_by_text(view, exact=True).click()
         wide.locator(STILL).wait_for()
         wide.evaluate(AUDIT)
         found |= {f"{view}, {where}": what for where, what in every_look(wide).items()}
