@@ -35,8 +35,9 @@ class ModelFigures:
 class Verdict:
     """The comparison in figures and sentences.
 
-    `models`: the fastest first if there is a winner, otherwise in the given order.  `winner` is ""
-    if none can be named; `mixed` says which conditions prevent it.
+    `winner` is "" if none can be named; `mixed` says which conditions prevent it.  `models`: the
+    fastest first if the runs can be ranked (also on a busy machine, where none is the winner),
+    otherwise in the given order.
     """
 
     models: tuple[ModelFigures, ...]
@@ -56,18 +57,19 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     if len(models) < 2:
         return Verdict(figures, _alone(figures), notes=notes)
     differences, disturbed = _differences(models), _disturbed(models)
-    if differences or disturbed:
-        why = [f"the runs differ in {_listed(differences)}"] if differences else []
-        why += ["the machine was busy"] if disturbed else []
+    if differences:
+        headline = f"No winner: the runs differ in {_listed(differences)}."
         mixed = (*differences.values(), *disturbed)
-        headline = f"No winner: {', and '.join(why)}."
         return Verdict(figures, headline, mixed=mixed, notes=(*notes, *_shared(models)))
     ranked = sorted(models, key=lambda model: _total(model).median)
     notes = (*notes, *_shared(models))
     if not _apart(_total(ranked[0]), [_total(model) for model in ranked[1:]]):
-        return Verdict(figures, _overlap(ranked), reason=_per_token(models), notes=notes)
+        reason = _per_token(models)
+        return Verdict(figures, _overlap(ranked), reason=reason, mixed=disturbed, notes=notes)
     reason = f"{_reason(ranked[0], ranked[1])} {_per_token(models)}".strip()
     ordered = tuple(figures_of(model) for model in ranked)
+    if disturbed:
+        return Verdict(ordered, _first(ranked), reason=reason, mixed=disturbed, notes=notes)
     return Verdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
 
 
@@ -157,7 +159,10 @@ def _disturbed(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     ]
     if not labels:
         return ()
-    return (f"Other work on this machine slowed {_listed(labels)}: repeat on an idle machine.",)
+    return (
+        f"Other work on this machine slowed {_listed(labels)}, so no model is called faster. "
+        "Repeat on an idle machine.",
+    )
 
 
 # Sentences.
@@ -183,6 +188,16 @@ def _won(ranked: Sequence[ComparedModel]) -> str:
     return f"{ranked[0].label} was {word}: {ms(first.median)}, {less} less than {ranked[1].label}."
 
 
+def _first(ranked: Sequence[ComparedModel]) -> str:
+    """Who was first is a fact; that the model is faster does not follow on a busy machine."""
+    first, second = _total(ranked[0]), _total(ranked[1])
+    less = ms(second.median - first.median)
+    return (
+        f"{ranked[0].label} was first: {ms(first.median)}, {less} less than {ranked[1].label}, "
+        "but the machine was busy."
+    )
+
+
 def _overlap(ranked: Sequence[ComparedModel]) -> str:
     first = _total(ranked[0])
     close = [model for model in ranked[1:] if not _apart(first, [_total(model)])]
@@ -196,7 +211,7 @@ def _per_token(models: Sequence[ComparedModel]) -> str:
     known.sort(key=lambda pair: pair[0].median)
     if len(known) < 2 or not _apart(known[0][0], [spread for spread, _ in known[1:]]):
         return ""
-    return f"Per token, {known[0][1]} was fastest: {ms(known[0][0].median)}."
+    return f"Per token, {known[0][1]} took the least time: {ms(known[0][0].median)}."
 
 
 def _not_counted(
