@@ -13,7 +13,7 @@ from typing import Literal
 from engine.analysis.answer_reading import read_attributes, read_statements
 from engine.analysis.scene_attributes import ATTRIBUTES
 
-Verdict = Literal["right", "wrong", "unclear", "not said", "not asked", "not judged"]
+Judgement = Literal["right", "wrong", "unclear", "not said", "not asked", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Statement:
     """
 
     values: tuple[str, ...]
-    verdict: Verdict
+    verdict: Judgement
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _row(
     return AttributeRow(name, truth, cells, len({some for some in values if len(some) == 1}) > 1)
 
 
-def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Verdict:
+def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgement:
     if not values:
         return "not said" if asked else "not asked"
     if len(values) > 1:

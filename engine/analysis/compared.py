@@ -29,7 +29,7 @@ PARTS_OF_DECODE = ("decode.prefill", "decode.steps")
 
 
 @dataclass(frozen=True)
-class Spread:
+class RunRange:
     """The median and the range of `runs` values in milliseconds."""
 
     median: float
@@ -88,16 +88,16 @@ class ComparedModel:
         others = [span for span in result.spans if (span.name, span.source) not in usual]
         return ", ".join(f"{span.name} {span.source}" for span in others) or "other stages"
 
-    def time(self, name: str) -> Spread | None:
+    def time(self, name: str) -> RunRange | None:
         """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
 
         None if no run that counts has it; runs without it do not count.
         """
         values = [self._value(result, name) for result in self.counted]
         known = [value for value in values if value is not None]
-        return Spread(median(known), min(known), max(known), len(known)) if known else None
+        return RunRange(median(known), min(known), max(known), len(known)) if known else None
 
-    def times(self) -> dict[str, Spread]:
+    def times(self) -> dict[str, RunRange]:
         """The spread of each time that a run has: TIMES, the stages and the parts of decode."""
         names = (*TIMES, *STAGES, *PARTS_OF_DECODE)
         found = {name: self.time(name) for name in names}

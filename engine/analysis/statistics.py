@@ -20,7 +20,6 @@ MAX_MORE = 1_000_000
 Floats = npt.NDArray[np.float64]
 _STEPS = 500  # numbers of clusters tried one by one
 _NORMAL = 1.96
-_BISECTIONS = 50  # to 1e-15
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Share:
+class WinShare:
     """A share of n independent cases, from 0 to 1, and its 95 % interval."""
 
     share: float
@@ -125,43 +124,26 @@ def interval_rank(count: int) -> int:
 
     The greatest k with 2 P(B < k) <= 0.05 for B binomial (count, 1/2); 0 below MIN_CLUSTERS.
     """
-    tails = np.cumsum(np.exp(_log_choices(count) - count * math.log(2)))
+    numbers = np.arange(count + 1)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
+    logs = factorials[count] - factorials[numbers] - factorials[count - numbers]
+    tails = np.cumsum(np.exp(logs - count * math.log(2)))
     return int(np.sum(2 * tails <= 1 - LEVEL))
 
 
-def _log_choices(count: int) -> Floats:
-    """The logarithms of the binomial coefficients of `count` [count + 1]."""
-    numbers = np.arange(count + 1)
-    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
-    found: Floats = factorials[count] - factorials[numbers] - factorials[count - numbers]
-    return found
-
-
-def share_interval(wins: int, count: int) -> Share:
+def share_interval(wins: int, count: int) -> WinShare:
     """`wins` of `count` independent cases, with the exact interval of Clopper and Pearson (1934).
 
     It excludes one half exactly where the sign test does.  ValueError for no cases.
     """
     if not 0 <= wins <= count or not count:
         raise ValueError("a share needs at least one case")
-    low, high = _lowest_share(wins, count), 1 - _lowest_share(count - wins, count)
-    return Share(wins / count, low, high, count)
+    from scipy.special import betaincinv  # slow to import
 
-
-def _lowest_share(wins: int, count: int) -> float:
-    """The greatest p for which P(B >= wins) <= 0.025, for B binomial (count, p); by bisection."""
-    if not wins:
-        return 0.0
-    numbers, choices = np.arange(wins, count + 1), _log_choices(count)[wins:]
-    low, high = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        p = (low + high) / 2
-        logs = choices + numbers * math.log(p) + (count - numbers) * math.log1p(-p)
-        if float(np.exp(logs).sum()) <= (1 - LEVEL) / 2:
-            low = p
-        else:
-            high = p
-    return low
+    tail, losses = (1 - LEVEL) / 2, count - wins
+    low = float(betaincinv(wins, losses + 1, tail)) if wins else 0.0
+    high = float(betaincinv(wins + 1, losses, 1 - tail)) if losses else 1.0
+    return WinShare(wins / count, low, high, count)
 
 
 def more_clusters(medians: Floats, equal: float) -> int | None:

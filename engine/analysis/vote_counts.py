@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from engine.analysis import statistics
 from engine.analysis.results_table import labels
-from engine.analysis.statistics import Share
+from engine.analysis.statistics import WinShare
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class VoteCount:
     b_better: int
     both: int
     neither: int
-    share: Share | None
+    share: WinShare | None
 
     @property
     def votes(self) -> int:

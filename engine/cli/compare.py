@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engine.analysis.compared import ComparedModel, Spread
+from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
@@ -174,7 +174,7 @@ class RepeatedRun:
         return f"\n  medians of {counted}{f' ({left})' if left else ''}: {times}"
 
 
-def _spread(times: Spread) -> str:
+def _spread(times: RunRange) -> str:
     return f"{_ms(times.median)} ({times.low:.1f} to {times.high:.1f})"
 
 

@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
 
 def _demo(options: argparse.Namespace) -> int:
     if not options.evaluate:
-        if options.seeds or options.models:
+        if (options.seeds, options.models) != (None, None):
             raise BadInput("--seeds and --models belong to --evaluate: add it, or leave them out.")
         print(read_dataset(None).root)
         return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.analysis.number_text import NONE, count
-from engine.analysis.statistics import Share, printed
+from engine.analysis.statistics import WinShare, printed
 from engine.analysis.vote_counts import VoteCount
 from engine.report.document_parts import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
@@ -61,13 +61,13 @@ def _kind(votes: VoteCount) -> str:
     return "Blind" if votes.blind else "Open"
 
 
-def _share(share: Share | None) -> tuple[str, str, str]:
+def _share(share: WinShare | None) -> tuple[str, str, str]:
     if share is None:
         return "0", NONE, NONE
     return f"{share.n:,}", _percent(share.share), _interval(share)
 
 
-def _interval(share: Share) -> str:
+def _interval(share: WinShare) -> str:
     return f"{_percent(share.low)} to {_percent(share.high)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.analysis.compared import ComparedModel, LeftOut, Spread
+from engine.analysis.compared import ComparedModel, LeftOut, RunRange
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result
 
@@ -12,8 +12,8 @@ from tests.ui.answers import CACHED, result
 def test_the_median_and_the_range_of_several_runs() -> None:
     runs = tuple(result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0))
     model = ComparedModel("One", "llava", runs)
-    assert model.time("vision") == Spread(40.0, 10.0, 90.0, 3)
-    assert model.time("total") == Spread(175.0, 145.0, 225.0, 3)
+    assert model.time("vision") == RunRange(40.0, 10.0, 90.0, 3)
+    assert model.time("total") == RunRange(175.0, 145.0, 225.0, 3)
     assert model.last is runs[-1]
 
 
@@ -33,14 +33,14 @@ def test_the_cold_run_is_left_out_and_said() -> None:
     runs = (result(cold=True, vision=(900.0, "measured", None)), result(), result())
     model = ComparedModel("One", "llava", runs)
     assert model.counted == runs[1:]
-    assert model.time("total") == Spread(175.0, 175.0, 175.0, 2)
+    assert model.time("total") == RunRange(175.0, 175.0, 175.0, 2)
     assert model.left_out == (LeftOut("cold, the first run after loading", 1),)
 
 
 def test_a_computed_stage_is_not_mixed_with_cached_ones() -> None:
     runs = (result(), result(vision=CACHED), result(vision=CACHED))
     model = ComparedModel("One", "llava", runs)
-    assert model.time("vision") == Spread(2.0, 2.0, 2.0, 2)
+    assert model.time("vision") == RunRange(2.0, 2.0, 2.0, 2)
     assert model.left_out == (LeftOut("vision measured", 1),)
     computed = ComparedModel("One", "llava", (result(), result(), result()))  # control
     assert computed.left_out == () and len(computed.counted) == 3

@@ -68,18 +68,25 @@ def ids(address: str) -> list[str]:
     return re.findall(r"(?:jobs|job)=([0-9a-f]{12})", address)
 
 
+def answer_about_own_file(visitor: Visitor, folder: Path) -> str:
+    """The answer of the one chosen model about an uploaded picture."""
+    page = visitor.page
+    page.get_by_text("Own files", exact=True).click()
+    upload = page.locator(".st-key-compare_files input[type=file]")
+    upload.set_input_files(picture(folder / NAME, 1))
+    page.get_by_text(f"own files · {NAME}").wait_for()
+    visitor.run()
+    (answer,) = visitor.answers()
+    return answer
+
+
 def test_an_upload_and_what_came_of_it_are_its_visitors_alone(
     context: BrowserContext, reachable: str, other: Page, tmp_path: Path
 ) -> None:
     first, requests = Visitor(context.new_page(), reachable), list[str]()
     first.page.on("request", lambda request: requests.append(request.url))
     page = first.open("?compare_tokens=12&compare_models=Tiny+llava").page
-    page.get_by_text("Own files", exact=True).click()
-    upload = page.locator(".st-key-compare_files input[type=file]")
-    upload.set_input_files(picture(tmp_path / NAME, 1))
-    page.get_by_text(f"own files · {NAME}").wait_for()
-    first.run()
-    (answer,) = first.answers()
+    answer = answer_about_own_file(first, tmp_path)
     sheet = page.locator("[data-testid=stMain] img").first.get_attribute("src") or ""
     assert len(sheet) > 200 and answer.strip()
     page.locator(SETTLED).wait_for()
@@ -117,12 +124,7 @@ def test_a_saved_comparison_of_own_files_is_in_no_other_visit(
 ) -> None:
     first = Visitor(context.new_page(), reachable)
     page = first.open("?compare_tokens=12&compare_models=Tiny+llava").page
-    page.get_by_text("Own files", exact=True).click()
-    upload = page.locator(".st-key-compare_files input[type=file]")
-    upload.set_input_files(picture(tmp_path / NAME, 1))
-    page.get_by_text(f"own files · {NAME}").wait_for()
-    first.run()
-    (answer,) = first.answers()
+    answer = answer_about_own_file(first, tmp_path)
     page.locator(".st-key-history_save button").filter(visible=True).click()
     page.get_by_text("For this visit only").wait_for()
     page.get_by_text("Saved: open").click()

@@ -19,7 +19,7 @@ from streamlit.testing.v1 import AppTest
 from engine import settings
 from engine.analysis.compared import ComparedModel
 from engine.analysis.number_text import ms
-from engine.analysis.verdict import verdict
+from engine.analysis.run_verdict import verdict
 from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from engine.analysis.compared import ComparedModel, Spread
+from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.palette import family_colour
 from engine.types import STAGES, RunResult, Span
@@ -56,7 +56,7 @@ def _column(model: ComparedModel) -> dict[str, str]:
     return cells
 
 
-def _time(spread: Spread | None) -> str:
+def _time(spread: RunRange | None) -> str:
     """A time, or the median of several with their range; "unknown" without any."""
     if spread is None:
         return UNKNOWN

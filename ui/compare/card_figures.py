@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from statistics import median
 
-from engine.analysis.compared import ComparedModel, Spread
+from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import NONE
 from ui.widgets.text import count, ms, rate
 
@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
-class Figure:
+class CardFigure:
     """A name of FORMULAS, a number in the unit of UNITS, and the range of several runs."""
 
     name: str
@@ -39,7 +39,7 @@ class Figure:
     runs: int = 0
 
 
-def figures(model: ComparedModel) -> tuple[Figure, ...]:
+def figures(model: ComparedModel) -> tuple[CardFigure, ...]:
     """The figures of the model's runs, in the order of FORMULAS."""
     steps = model.time("tpot")
     context = [result.generation.prompt_tokens for result in model.counted]
@@ -53,24 +53,24 @@ def figures(model: ComparedModel) -> tuple[Figure, ...]:
     )
 
 
-def _figure(name: str, spread: Spread | None, text: Callable[[float], str]) -> Figure:
+def _figure(name: str, spread: RunRange | None, text: Callable[[float], str]) -> CardFigure:
     if spread is None:
-        return Figure(name)
+        return CardFigure(name)
     ends = (text(spread.low), text(spread.high)) if spread.runs > 1 else None
-    return Figure(name, text(spread.median), ends, spread.runs)
+    return CardFigure(name, text(spread.median), ends, spread.runs)
 
 
-def _speed(steps: Spread | None) -> Spread | None:
+def _speed(steps: RunRange | None) -> RunRange | None:
     """Tokens per second from the time per token."""
     if steps is None or not steps.low:
         return None
-    return Spread(1000 / steps.median, 1000 / steps.high, 1000 / steps.low, steps.runs)
+    return RunRange(1000 / steps.median, 1000 / steps.high, 1000 / steps.low, steps.runs)
 
 
-def _counted(values: Sequence[int]) -> Spread:
+def _counted(values: Sequence[int]) -> RunRange:
     """The spread of a number of tokens; a single value if all runs have the same."""
     runs = len(values) if min(values) < max(values) else 1
-    return Spread(median(values), min(values), max(values), runs)
+    return RunRange(median(values), min(values), max(values), runs)
 
 
 def _ms(value: float) -> str:
@@ -87,7 +87,7 @@ def _whole(value: float) -> str:
 
 def waiting() -> str:
     """The row before there are figures, so that the card keeps its height."""
-    return _row([Figure(name) for name in FORMULAS])
+    return _row([CardFigure(name) for name in FORMULAS])
 
 
 def markup(model: ComparedModel) -> str:
@@ -107,13 +107,13 @@ def notes(model: ComparedModel) -> list[str]:
     return found
 
 
-def _row(shown: Sequence[Figure]) -> str:
+def _row(shown: Sequence[CardFigure]) -> str:
     usual = max(figure.runs for figure in shown)
     cells = "".join(_cell(figure, usual) for figure in shown)
     return f'<dl class="card-figures">{cells}</dl>'
 
 
-def _cell(figure: Figure, usual: int) -> str:
+def _cell(figure: CardFigure, usual: int) -> str:
     """A focusable cell whose formula shows when it is pointed at or has the focus."""
     help_text = escape(FORMULAS[figure.name], quote=True)
     unit = f" <small>({UNITS[figure.name]})</small>" if figure.name in UNITS else ""
@@ -124,7 +124,7 @@ def _cell(figure: Figure, usual: int) -> str:
     )
 
 
-def _ends(figure: Figure, usual: int) -> str:
+def _ends(figure: CardFigure, usual: int) -> str:
     """The range, which may break after its dash, and the number of runs if it is not the usual."""
     if figure.ends is None:
         return ""

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine.analysis.compared import ComparedModel
-from engine.analysis.verdict import Verdict, figures_of, verdict
+from engine.analysis.run_verdict import RunVerdict, figures_of, verdict
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from ui.charts import run_bars
@@ -79,19 +79,19 @@ def begin(views: Sequence[RunView], entries: Sequence[ModelEntry]) -> Overview:
 
 def _judged(
     views: Sequence[RunView], compared: Sequence[ComparedModel], by_name: dict[str, ModelEntry]
-) -> Verdict:
+) -> RunVerdict:
     known = {model.label for model in compared}
     labels = {by_name[view.model].label: view.state for view in views}
     return verdict(compared, {label: how for label, how in labels.items() if label not in known})
 
 
-def _running(views: Sequence[RunView], compared: Sequence[ComparedModel]) -> Verdict:
+def _running(views: Sequence[RunView], compared: Sequence[ComparedModel]) -> RunVerdict:
     """How far the runs are, without a comparison."""
     done = sum(view.ended for view in views)
     models = count(len(views), "model")
     repeats = views[0].repeats
     of = f", {repeats:,} runs each" if repeats > 1 else ""
-    return Verdict(
+    return RunVerdict(
         tuple(figures_of(model) for model in compared), f"Running: {done:,} of {models} done{of}."
     )
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from html import escape
 
-from engine.analysis.compared import Spread
-from engine.analysis.verdict import ModelFigures, Verdict
+from engine.analysis.compared import RunRange
+from engine.analysis.run_verdict import ModelFigures, RunVerdict
 from engine.palette import family_colour
 from ui.widgets.text import count, ms
 
@@ -26,7 +26,7 @@ STYLE = """
 """
 
 
-def markup(found: Verdict) -> str:
+def markup(found: RunVerdict) -> str:
     """A heading, the models with their figures, the reason or what is mixed, and the notes.  It is
     no live region."""
     models = "".join(_model(one) for one in found.models)
@@ -51,7 +51,7 @@ def _model(one: ModelFigures) -> str:
     )
 
 
-def _range(total: Spread) -> str:
+def _range(total: RunRange) -> str:
     if total.runs == 1:
         return ""
     return f"<span>median of {total.runs:,}: {ms(total.low)} to {ms(total.high)}</span>"

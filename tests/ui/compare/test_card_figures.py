@@ -8,21 +8,21 @@ from engine.analysis.compared import ComparedModel
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result
 from ui.compare import card_figures
-from ui.compare.card_figures import Figure
+from ui.compare.card_figures import CardFigure
 
 
 def model(*results: RunResult) -> ComparedModel:
     return ComparedModel("One", "llava", results)
 
 
-def named(shown: ComparedModel) -> dict[str, Figure]:
+def named(shown: ComparedModel) -> dict[str, CardFigure]:
     return {figure.name: figure for figure in card_figures.figures(shown)}
 
 
 def test_the_total_comes_first_and_every_figure_has_a_formula() -> None:
     shown = card_figures.figures(model(result()))
     assert [figure.name for figure in shown] == list(card_figures.FORMULAS)
-    assert shown[0] == Figure("Total", "175", None, 1)
+    assert shown[0] == CardFigure("Total", "175", None, 1)
     values = {figure.name: figure.value for figure in shown[1:]}
     assert values == {
         "TTFT": "100",
@@ -41,7 +41,7 @@ def test_one_token_has_no_time_per_token() -> None:
 def test_several_runs_give_a_median_a_range_and_their_number() -> None:
     runs = [replace(result(), total_ms=ms) for ms in (1450.0, 1375.0, 1600.0)]
     shown = named(model(*runs))
-    assert shown["Total"] == Figure("Total", "1,450", ("1,375", "1,600"), 3)
+    assert shown["Total"] == CardFigure("Total", "1,450", ("1,375", "1,600"), 3)
     assert shown["TPOT"].ends == ("638", "750")
     assert shown["tok/s"].ends == ("1.3", "1.6")
     assert shown["New tokens"].ends is None  # the same in every run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.analysis.compared import ComparedModel
-from engine.analysis.verdict import verdict
+from engine.analysis.run_verdict import verdict
 from tests.ui.answers import CACHED, result
 from ui.compare.verdict_strip import markup
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from engine.analysis import speedup
-from engine.analysis.compared import ComparedModel, Spread
+from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import count, ms
 from engine.machine.load import busy
 from engine.types import EXTENT_WORDS, FRAME_WORDS, STAGES, DecodeConfig, RunResult
@@ -26,13 +26,13 @@ class ModelFigures:
 
     label: str
     family: str
-    total: Spread
+    total: RunRange
     tokens: tuple[int, int]
-    per_token: Spread | None
+    per_token: RunRange | None
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """The comparison in figures and sentences.
 
     `winner` is "" if none can be named; `mixed` says which conditions prevent it.  `models`: the
@@ -48,29 +48,29 @@ class Verdict:
     notes: tuple[str, ...] = ()
 
 
-def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) -> Verdict:
+def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) -> RunVerdict:
     """The verdict on the models with complete runs; `unfinished` gives the state of the others
     ("failed", "cancelled") by label."""
     models = [model for model in compared if _complete(model)]
     figures = tuple(figures_of(model) for model in models)
     notes = _not_counted(compared, unfinished)
     if len(models) < 2:
-        return Verdict(figures, _alone(figures), notes=notes)
+        return RunVerdict(figures, _alone(figures), notes=notes)
     differences, disturbed = _differences(models), _disturbed(models)
     if differences:
         headline = f"No winner: the runs differ in {_listed(differences)}."
         mixed = (*differences.values(), *disturbed)
-        return Verdict(figures, headline, mixed=mixed, notes=(*notes, *_shared(models)))
+        return RunVerdict(figures, headline, mixed=mixed, notes=(*notes, *_shared(models)))
     ranked = sorted(models, key=lambda model: _total(model).median)
     notes = (*notes, *_shared(models))
     if not _apart(_total(ranked[0]), [_total(model) for model in ranked[1:]]):
         reason = _per_token(models)
-        return Verdict(figures, _overlap(ranked), reason=reason, mixed=disturbed, notes=notes)
+        return RunVerdict(figures, _overlap(ranked), reason=reason, mixed=disturbed, notes=notes)
     reason = f"{_reason(ranked[0], ranked[1])} {_per_token(models)}".strip()
     ordered = tuple(figures_of(model) for model in ranked)
     if disturbed:
-        return Verdict(ordered, _first(ranked), reason=reason, mixed=disturbed, notes=notes)
-    return Verdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
+        return RunVerdict(ordered, _first(ranked), reason=reason, mixed=disturbed, notes=notes)
+    return RunVerdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
 
 
 def _complete(model: ComparedModel) -> bool:
@@ -78,7 +78,7 @@ def _complete(model: ComparedModel) -> bool:
     return model.last.generation.stop != "cancelled"
 
 
-def _total(model: ComparedModel) -> Spread:
+def _total(model: ComparedModel) -> RunRange:
     found = model.time("total")
     assert found is not None  # every result has a total
     return found
@@ -91,7 +91,7 @@ def figures_of(model: ComparedModel) -> ModelFigures:
     return ModelFigures(model.label, model.family, _total(model), ends, model.time("tpot"))
 
 
-def _apart(first: Spread, others: Iterable[Spread]) -> bool:
+def _apart(first: RunRange, others: Iterable[RunRange]) -> bool:
     """Whether the whole range of `first` lies below those of the others, as they are shown."""
     return all(first.high < other.low and ms(first.high) != ms(other.low) for other in others)
 
@@ -174,7 +174,7 @@ def _alone(figures: Sequence[ModelFigures]) -> str:
     return f"{one.label} took {_time(one.total)} for {tokens}."
 
 
-def _time(spread: Spread) -> str:
+def _time(spread: RunRange) -> str:
     """One run's time, or the median of several with their range."""
     if spread.runs == 1:
         return ms(spread.median)

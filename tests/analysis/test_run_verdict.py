@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.analysis.compared import ComparedModel
-from engine.analysis.verdict import Verdict, verdict
+from engine.analysis.run_verdict import RunVerdict, verdict
 from engine.machine.load import MachineLoad
 from engine.types import DecodeConfig, PrefixUse, RunResult, Sample, Source, Span
 from tests.ui.answers import CACHED, result
@@ -54,7 +54,7 @@ def model(label: str, *results: RunResult) -> ComparedModel:
     return ComparedModel(label, "llava", results)
 
 
-def judged(*results: RunResult) -> Verdict:
+def judged(*results: RunResult) -> RunVerdict:
     named = zip(("One", "Two", "Three"), results, strict=False)
     return verdict([model(label, found) for label, found in named], {})
 
