@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from engine.storage import run_store
@@ -156,9 +157,13 @@ def failed(model: str = "ev", sample: str = "s0", error: str = "It broke.", **mo
     } | more
 
 
-def header(models: Sequence[str] = ("ev", "vl"), samples: Sequence[str] = ("s0",)) -> Header:
+def header(
+    models: Sequence[str] = ("ev", "vl"),
+    samples: Sequence[str] = ("s0",),
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> Header:
     identities = tuple(
-        ModelIdentity(name, name.upper(), FAMILIES.get(name, "llava"), f"./{name}", None,
+        ModelIdentity(name, titles.get(name, name), FAMILIES.get(name, "llava"), f"./{name}", None,
                       "float32", f"digest-of-{name}")
         for name in models
     )  # fmt: skip
@@ -167,12 +172,17 @@ def header(models: Sequence[str] = ("ev", "vl"), samples: Sequence[str] = ("s0",
     return Header(plan, dataset, identities, {"device": "cpu", "torch": "2"}, "digest-of-code")
 
 
-def run(folder: Path, rows: Iterable[dict[str, Any]], finished: bool = True) -> Run:
+def run(
+    folder: Path,
+    rows: Iterable[dict[str, Any]],
+    finished: bool = True,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> Run:
     """A run folder that holds these rows."""
     found = list(rows)
     models = list(dict.fromkeys(r["model"] for r in found)) or ["ev"]
     samples = list(dict.fromkeys(r["sample"] for r in found)) or ["s0"]
-    with run_store.create(header(models, samples), folder) as writer:
+    with run_store.create(header(models, samples, titles), folder) as writer:
         writer.note("started")
         lines = Appender(folder / run_store.RESULTS)  # rows of any version, right or wrong
         for one in found:

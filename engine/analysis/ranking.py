@@ -45,6 +45,13 @@ def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
     return tuple(sorted(cards, key=_disagreement))
 
 
+def answered_by_both(table: pd.DataFrame, a: str, b: str) -> int:
+    """The number of samples that a and b answered, with the same question or not."""
+    lines = table[(table["phase"] == "measured") & (table["error"] == "")]
+    sides = [{*lines.loc[lines["label"] == label, "sample"]} for label in (a, b)]
+    return len(sides[0] & sides[1])
+
+
 def _card(sample: str, a: str, a_off: bool, b: str, b_off: bool) -> DeckCard:
     found = {} if a_off or b_off else attribute_agreement.contradictions((a, b))
     said = tuple((name, str(one), str(other)) for name, (one, other) in found.items())

@@ -44,12 +44,13 @@ LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
 
 
-def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
+def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd.DataFrame:
     """All results of the runs, in order.  answers=False leaves out texts and token times.
 
-    label       the model; with pixels and backend if they are not the default, with the run's id
-                if two runs have results of one model, and with the device if results come from
-                several types of devices or from a shared one
+    title       the model's label in models.toml when the run began
+    label       the model's name, or with `titled` its title; with pixels and backend if they are
+                not the default, with the run's id if two runs have results of one model, and with
+                the device if results come from several types of devices or from a shared one
     group       "measured", or why the result is in no mean: in a batch, cold, warm-up, or after a
                 pause
     off_script  whether the model lists its training questions and this question is not among them
@@ -67,7 +68,7 @@ def frame(runs: Sequence[Run], answers: bool = True) -> pd.DataFrame:
     cpu_ms      CPU time of the process during the run; only for single samples on the CPU
     load_...    the machine's load during the run (load.MachineLoad); NaN if not known
     """
-    return join([one(run, answers) for run in runs], [run.id for run in runs])
+    return join([one(run, answers) for run in runs], [run.id for run in runs], titled)
 
 
 def one(run: Run, answers: bool = True) -> pd.DataFrame:
@@ -80,18 +81,24 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
     return table
 
 
-def join(tables: Sequence[pd.DataFrame], names: Sequence[str]) -> pd.DataFrame:
-    """Concatenates tables of one(); `names` distinguish runs that have the same model."""
+def join(
+    tables: Sequence[pd.DataFrame], names: Sequence[str], titled: bool = False
+) -> pd.DataFrame:
+    """Concatenates tables of one(); `names` distinguish runs that have the same model.
+
+    `titled`: labels for people; other programs and the command line get the models' names.
+    """
     import pandas as pd
 
     numbered = [table.assign(number=number) for number, table in enumerate(tables)]
     filled = [table for table in numbered if len(table)] or numbered[:1]
     table = filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=True)
-    return table.assign(label=_labels(table, names))
+    return table.assign(label=_labels(table, names, titled))
 
 
 def _columns(answers: bool) -> list[str]:
-    fixed = ["run", "number", "offset", "model", "family", "sample", "sequence", "repeat", "phase"]
+    fixed = ["run", "number", "offset", "title"]
+    fixed += ["model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["backend", "backend_asked", "device", "shared", *PLACES]
     state += ["off_script", "extent"]
@@ -102,11 +109,11 @@ def _columns(answers: bool) -> list[str]:
 
 
 def _lines(run: Run, answers: bool) -> Iterator[list[Any]]:
-    seen = set()
+    seen, titles = set(), {one.name: one.label for one in run.header.models}
     for offset, row in run.results():
         if row.task not in seen:  # a line may be there twice
             seen.add(row.task)
-            yield [run.id, 0, offset, *_line(row, answers)]
+            yield [run.id, 0, offset, titles.get(row.model, row.model), *_line(row, answers)]
 
 
 def _line(row: ResultRow, answers: bool) -> list[Any]:
@@ -144,15 +151,22 @@ def _group(row: ResultRow) -> Group:
     return IN_A_BATCH if row.size > 1 else "measured"
 
 
-def _labels(table: pd.DataFrame, ids: Sequence[str]) -> pd.Series[str]:
+def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:
     """The model, with what distinguishes it; fast pixels and the compiled step are always named."""
-    models: pd.Series[str] = table["model"].astype(str)
+    models = _titles(table) if titled else table["model"].astype(str)
     models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
     models = models + _backend_names(table)
     pairs = table[["model", "number"]].drop_duplicates()
     if pairs["model"].duplicated().any():
         models = models + " · " + _run_names(table, ids)
     return models + _device_names(table)
+
+
+def _titles(table: pd.DataFrame) -> pd.Series[str]:
+    """The models' titles, with the name where two models have one title."""
+    titles: pd.Series[str] = table["title"].astype(str)
+    shared = table.groupby("title")["model"].transform("nunique") > 1
+    return titles.mask(shared, titles + " (" + table["model"] + ")")
 
 
 def _backend_names(table: pd.DataFrame) -> pd.Series[str]:

@@ -20,7 +20,7 @@ from engine.report.report_figures import gather
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
-_LEFT_OUT = ("number", "offset", "token_ms", "truth")
+_LEFT_OUT = ("title", "number", "offset", "token_ms", "truth")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -62,7 +62,7 @@ def _cell(value: Any) -> Any:
 
 
 def _json(runs: Sequence[Run]) -> Iterator[str]:
-    found = gather(runs)
+    found = gather(runs, titled=False)
     yield (
         json.dumps(
             {

@@ -72,9 +72,9 @@ class Findings:
     votes: tuple[VoteCount, ...] = ()
 
 
-def gather(runs: Sequence[Run]) -> Findings:
-    """All figures over all results of the runs."""
-    found = outline(runs, frame(runs))
+def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
+    """All figures over all results of the runs; titled: labels for people."""
+    found = outline(runs, frame(runs, titled=titled))
     table = found.table
     known = label_devices(table)
     couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]

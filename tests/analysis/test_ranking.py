@@ -62,6 +62,13 @@ def test_an_answer_off_script_contradicts_nothing(tmp_path: Path) -> None:
     assert card.contradictions == ()
 
 
+def test_samples_with_different_questions_are_no_cards_but_are_counted(tmp_path: Path) -> None:
+    rows = [*fabricate.pair(2), fabricate.row("ev", "odd"), fabricate.row("vl", "odd", prompt="?")]
+    table = frame([fabricate.run(tmp_path / "r", rows)])
+    assert len(ranking.deck(table, "ev", "vl")) == 2
+    assert ranking.answered_by_both(table, "ev", "vl") == 3
+
+
 def test_the_greatest_ratio_first(tmp_path: Path) -> None:
     rows = [
         fabricate.row("ev", "s0", prefill=10),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine import report
 from engine.analysis.results_table import devices, frame, labels, measured
 from tests import fabricate
 
@@ -46,6 +47,18 @@ def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
     assert both == [f"ev · {first.id}", f"vl · {first.id}", f"ev · {second.id}"]
     twice = labels(frame([first, first]))
     assert len(twice) == 4 and all("(" in label for label in twice)
+
+
+def test_people_read_titles_and_other_programs_names(tmp_path: Path) -> None:
+    titles = {"ev": "EventGPT", "vl": "Video", "im": "Video"}
+    rows = [fabricate.row(name) for name in ("ev", "vl", "im")]
+    run = fabricate.run(tmp_path / "r", rows, titles=titles)
+    assert labels(frame([run])) == ["ev", "vl", "im"]
+    assert labels(frame([run], titled=True)) == ["EventGPT", "Video (vl)", "Video (im)"]
+    page = "".join(report.write([run], "md"))
+    assert "Video (vl)" in page and "| EventGPT " in page
+    for form in ("json", "csv"):
+        assert "Video (vl)" not in "".join(report.write([run], form))
 
 
 EPYC = {"device": "cpu", "processor": "EPYC", "threads": "1"}

@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,8 @@ FLAGS = (
     "--disable-sync",
 )
 PATIENCE_MS = 120_000  # a bound for a hung page, not a speed
+APP = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+SETTLED = f'{APP} [data-testid="stMain"]'  # no script runs
 
 
 @pytest.fixture(scope="session")
@@ -111,12 +114,13 @@ class Visitor:
 
     def ready(self) -> None:
         """Waits until nothing runs and Run can be pressed."""
-        self.page.locator(self.button("run")).wait_for()
+        self.page.locator(f"{APP} {self.button('run')}").wait_for()
 
     def run(self) -> None:
-        """Presses Run and waits until the page knows of it."""
+        """Presses Run and waits until the page has a link to new runs; they may have ended."""
+        before = self.page.url
         self.page.locator(self.button("run")).click()
-        self.page.locator(self.button("cancel")).wait_for()
+        self.page.wait_for_function("before => location.href != before", arg=before)
 
     def answers(self) -> list[str]:
         """The answers' texts, once all cards have ended."""
@@ -132,8 +136,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     found.close()
 
 
-@pytest.fixture
-def visitor(context: BrowserContext, server: str) -> Visitor:
+def visit(context: BrowserContext, server: str) -> Visitor:
     visitor = Visitor(context.new_page(), server)
     local = (server, server.replace("http:", "ws:"), "data:", "blob:")
     visitor.page.on(
@@ -141,6 +144,19 @@ def visitor(context: BrowserContext, server: str) -> Visitor:
         lambda r: None if r.url.startswith(local) else visitor.outside.append(r.url),
     )
     return visitor
+
+
+@pytest.fixture
+def visitor(context: BrowserContext, server: str) -> Visitor:
+    return visit(context, server)
+
+
+@pytest.fixture
+def fresh(context: BrowserContext, tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
+    """A visitor of a server that nobody used before, with these environment variables."""
+    with ExitStack() as servers:
+        start = contextmanager(serve)
+        yield lambda variables: visit(context, servers.enter_context(start(tmp_path, variables)))
 
 
 @pytest.fixture(scope="session")

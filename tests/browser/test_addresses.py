@@ -6,10 +6,9 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.addresses import PAGES, addresses, query
-from tests.browser.conftest import PATIENCE_MS, Visitor
+from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-SETTLED = '[data-testid="stApp"][data-test-script-state="notRunning"] [data-testid="stMain"]'
 BY_HAND = (
     "%s_models=a&%s_models=a",
     "%s_root=%%00&%s_root=..%%2F..",

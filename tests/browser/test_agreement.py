@@ -43,7 +43,7 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: 
     page.keyboard.press("Control+Enter")
     page.get_by_role("link", name="Open the results").click()
     page.get_by_text("Medians with their spread").wait_for()
-    page.goto(f"{page.url}&results_view=Deck&results_blind=true")
+    page.goto(f"{page.url}&results_view=Deck")
     page.get_by_text("Answer A", exact=True).wait_for()
     main = page.get_by_test_id("stMain")
     labels = names(page)
@@ -84,4 +84,4 @@ def test_the_deck_hides_the_names_until_a_blind_vote_and_keys_drive_it(visitor: 
 def names(page: Page) -> list[str]:
     """The labels of the run's models, which the list of runs names."""
     words = page.locator('[class*="st-key-small_run"]').first.inner_text()
-    return [name for name in re.split(r"[\s,]+", words) if name.startswith("tiny")]
+    return [name for name in re.split(r"\s*[\n,]\s*", words) if name.startswith("Tiny")]

@@ -44,7 +44,7 @@ def test_no_figure_is_clipped_and_the_cards_are_aligned(visitor: Visitor) -> Non
             assert page.evaluate(TOPS) == [1, 1, 1]
     # control: the same look finds numbers in columns that are too narrow
     page.add_style_tag(
-        content="dl.card-figures { grid-template-columns: repeat(6, 1rem) !important; }"
+        content="dl.card-figures { grid-template-columns: repeat(6, 4px) !important; }"
     )
     assert page.evaluate(UNREADABLE) != []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS, Visitor
+from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor
 
 pytestmark = pytest.mark.browser
 MARKS = "svg.marks, canvas.marks"  # a chart with many marks is a canvas
@@ -77,6 +77,7 @@ def test_a_finished_run_is_read_down_to_one_answer(visitor: Visitor, browser: Br
     thumb = page.get_by_role("radio", name="Thumbs up").first
     thumb.click()
     expect(thumb).to_be_checked()
+    page.locator(SETTLED).wait_for()
 
     other = browser.new_page()
     other.set_default_timeout(PATIENCE_MS)

@@ -16,8 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from engine.jobs import queue
 from engine.media import dataset
 from tests.addresses import PAGES, parameters, query
-from tests.browser.conftest import PATIENCE_MS, ROOT, Visitor, serve
-from tests.browser.test_addresses import SETTLED
+from tests.browser.conftest import PATIENCE_MS, ROOT, SETTLED, Visitor, serve
 from tests.conftest import picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

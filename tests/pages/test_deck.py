@@ -64,7 +64,7 @@ def words(at: AppTest) -> str:
 
 
 def test_the_samples_come_by_disagreement_one_at_a_time(deck: Deck) -> None:
-    at = deck()
+    at = deck(names="Shown")
     assert heading(at) == "clash" and at.button(key="results_deck_previous").disabled
     assert "1 contradiction: lead vehicle: A car, B none." in words(at)
     assert "1 of 3 samples" in words(at)
@@ -75,7 +75,7 @@ def test_the_samples_come_by_disagreement_one_at_a_time(deck: Deck) -> None:
 
 
 def test_an_open_vote_is_kept_can_be_changed_and_is_counted(deck: Deck, made: Run) -> None:
-    at = press(deck(), "first")
+    at = press(deck(names="Shown"), "first")
     assert "Your open vote: ev better." in words(at)
     assert "Open: 1 vote between ev and vl; ev is preferred in 1 of 1 sequence" in words(at)
     assert "no conclusion" in words(at)
@@ -90,7 +90,7 @@ def test_an_open_vote_is_kept_can_be_changed_and_is_counted(deck: Deck, made: Ru
 
 
 def test_blind_mode_hides_the_names_until_the_vote(deck: Deck, made: Run) -> None:
-    at = deck(blind="true")
+    at = deck()
     for sample in ("clash", "apart", "alike"):
         assert heading(at) == sample
         before = words(at)
@@ -109,12 +109,12 @@ def test_blind_mode_hides_the_names_until_the_vote(deck: Deck, made: Run) -> Non
 
 
 def test_control_open_mode_shows_the_names(deck: Deck) -> None:
-    assert "A: ev" in words(deck()) and "B: vl" in words(deck())
+    assert "A: ev" in words(deck(names="Shown")) and "B: vl" in words(deck(names="Shown"))
 
 
 def test_names_that_were_seen_make_a_vote_open(deck: Deck, made: Run) -> None:
-    at = deck()
-    at.toggle(key="results_blind").set_value(True).run()
+    at = deck(names="Shown")
+    at.button_group(key="results_names").set_value("Hidden until you vote").run()
     assert "your vote counts as open" in words(at)
     press(at, "neither")
     (vote,) = annotations.votes(made.folder)
@@ -127,7 +127,7 @@ def test_votes_of_other_visits_count_and_are_shown_after_the_own_vote(
 ) -> None:
     sides = VotedAnswer(made.id, "vl", 0), VotedAnswer(made.id, "ev", 0)
     annotations.put_vote(made.folder, Vote("clash", *sides, "first", True, 5, "It is empty."))
-    at = deck(blind="true")
+    at = deck()
     assert "vl better 1" not in words(at) and "It is empty." not in words(at)
     press(at, "both")
     assert "Other visits: vl better 1\nnote: It is empty." in words(at)
@@ -137,7 +137,7 @@ def test_votes_of_other_visits_count_and_are_shown_after_the_own_vote(
 
 
 def test_a_vote_that_cannot_be_stored_is_told(deck: Deck, made: Run) -> None:
-    at = deck()
+    at = deck(names="Shown")
     (made.folder / annotations.VOTES).mkdir()
     press(at, "first")
     assert "The vote cannot be saved" in words(at) and "Your open vote" not in words(at)
@@ -156,7 +156,7 @@ def test_two_runs_of_a_model_and_a_choice_among_three(app: Open) -> None:
     runs = settings.load().runs_dir
     fabricate.run(runs / "one", rows())
     fabricate.run(runs / "two", [fabricate.row("ev", "clash", text="A truck is ahead.")])
-    at = app(PAGE, runs=["one", "two"], view="Deck")
+    at = app(PAGE, runs=["one", "two"], view="Deck", names="Shown")
     labels = list(at.selectbox(key="results_a").options)
     first, second = (label for label in labels if label.startswith("ev"))
     assert len(labels) == 3

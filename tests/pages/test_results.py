@@ -455,6 +455,17 @@ def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) 
     assert listed(at) == ["one"] and not at.exception
 
 
+def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, make: Make) -> None:
+    run = make("one", fabricate.pair(2))
+    at = app(PAGE, runs="one")
+    at.multiselect(key="results_tags_one").set_value(["rain"]).run()
+    at.multiselect(key="results_tags_one").set_value(["rain", "x" * 99]).run()
+    box = at.main.get("popover")[0]
+    assert any("has 99 characters: shorten it" in str(one.value) for one in box.get("text"))
+    assert at.multiselect(key="results_tags_one").value == ["rain"]
+    assert run_details.read(run.folder)[0].tags == ("rain",)
+
+
 def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
     run = make("one", fabricate.pair(1))
     (run.folder / run_details.DETAILS).write_text("{")
@@ -498,6 +509,15 @@ def test_deleting_is_asked_twice(app: Open, make: Make) -> None:
     assert listed(at) == ["two"] and at.query_params["results_runs"] == "two"
     assert "Deleted the run" in texts(at) and "not found" not in texts(at)
     assert run_details.baseline(settings.load().runs_dir)[0] == ""
+
+
+def test_the_newest_run_follows_the_last_chosen_one_that_is_deleted(app: Open, make: Make) -> None:
+    make("one", fabricate.pair(1)), make("two", fabricate.pair(1))
+    at = app(PAGE, runs="two")
+    at.button(key="results_delete_two").click().run()
+    at.button(key="results_delete_yes_two").click().run()
+    assert listed(at) == ["one"] and at.query_params["results_runs"] == "one"
+    assert "Deleted the run" in texts(at)
 
 
 def test_a_run_at_work_and_one_on_a_reachable_server_are_not_deleted(

@@ -39,7 +39,7 @@ def test_a_time_line_per_sample_with_the_models_of_each_row(tmp_path: Path) -> N
     assert len(charts) == 2 and "q0 · id-0" in words(blocks) and "q1 · id-1" in words(blocks)
     drawn = str(charts[0].draw())
     assert drawn.count('tabindex="0"') == 5 + 8
-    assert "EV: 5 event images" in drawn and "VL: frame folder: frames 0, 1, 2, 3" in drawn
+    assert "ev: 5 event images" in drawn and "vl: frame folder: frames 0, 1, 2, 3" in drawn
     notes = [block.items for block in blocks if isinstance(block, Bullets)]
     assert notes == [(seen_times.UNKNOWN_IMAGES, seen_times.UNKNOWN_FRAMES)] * 2
 

@@ -99,7 +99,7 @@ def _ended(folder: Path, stamp: tuple[int, int]) -> pd.DataFrame:
 
 
 def _places(folder: Path) -> pd.DataFrame:
-    table = results_table.frame([run_store.read(folder)], answers=False)
+    table = results_table.frame([run_store.read(folder)], answers=False, titled=True)
     names = ["sample", "sequence", "model", "repeat", "phase"]
     names += ["host", "node", "device", "actor"]
     return table[names].rename(columns={"actor": "worker"})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from engine.analysis import vote_counts
+from engine.analysis import ranking, vote_counts
 from engine.analysis.ranking import DeckCard
 from engine.errors import DatasetError, MediaError
 from engine.models import registry
@@ -28,14 +28,15 @@ from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 from ui.widgets.theme import FAMILY_COLOURS
 
-SAMPLE, BLIND = "results_deck", "results_blind"  # in the URL
+SAMPLE, NAMES = "results_deck", "results_names"  # in the URL
+HIDDEN, SHOWN = "Hidden until you vote", "Shown"
 NONE = "The two models answered no sample with the same question: choose other models or runs."
 ORDER = "Contradictions first, then the least words in common."
 HELP = (
-    "The sides are shuffled and the names are hidden until you vote. Blind votes and open votes "
-    "are counted apart."
+    "While names are hidden, the sides are shuffled. Blind votes and open votes are counted apart."
 )
 SEEN = "You have seen the names of these two answers before, so your vote counts as open."
+OTHER_QUESTION = "{} left out: the two models were asked different questions about them."
 AFTER = "The names and the counts appear after your vote."
 PICTURES = "The pictures that the models were given; their order does not follow the answers."
 MOST_NOTES = 5  # of other visits, on a card
@@ -45,7 +46,7 @@ def show(opened: OpenedRuns) -> None:
     if len(opened.labels) < 2:
         notices.hint(comparison_view.ONE)
         return
-    blind = st.toggle("Blind", key=BLIND, bind="query-params", help=HELP)
+    blind = _blind()
     pair = _pair(opened.labels, blind)
     if pair[0] == pair[1]:
         notices.notice("Model A and Model B are the same: choose another Model B.", "results_same")
@@ -55,6 +56,8 @@ def show(opened: OpenedRuns) -> None:
         notices.hint(NONE)
         return
     place = _pager([card.sample for card in deck])
+    if left_out := ranking.answered_by_both(opened.table, *pair) - len(deck):
+        notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
     votes = tuple(vote for source in opened.sources for vote in source.votes())
     found = deck_card.open_card(opened, pair, deck[place], votes, blind)
     _draw(found, blind)
@@ -62,6 +65,20 @@ def show(opened: OpenedRuns) -> None:
         notices.small(AFTER, "deck_totals")
     else:
         _totals(opened, votes, pair)
+
+
+def _blind() -> bool:
+    """Whether names are hidden.  Buttons, not a switch: keys work after a click on a button."""
+    chosen = st.segmented_control(
+        "Model names",
+        (HIDDEN, SHOWN),
+        default=HIDDEN,
+        required=True,
+        key=NAMES,
+        bind="query-params",
+        help=HELP,
+    )
+    return chosen == HIDDEN
 
 
 def _pair(labels: Sequence[str], blind: bool) -> tuple[str, str]:

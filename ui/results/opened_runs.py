@@ -144,7 +144,7 @@ def _read(key: str, stamp: Stamp, _source: ResultSource) -> Rows:
 
 @st.cache_resource(max_entries=TABLES, show_spinner=False)
 def _table(key: Key, _parts: tuple[Rows, ...], names: tuple[str, ...]) -> pd.DataFrame:
-    return results_table.join([part.table for part in _parts], names)
+    return results_table.join([part.table for part in _parts], names, titled=True)
 
 
 def findings(opened: OpenedRuns) -> Findings:

@@ -45,16 +45,17 @@ def show(opened: OpenedRuns) -> None:
             if isinstance(source, RunSource):
                 with st.popover("Edit", key=f"results_edit_{source.key}"):
                     _edit(source)
+                    said(source.key)
         broken = source.details_problem if isinstance(source, RunSource) else ""
         for number, problem in enumerate(filter(None, (*part.problems, broken))):
             notices.notice(problem, f"head_{source.key}_{number}")
     said()
 
 
-def said() -> None:
-    """What came of the last change."""
-    if text := st.session_state.pop(SAID, ""):
-        notices.notice(text, "results_edit")
+def said(key: str = "") -> None:
+    """What came of the last change: of one run, in its box, or of a deletion."""
+    if text := st.session_state.pop(f"{SAID}_{key}", ""):
+        notices.notice(text, f"results_edit_{key}")
 
 
 def _name(source: ResultSource) -> None:
@@ -96,12 +97,14 @@ def _edit(source: RunSource) -> None:
 
 
 def _keep(source: RunSource) -> None:
-    name = st.session_state[f"results_name_{source.key}"]
-    tags = tuple(st.session_state[f"results_tags_{source.key}"])
+    name_key, tags_key = f"results_name_{source.key}", f"results_tags_{source.key}"
+    name, tags = st.session_state[name_key], tuple(st.session_state[tags_key])
     try:
         run_details.put(source.info.folder, run_details.cleaned(name, tags))
     except StageScopeError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[name_key] = source.details.name
+        st.session_state[tags_key] = list(source.tags)
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
 def _pin(source: RunSource) -> None:
@@ -109,7 +112,7 @@ def _pin(source: RunSource) -> None:
     try:
         run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
     except StageScopeError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
 
 
 def _deletion(source: RunSource) -> None:
@@ -147,7 +150,7 @@ def _delete(source: RunSource) -> None:
         if source.baseline:
             run_details.unpin(base)
     except StageScopeError as error:
-        st.session_state[SAID] = str(error)
+        st.session_state[f"{SAID}_{source.key}"] = str(error)
         return
-    run_list.drop(source.key)
-    st.session_state[SAID] = f"Deleted the run {source.details.name or source.info.id}."
+    run_list.drop_deleted(source.key)
+    st.session_state[f"{SAID}_"] = f"Deleted the run {source.details.name or source.info.id}."

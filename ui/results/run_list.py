@@ -269,6 +269,13 @@ def drop(key: str) -> None:
     _put([other for other in keys() if other != key])
 
 
+def drop_deleted(key: str) -> None:
+    """For callbacks: as drop(); if nothing is left of the choice, the newest run follows."""
+    drop(key)
+    if not keys():
+        del st.session_state[KEYS]
+
+
 def _put(found: list[str]) -> None:
     st.session_state[KEYS] = found
     st.session_state.pop(LANDED, None)
