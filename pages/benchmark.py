@@ -41,9 +41,8 @@ EMPTY = (
 EXAMPLE = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
-def buttons(choice: RunChoice, shown: BenchmarkJob | None) -> None:
+def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
     """Start and Cancel, and the other runs of this server."""
-    live = shown is not None and not shown.ended
     with st.container(horizontal=True, vertical_alignment="center"):
         start = ("Start", "benchmark_start")
         pressed = run_and_cancel("benchmark", start, live, choice.plan is not None, RUN.cancel)
@@ -80,9 +79,9 @@ def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
     RUN.start(BenchmarkJob(resume=folder, force=force, cluster=cluster))
 
 
-def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
-    """The shown run, refreshed until it ends."""
-    live, known = not job.ended, job.folder is not None
+def board(job: BenchmarkJob, live: bool, labels: dict[str, str]) -> None:
+    """The shown run, refreshed until it ends.  live: what the buttons show."""
+    known = job.folder is not None
 
     @st.fragment(run_every=LOOK_S if live else None)
     def look() -> None:
@@ -103,11 +102,13 @@ def board(job: BenchmarkJob, labels: dict[str, str]) -> None:
         )
 
 
-def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: RunChoice) -> None:
+def show(
+    shown: BenchmarkJob | None, live: bool, entries: Sequence[ModelEntry], choice: RunChoice
+) -> None:
     """The shown run or a hint, then the other runs and the unfinished ones."""
     labels = {entry.name: entry.label for entry in entries}
     if shown is not None:
-        board(shown, labels)
+        board(shown, live, labels)
     else:
         if RUN.lost():
             notices.notice(
@@ -117,7 +118,8 @@ def show(shown: BenchmarkJob | None, entries: Sequence[ModelEntry], choice: RunC
             )
         notices.hint(EMPTY)
         plan, dataset = choice.plan, choice.dataset
-        st.code(command(plan, dataset) if plan and dataset else EXAMPLE, language=None)
+        known = command(plan, dataset, choice.cluster) if plan and dataset else EXAMPLE
+        st.code(known, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}
     again = partial(resume, cluster=choice.cluster)
@@ -137,8 +139,9 @@ def main() -> None:
     st.title("Benchmark", anchor=False)
     st.caption(f"{WHAT}{RAY if executor_choice.configured() else ''}.")
     shown = RUN.shown()
-    buttons(choice, shown)
-    show(shown, entries, choice)
+    live = shown is not None and not shown.ended
+    buttons(choice, shown, live)
+    show(shown, live, entries, choice)
 
 
 first_visit.through_app()

@@ -19,7 +19,7 @@ from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHAR
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel, history, input_changes, overview
 from ui.compare.spoken import Spoken
-from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets import dataset_picker, first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
@@ -110,12 +110,12 @@ def _use_common() -> None:
         st.session_state[COMMON] = None
 
 
-def buttons(choice: CompareChoice) -> None:
+def buttons(choice: CompareChoice, live: bool) -> None:
     """Run and Cancel.  Pressing Run reruns the page, which updates both buttons."""
     ready = choice.sample is not None and bool(choice.models)
     with st.container(horizontal=True, vertical_alignment="center"):
         pressed = run_and_cancel(
-            "compare", ("Run", "compare_run"), followed_runs.live(), ready, followed_runs.cancel
+            "compare", ("Run", "compare_run"), live, ready, followed_runs.cancel
         )
         st.toggle(
             "Show the known answer",
@@ -135,6 +135,8 @@ def _missing(choice: CompareChoice) -> str:
         return "Run needs a model that can use this input: the sidebar says which can."
     if st.session_state.get("compare_source") == "files":
         return "Run needs a file that can be used: the sidebar says what is wrong with yours."
+    if dataset_picker.making():
+        return "The demo scenes are being made: Run is ready in a few seconds."
     return "Run needs a sample: choose one in the sidebar."
 
 
@@ -171,12 +173,15 @@ def main() -> None:
     st.title("Compare", anchor=False)
     spoken = Spoken()
     choice = choose(entries)
-    buttons(choice)
+    live = followed_runs.live()
+    buttons(choice, live)
     stale = say_changes(choice)
     st.html(f"<style>{overview.STYLE}{input_changes.DIMMED if stale else ''}</style>")
     how = choice.options
     with st.container(key="compare_board"):
         card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
+    if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
+        st.rerun()
     history.section(entries)
     asked = (choice.sample, choice.models, choice.question)
     draft_panel.section(*asked, how)

@@ -6,11 +6,14 @@ view is computed when it is opened.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from engine import settings
 from engine.errors import StageScopeError
+from engine.models import registry
 from ui.published import adding, beside_own_runs, own_runs_audit
 from ui.published import sets_view as recorded
 from ui.results import (
@@ -33,7 +36,6 @@ NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
     "once, and each result is saved as soon as it is measured:"
 )
-COMMAND = "python -m engine bench --dataset ROOT --models NAME,NAME --samples 20"
 FILES = (
     "You can also import published result files of the original benchmark above. That needs no GPU."
 )
@@ -123,6 +125,16 @@ def show_imported(picked: Sequence[SetSource | VisitSource], mine: Sequence[Resu
         notices.problem(str(error), "results_open")
 
 
+def example() -> str:
+    """A command that makes a run here: the models that can run, on the demo scenes."""
+    try:
+        able = [one.name for one in registry.entries() if registry.unavailable(one) is None]
+    except StageScopeError:  # Compare and Models say what is wrong with models.toml
+        able = []
+    parts = ["--dataset", str(settings.load().demo_dir), "--models", ",".join(able) or "NAME,NAME"]
+    return shlex.join(["python", "-m", "engine", "bench", *parts])
+
+
 def main() -> None:
     followed_runs.keep_alive()
     links.remember()
@@ -136,7 +148,7 @@ def main() -> None:
     if picked is None:
         run_head.said()
         notices.hint(NONE_YET)
-        st.code(COMMAND, language=None)
+        st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:

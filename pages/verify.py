@@ -32,9 +32,8 @@ EMPTY = (
 )
 
 
-def buttons(choice: VerifyChoice, shown: VerifyJob | None) -> None:
+def buttons(choice: VerifyChoice, shown: VerifyJob | None, live: bool) -> None:
     """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
-    live = shown is not None and not shown.ended
     other = verify_job_view.running()
     with st.container(horizontal=True, vertical_alignment="center"):
         run = ("Verify", "verify_run")
@@ -83,8 +82,11 @@ def show_certificate(entries: Sequence[ModelEntry]) -> bool:
     return True
 
 
-def show_job(shown: VerifyJob | None, entries: Sequence[ModelEntry]) -> None:
-    """The shown verification, followed to its end, above the earlier certificates."""
+def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry]) -> None:
+    """The shown verification, followed to its end, above the earlier certificates.
+
+    live: what the buttons show; they are drawn again once it has ended.
+    """
     if shown is None:
         if verify_job_view.lost():
             notices.notice(
@@ -104,7 +106,8 @@ def show_job(shown: VerifyJob | None, entries: Sequence[ModelEntry]) -> None:
         _status(now, state, labels)
         board.draw(report_view.of_view(now))
 
-    if verify_job_view.follow(shown, draw):
+    verify_job_view.follow(shown, draw)
+    if live:
         st.rerun()
 
 
@@ -157,13 +160,14 @@ def main() -> None:
         "chosen models and samples."
     )
     shown = verify_job_view.shown()
-    buttons(choice, shown)
+    live = shown is not None and not shown.ended
+    buttons(choice, shown, live)
     if verify_job_view.fresh():
         return
     if show_certificate(entries):
         kept_certificates.listed(entries)
     else:
-        show_job(shown, entries)
+        show_job(shown, live, entries)
 
 
 first_visit.through_app()

@@ -141,12 +141,14 @@ def waterfall(split: Split) -> alt.LayerChart:
         line |= {"place": place, "words": _milliseconds(line)}
     scale = alt.Scale(domain=["adds", "saves", "total"], range=[_UP, _DOWN, _WHOLE])
     frame = pd.DataFrame(lines)
+    room = alt.Scale(domainMax=1.3 * float(frame[["start", "end"]].to_numpy().max()))  # for words
     order = alt.EncodingSortField("place", order="ascending")
+    title = ["mean total (ms),", f"from {split.a}", f"to {split.b}"]
     short = "split(datum.label, ' · ')[0]"  # the title has the whole label
     axis = alt.Axis(labelExpr=short, labelOverlap=False)
     base = alt.Chart(frame).encode(y=alt.Y("name:N", sort=order, title=None, axis=axis))
     bars = base.mark_bar(height=_ROW * 0.55).encode(
-        x=alt.X("start:Q", title=[f"mean total (ms), from {split.a}", f"to {split.b}"]),
+        x=alt.X("start:Q", title=title, scale=room),
         x2="end:Q",
         color=alt.Color("kind:N", scale=scale),
     )

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import SETTLED, Visitor
 
 pytestmark = pytest.mark.browser
 
@@ -66,6 +66,7 @@ def test_the_events_are_scrubbed_with_the_keyboard(visitor: Visitor) -> None:
         page.keyboard.press("ArrowRight")
     expect(words).not_to_have_text(re.compile(r"^0\.0 to "))
     expect(picture).not_to_have_attribute("src", source or "")
+    page.locator(SETTLED).wait_for()
 
     page.get_by_role("combobox", name=re.compile("Window length")).click()
     page.get_by_role("option", name="1000", exact=True).click()

@@ -16,7 +16,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.demo.demo_dataset import ensure_dataset
-from ui.widgets import preparation
+from engine.jobs.queue import Job
+from ui.widgets import preparation, run_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 Open = Callable[..., AppTest]
@@ -74,3 +75,21 @@ def app(
         return at
 
     return opened
+
+
+@pytest.fixture
+def ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Job], None]:
+    """Makes a job that has ended look live until the page has drawn its buttons."""
+
+    def arrange(job: Job) -> None:
+        job.state = "running"
+
+        def drawn(*arguments: Any) -> bool:
+            pressed = draw(*arguments)
+            job.state = "done"
+            return pressed
+
+        draw = run_settings.run_and_cancel
+        monkeypatch.setattr(run_settings, "run_and_cancel", drawn)
+
+    return arrange

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from threading import Event
 
@@ -81,6 +81,17 @@ def wait(found: BenchmarkJob) -> BenchmarkJob:
             return found
         time.sleep(0.01)
     raise AssertionError("the run does not end")
+
+
+def test_an_end_while_the_page_is_drawn_leaves_start_to_press(
+    app: Open, ends_meanwhile: Callable[[Job], None]
+) -> None:
+    at = app(PAGE, **TWO)
+    at.button(key="benchmark_start").click().run()
+    ends_meanwhile(wait(job(at)))
+    at.run()
+    assert not at.button(key="benchmark_start").disabled
+    assert at.button(key="benchmark_cancel").disabled
 
 
 def start(at: AppTest) -> AppTest:

@@ -78,6 +78,17 @@ def results(at: AppTest) -> list[RunView]:
     return [job.view() for job in found if isinstance(job, RunJob)]
 
 
+def test_an_end_while_the_page_is_drawn_leaves_run_to_press(
+    app: Open, ends_meanwhile: Callable[[Job], None]
+) -> None:
+    at = press_run(app(models=["Tiny llava"], tokens="8"))
+    found = queue.manager().get(at.session_state["compare_jobs"][0])
+    assert isinstance(found, RunJob)
+    ends_meanwhile(found)
+    at.run()
+    assert not at.button(key="compare_run").disabled and at.button(key="compare_cancel").disabled
+
+
 def test_the_first_page_is_ready_to_run(app: Open) -> None:
     at = app()
     assert not at.button(key="compare_run").disabled

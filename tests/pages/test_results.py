@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
@@ -67,6 +68,8 @@ def shown(at: AppTest) -> list[str]:
 def test_without_runs_the_page_says_how_to_make_one(app: Open) -> None:
     at = app(PAGE)
     assert "There is no run yet" in texts(at)
+    command = shlex.split(at.main.code[0].value)
+    assert command[:4] == ["python", "-m", "engine", "bench"] and "NAME,NAME" not in command
     assert at.code[0].value.startswith("python -m engine bench")
     assert [link.proto.label for link in at.get("page_link")] == ["Go to Benchmark"]
 
@@ -499,7 +502,7 @@ def test_deleting_is_asked_twice(app: Open, make: Make) -> None:
     run_details.pin(settings.load().runs_dir, "one")
     at = app(PAGE, runs=["one", "two"])
     at.button(key="results_delete_one").click().run()
-    assert "Delete this run? Lost for good: its notes and 2 rows" in texts(at)
+    assert "Delete this run? Lost for good: its notes and 2 results" in texts(at)
     assert run.folder.exists()
     at.button(key="results_delete_no_one").click().run()
     assert "Delete this run?" not in texts(at) and run.folder.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from html import unescape
 from pathlib import Path
@@ -90,6 +91,15 @@ def test_a_verification_fills_a_row_per_check_and_leaves_a_certificate(app: Open
     assert shown.count("proof-passed") >= 9  # what is proved does not depend on the machine's load
     assert done.certificate["hash"][:12] in captions(at)
     assert at.button(key=f"verify_open_{done.certificate['hash']}")
+
+
+def test_an_end_while_the_page_is_drawn_leaves_verify_to_press(
+    app: Open, ends_meanwhile: Callable[[Job], None]
+) -> None:
+    at = press_verify(at_verify(app, **ONE))
+    ends_meanwhile(job(at))
+    at.run()
+    assert not at.button(key="verify_run").disabled and at.button(key="verify_cancel").disabled
 
 
 def test_every_row_opens_its_evidence_and_closes_it(app: Open) -> None:

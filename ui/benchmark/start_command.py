@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 
+from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.media.dataset import Dataset
 from engine.storage.plan import Plan
 
@@ -17,13 +18,23 @@ _SAME = ("repeat", "warmup", "order", "cache", "frames", "mode", "pixels", "exte
 IDS = "ids.txt"
 
 
-def command(plan: Plan, dataset: Dataset) -> str:
-    """`python -m engine bench` for this plan, ready for a shell.
+def command(plan: Plan, dataset: Dataset, cluster: ClusterOptions | None = None) -> str:
+    """`python -m engine bench` for this plan, ready for a shell; `cluster` None: this process.
 
     Ids of samples that are not the first ones are expected in the file IDS, one on each line.
     """
     parts = ["--dataset", str(dataset.root), "--models", ",".join(plan.models)]
-    return shlex.join(["python", "-m", "engine", "bench", *parts, *_options(plan, dataset)])
+    parts += [*_options(plan, dataset), *(_cluster(cluster) if cluster else ())]
+    return shlex.join(["python", "-m", "engine", "bench", *parts])
+
+
+def _cluster(cluster: ClusterOptions) -> Iterator[str]:
+    yield from ("--executor", "ray", "--address", cluster.address)
+    if cluster.workers is not None:
+        yield from ("--workers", str(cluster.workers))
+    if cluster.cpus != ClusterOptions.cpus or cluster.gpus is not None:
+        gpus = "" if cluster.gpus is None else f",gpus={cluster.gpus:g}"
+        yield from ("--per-worker", f"cpus={cluster.cpus}{gpus}")
 
 
 def _options(plan: Plan, dataset: Dataset) -> Iterator[str]:

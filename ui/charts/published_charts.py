@@ -71,7 +71,7 @@ def waterfall(fall: Waterfall) -> alt.LayerChart:
     frame = falls(fall)
     order = alt.EncodingSortField("place", order="ascending")
     y = alt.Y("name:N", sort=order, title=None, axis=alt.Axis(labelLimit=320, ticks=False))
-    title = f"mean time per sample (ms), from {fall.slow} down to {fall.fast}"
+    title = ["mean time per sample (ms),", f"from {fall.slow}", f"down to {fall.fast}"]
     top = float(frame["right"].max()) * 1.02
     scale = alt.Scale(domain=[min(0.0, float(frame["end"].min())), top], nice=False)
     colours = alt.Scale(
@@ -187,7 +187,7 @@ def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
     y = alt.Y("file:N", sort=list(frame["file"]), title=None,
               axis=alt.Axis(labelLimit=380, ticks=False))  # fmt: skip
-    title = "the other model's time / EventGPT's (times as fast, log scale)"
+    title = ["other model's time /", "EventGPT's (log scale)"]
     x = alt.X("ratio:Q", title=title, scale=scale, axis=alt.Axis(values=_ticks(low, high)))
     tip = [
         alt.Tooltip("file:N", title="File"),
@@ -197,12 +197,20 @@ def claim(headline: Headline, corrected: bool) -> alt.LayerChart:
     marks = pd.DataFrame(
         {"at": [1.0, headline.stated], "what": ["equally fast", f"claimed: {headline.stated:g}x"]}
     )
+    names: Any = alt.Chart(marks)
     base: Any = alt.Chart(frame)
     lines: Any = alt.Chart(marks)
     layers = [
         lines.mark_rule(strokeDash=[5, 4], color=_GREY).encode(x=alt.X("at:Q", scale=scale)),
-        lines.mark_text(align="left", dx=4, baseline="top", color=_GREY).encode(
-            x=alt.X("at:Q", scale=scale), y=alt.value(-12), text="what:N"
+        *(
+            # The claim is near the right end, so its name stands to the left of its line.
+            names.transform_filter(alt.datum.at == at)
+            .mark_text(align=side, dx=away, baseline="top", color=_GREY)
+            .encode(x=alt.X("at:Q", scale=scale), y=alt.value(high_up), text="what:N")
+            for at, side, away, high_up in (
+                (1.0, "left", 4, -26),
+                (headline.stated, "right", -4, -12),
+            )
         ),
         base.mark_rule(strokeWidth=5, opacity=0.4, color=STAGE_COLOURS["load"]).encode(
             y=y, x=alt.X("low:Q", scale=scale), x2="high:Q"
@@ -250,10 +258,10 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> alt.LayerChart:
     """By draft length: the predicted speed-up, its 95 % interval, and the ceiling."""
     frame = outlook(found)
     names = alt.Scale(
-        domain=["predicted", "if every token were accepted"],
+        domain=["predicted", "if all are accepted"],
         range=[STAGE_COLOURS["decode"], _GREY],
     )
-    legend = alt.Legend(title=None, orient="top", labelLimit=320)
+    legend = alt.Legend(title=None, orient="top", columns=1, labelLimit=320)
     x = alt.X("gamma:Q", title="draft length g (tokens)", axis=alt.Axis(tickMinStep=1),
               scale=alt.Scale(domain=[1, len(found)], nice=False))  # fmt: skip
     y = "speed-up against the target alone (x)"

@@ -19,6 +19,14 @@ from ui.widgets.theme import PARTS, STAGE_COLOURS
 _BAND, _BAR, _AROUND = 44, 20, 128  # pixels: a row, its bar, legend and axis
 _LINE = 13
 _COLUMNS = alt.ExprRef("width < 420 ? 2 : 5")  # of the legend: five are cut off on a phone
+_LEGEND = alt.Legend(
+    title=None,
+    orient="bottom",
+    columns=_COLUMNS,
+    columnPadding=6,
+    labelFontSize=12,
+    symbolType="square",
+)
 
 
 def segments(medians: StageTimes) -> pd.DataFrame:
@@ -57,7 +65,7 @@ def chart(medians: StageTimes, what: str = "median") -> alt.Chart:
         color=alt.Color(
             "stage:N",
             scale=colours,
-            legend=alt.Legend(title=None, orient="bottom", columns=_COLUMNS, symbolType="square"),
+            legend=_LEGEND,
         ),
         tooltip=[
             alt.Tooltip("model:N", title="Model"),

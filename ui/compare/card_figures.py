@@ -22,10 +22,10 @@ FORMULAS = {
     "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
     "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
     "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
-    "Context": "Prompt tokens, including the visual tokens.",
+    "Prompt tokens": "Tokens of the prompt, including the visual tokens.",
 }
 UNITS = {"Total": "ms", "TTFT": "ms", "TPOT": "ms"}  # the others have none, or are named by it
-SHORT = {"New tokens": "Tokens"}  # the labels of a narrow card
+SHORT = {"New tokens": "Tokens", "Prompt tokens": "Prompt"}  # the labels of a narrow card
 UNKNOWN = "unknown"
 
 
@@ -49,7 +49,7 @@ def figures(model: ComparedModel) -> tuple[CardFigure, ...]:
         _figure("TPOT", steps, _ms),
         _figure("tok/s", _speed(steps), _rate),
         _figure("New tokens", _counted([result.new_tokens for result in model.counted]), _whole),
-        _figure("Context", _counted(context), _whole),
+        _figure("Prompt tokens", _counted(context), _whole),
     )
 
 

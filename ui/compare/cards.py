@@ -16,7 +16,7 @@ from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import OFF_SCRIPT
-from engine.types import PrefixUse, RunResult
+from engine.types import PrefixUse
 from ui.compare import card_figures, setting_chips, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
@@ -159,7 +159,7 @@ def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
     slot.stream.empty()
     _ended(slot, view)
     if model is not None:
-        _trust(slot, model.last)
+        _trust(slot, model)
 
 
 def _ended(slot: CardSlot, view: RunView) -> None:
@@ -184,10 +184,11 @@ def _ended(slot: CardSlot, view: RunView) -> None:
         )
 
 
-def _trust(slot: CardSlot, result: RunResult) -> None:
+def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """Badges on how far the figures can be trusted, and notes on the answer."""
+    result = model.last
     with slot.trust.container(horizontal=True, gap="xsmall"):
-        for words, colour, help_text in trust_badges.badges(result):
+        for words, colour, help_text in trust_badges.badges(result, model.counted):
             st.badge(words.replace(" ms", "\u00a0ms"), color=colour, help=help_text)
     with slot.notes.container():
         if result.off_script:

@@ -5,6 +5,7 @@ Boundary: a RunResult or a certificate's standing in; words, colour and explanat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from engine.machine.load import MachineLoad
@@ -79,8 +80,11 @@ def _reused(result: RunResult) -> Badge | None:
     return f"prefix reused: prefill {ms(prefill.ms)}", "green", PREFIX_HELP
 
 
-def badges(result: RunResult) -> list[Badge]:
-    """(words, colour, explanation) of all that affects how far the times can be trusted."""
+def badges(result: RunResult, counted: Sequence[RunResult] = ()) -> list[Badge]:
+    """(words, colour, explanation) of all that affects how far the times can be trusted.
+
+    `counted`: all runs of the model whose times are shown, if they are several.
+    """
     request = result.request
     command = certificates.command(request.model, result.backend, request.pixels)
     standing = certificate_badge(certificates.certificate_status(result), command)
@@ -91,8 +95,9 @@ def badges(result: RunResult) -> list[Badge]:
         if span.source == "cached" and reused is None:
             words = f"{span.name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"
             found.append((words, "green", CACHE_HELP))
-    if (load := result.machine_load) is not None and is_busy(load):
-        found.append(("busy machine", "orange", busy(load)))
+    loads = [one.machine_load for one in counted or (result,)]
+    if disturbed := [load for load in loads if load is not None and is_busy(load)]:
+        found.append(("busy machine", "orange", busy(disturbed[-1])))
     if result.cold:
         found.append(("cold run", "orange", COLD_HELP))
     if result.backend == "compiled":

@@ -23,7 +23,7 @@ from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run, RunInfo
 from engine.storage.schemas import Vote
 from ui.widgets import visit_runs
-from ui.widgets.text import when
+from ui.widgets.text import count, when
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,8 +158,9 @@ class RunSource:
     @property
     def amount(self) -> str:
         kept, planned = self.info.results, self.info.planned
-        unfinished = "" if self.state == "finished" else f", {planned:,} results planned"
-        return f"{kept:,} rows, including warm-up{unfinished}"
+        if self.state != "finished":
+            return f"{kept:,} rows, including warm-up, {planned:,} results planned"
+        return count(kept, "result") if kept == planned else f"{kept:,} rows, including warm-up"
 
     @property
     def problem(self) -> str:

@@ -34,19 +34,17 @@ def running() -> VerifyJob | None:
     return live[-1] if live else None
 
 
-def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> bool:
-    """Redraw five times a second until it has ended; True if it was live.
+def follow(job: VerifyJob, draw: Callable[[VerifyView], None]) -> None:
+    """Redraw five times a second until it has ended.
 
     Streamlit may end this loop at any call to draw (a click, a closed tab): the job continues.
     """
     view = job.view()
     draw(view)
-    waited = not view.ended
     while not view.ended:
         time.sleep(REDRAW_S)
         view = job.view()
         draw(view)
-    return waited
 
 
 def show(job: VerifyJob) -> None:

@@ -88,6 +88,11 @@ def read(root: Path) -> Dataset | None:
     return found
 
 
+def making() -> bool:
+    """Whether the demo scenes are being made."""
+    return not demo_scenes(settings.load().demo_dir).done()
+
+
 def read_quietly(root: Path) -> Dataset:
     """The dataset of a root without notices; DatasetError if it cannot be read."""
     return _read_once(root, _stamp(root))

@@ -45,7 +45,8 @@ _STYLE = """
 .stApp kbd { opacity: 1 !important; }
 .stApp button:disabled, .stApp button:disabled :is(p, kbd) { color: var(--muted); }
 .stApp [data-stale="true"] { opacity: 0.93 !important; }
-.stApp [data-variant="segmented_control"][data-selected] { color: var(--focus); }
+.stApp :is([data-variant="segmented_control"], [data-variant="pills"])[data-selected] {
+  color: var(--focus); }
 .stApp :is(a, button, summary, [role="radio"], [role="tab"]):focus-visible {
   outline: 2px solid var(--focus) !important; outline-offset: 2px; }
 [data-testid="stTopNav"] a:focus-visible { outline-offset: -2px !important; }

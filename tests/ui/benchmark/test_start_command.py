@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
 from engine.cli import bench
 from engine.media.dataset import Dataset
 from engine.storage.plan import Plan
@@ -66,3 +67,19 @@ def test_each_choice_is_an_option(change: dict[str, Any], option: str, value: An
     assert {name: options[name] for name in options if options[name] != plain[name]} == {
         option: value
     }
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        ClusterOptions(),
+        ClusterOptions("10.0.0.1:6379", 3),
+        ClusterOptions("auto", None, 4, None),
+        ClusterOptions("auto", 2, 1, 0.5),
+    ],
+)
+def test_a_run_on_a_cluster_names_it(wanted: ClusterOptions) -> None:
+    options = read(command(PLAN, dataset(), wanted))
+    cpus, gpus = per_worker(options.per_worker) if options.per_worker else (1, None)
+    assert options.executor == "ray"
+    assert ClusterOptions(options.address, options.workers, cpus, gpus) == wanted

@@ -29,7 +29,7 @@ def test_the_total_comes_first_and_every_figure_has_a_formula() -> None:
         "TPOT": "37.5",
         "tok/s": "26.7",
         "New tokens": "3",
-        "Context": "12",
+        "Prompt tokens": "12",
     }
 
 

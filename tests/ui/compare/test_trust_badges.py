@@ -32,6 +32,9 @@ def test_a_run_on_a_busy_machine_is_marked_with_its_figures() -> None:
     for load, marks in ((None, []), (quiet, []), (loaded, ["busy machine"])):
         found = trust_badges.badges(dataclasses.replace(result(), machine_load=load))
         assert [badge[0] for badge in found] == ["timing unverified", *marks]
+    runs = [dataclasses.replace(result(), machine_load=load) for load in (loaded, quiet)]
+    assert trust_badges.badges(runs[1], runs)[1][0] == "busy machine"  # one of the counted runs
+    assert len(trust_badges.badges(runs[1], runs[1:])) == 1
     assert "others used 1.5 of 2 cores" in found[1][2] and "60% of its time" in found[1][2]
 
 

@@ -71,6 +71,7 @@ def test_the_newest_finished_run_is_not_the_baseline_if_there_is_another() -> No
 
 def test_a_run_in_words() -> None:
     assert words(source()) == "finished · 6 rows, including warm-up\nev, vl"
+    assert words(source(results=4)) == "finished · 4 results\nev, vl"
     assert "6 rows, including warm-up, 4 results planned" in words(source(state="stopped"))
 
 
