@@ -17,7 +17,7 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, draft_panel, history, input_changes, overview
+from ui.compare import card_board, draft_panel, history, input_changes, known_answer, overview
 from ui.compare.spoken import Spoken
 from ui.widgets import dataset_picker, first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
@@ -117,16 +117,17 @@ def buttons(choice: CompareChoice, live: bool) -> None:
         pressed = run_and_cancel(
             "compare", ("Run", "compare_run"), live, ready, followed_runs.cancel
         )
-        st.toggle(
-            "Show the known answer",
-            key="compare_truth",
-            bind="query-params",
-            help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
-        )
+        known_answer.section(shown_sample(choice), live)
     if not ready:
         notices.small(_missing(choice), "run_needs")
     if pressed and not choice.cut:
         start(choice)
+
+
+def shown_sample(choice: CompareChoice) -> Sample | None:
+    """The sample of the cards: that of the shown runs, otherwise the chosen one."""
+    views = followed_runs.views()
+    return views[0].request.sample if views else choice.sample
 
 
 def _missing(choice: CompareChoice) -> str:
@@ -176,7 +177,8 @@ def main() -> None:
     live = followed_runs.live()
     buttons(choice, live)
     stale = say_changes(choice)
-    st.html(f"<style>{overview.STYLE}{input_changes.DIMMED if stale else ''}</style>")
+    dimmed = input_changes.DIMMED if stale else ""
+    st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")
     how = choice.options
     with st.container(key="compare_board"):
         card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)

@@ -34,6 +34,7 @@ FLAGS = (
 )
 PATIENCE_MS = 120_000  # a bound for a hung page, not a speed
 APP = '[data-testid="stApp"][data-test-script-state="notRunning"]'
+JOBS = "() => new URLSearchParams(location.search).getAll('compare_jobs').join()"
 SETTLED = f'{APP} [data-testid="stMain"]'  # no script runs
 
 
@@ -118,9 +119,9 @@ class Visitor:
 
     def run(self) -> None:
         """Presses Run and waits until the page has a link to new runs; they may have ended."""
-        before = self.page.url
+        before = self.page.evaluate(JOBS)
         self.page.locator(self.button("run")).click()
-        self.page.wait_for_function("before => location.href != before", arg=before)
+        self.page.wait_for_function(f"before => ![before, ''].includes(({JOBS})())", arg=before)
 
     def answers(self) -> list[str]:
         """The answers' texts, once all cards have ended."""

@@ -28,7 +28,7 @@ def test_run_shows_three_answers_and_a_chart_and_the_next_run_reads_the_cache(
     tiny_folder: Path, fresh: Callable[..., Visitor]
 ) -> None:
     visitor = fresh({"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
-    page = visitor.open(LONG).page
+    page = visitor.open("?compare_tokens=60").page
     visitor.run()
     first = visitor.answers()
     assert len(first) == 3 and all(text.strip() for text in first)
@@ -112,24 +112,25 @@ def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
     visitor.ready()
 
 
+# What each frame shows: the verdict's head, the first total, the last row.
+WATCH = """() => { window.seen = []; const look = () => {
+  const rows = [...document.querySelectorAll('.run-row')];
+  window.seen.push([document.querySelector('.verdict h2')?.innerText ?? '',
+    parseFloat(rows[0]?.querySelector('.run-total').innerText.replace(',', '') ?? 'NaN'),
+    rows[2]?.innerText ?? '']);
+  requestAnimationFrame(look); }; look(); }"""
+
+
 def test_the_bars_grow_while_models_run(visitor: Visitor) -> None:
-    page = visitor.open(LONG).page
+    page = visitor.open(LONGER).page
+    page.evaluate(WATCH)
     visitor.run()
-    total = page.locator(".run-total").first
-    expect(page.locator(".verdict h2")).to_have_text(re.compile("^Running: 0 of 3 models done"))
-    expect(total).to_have_text(re.compile("ms"), timeout=PATIENCE_MS)
-    first = milliseconds(total)
-    page.wait_for_function(
-        "ms => parseFloat(document.querySelector('.run-total').innerText.replace(',', '')) > ms",
-        arg=first + 20,
-    )
-    expect(page.locator(".run-row").nth(2)).to_contain_text("queued")
     visitor.ready()
+    seen = page.evaluate("window.seen")
+    running = [one for one in seen if one[0].startswith("Running: 0 of 3 models done")]
+    totals = {total for _, total, _ in running if total is not None}
+    assert len(totals) > 3 and any("queued" in row for *_, row in running)
     expect(page.locator(".verdict h2")).not_to_have_text(re.compile("Running"))
-
-
-def milliseconds(total: Locator) -> float:
-    return float(total.inner_text().split(" ms")[0].replace(",", ""))
 
 
 def test_cancel_stops_all_and_leaves_no_numbers_made_up(visitor: Visitor) -> None:
@@ -152,9 +153,7 @@ def test_cancel_while_a_model_compiles_leaves_run_to_press(visitor: Visitor) -> 
     visitor.run()
     expect(page.get_by_text("Queued: 1 run ahead")).to_be_visible(timeout=PATIENCE_MS)
     page.locator(visitor.button("run")).wait_for(timeout=5 * PATIENCE_MS)  # the compiler's end
-    expect(page.locator('[class*="st-key-card_"]').locator(badges(page, "compiled"))).to_have_count(
-        1
-    )
+    expect(badges(page, "compiled").first).to_be_visible()
     expect(page.locator('[data-testid="stException"]')).to_have_count(0)
 
 

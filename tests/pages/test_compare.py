@@ -653,9 +653,12 @@ def cancel_in(phase: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Compiling is a stage that the pipeline names before the run's clock starts; here it takes the
     place of loading the media, because tiny models are compiled in no time.
     """
-    stage, load = RunJob.stage, registry.load
+    stage, load, stopped = RunJob.stage, registry.load, list[bool]()
 
     def stop() -> None:
+        while sum(not job.ended for job in queue.manager().all()) < 3 and not stopped:
+            time.sleep(0.01)  # Run is still queueing the others
+        stopped.append(True)
         for job in queue.manager().all():
             job.cancel()
         time.sleep(4 * followed_runs.REDRAW_S)

@@ -8,6 +8,7 @@
     card_figures   a card's figures as one row of HTML
     trust_badges   what affects how far the times of a run can be trusted
     setting_chips  the settings of the shown runs
+    known_answer   the dataset's own answer, on demand
     draft_panel    the section "Draft": speculative decoding
     seen_timeline  the section "What each model saw": time line, clip, events of a window
 

@@ -17,7 +17,6 @@ from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.prompts import DEFAULT_QUESTION
 from engine.types import Extent, RunOptions, RunRequest, Sample
 from ui.compare import (
     agreement_view,
@@ -30,7 +29,7 @@ from ui.compare import (
 from ui.compare.overview import Overview
 from ui.compare.spoken import Spoken
 from ui.widgets import contact_sheets, followed_runs, notices
-from ui.widgets.text import escape, name_of
+from ui.widgets.text import name_of
 
 DEMO_NOTICE = (
     "Demo checkpoints know only drawn driving scenes and the common questions. "
@@ -123,7 +122,6 @@ def _skeleton(subject: _Subject, live: bool) -> list[cards.CardSlot]:
         st.caption(DEMO_NOTICE)
     else:
         st.empty()
-    _truth(subject.sample)
     if subject.requests:
         setting_chips.row(subject.requests)
     else:
@@ -185,22 +183,3 @@ def _follow(
 
     followed_runs.follow(draw)
     deque(pictures, maxlen=0)
-
-
-def _truth(sample: Sample) -> None:
-    """The reference answer and scene attributes, if the visitor asks for them."""
-    if not st.session_state.get("compare_truth"):
-        st.empty()
-        return
-    with st.container(border=True):
-        if not sample.truth and not sample.reference:
-            st.caption("This sample has no reference answer.")
-        if sample.reference:
-            st.caption("Reference answer to the dataset's question:")
-            notices.small(sample.question or DEFAULT_QUESTION, "reference_question")
-            st.text(sample.reference)
-        if sample.truth:
-            st.caption("Scene attributes")
-            with st.container(horizontal=True, gap="medium"):
-                for name, value in sample.truth.items():
-                    st.metric(escape(name), escape(value), width="content")
