@@ -24,6 +24,7 @@ from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_canc
 from ui.widgets.sample_picker import pick_models, pick_sample
 
 QUESTION = "compare_question"
+RUN = "compare_run"
 COMMON = "compare_common"
 CUT = "compare_cut"
 
@@ -39,6 +40,10 @@ class CompareChoice:
     prefix: bool
     cut: bool
     repeats: int
+
+    @property
+    def ready(self) -> bool:
+        return self.sample is not None and bool(self.models)
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value is invalid."""
@@ -111,17 +116,12 @@ def _use_common() -> None:
 
 
 def buttons(choice: CompareChoice, live: bool) -> None:
-    """Run and Cancel.  Pressing Run reruns the page, which updates both buttons."""
-    ready = choice.sample is not None and bool(choice.models)
+    """Run and Cancel."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = run_and_cancel(
-            "compare", ("Run", "compare_run"), live, ready, followed_runs.cancel
-        )
+        run_and_cancel("compare", ("Run", RUN), live, choice.ready, followed_runs.cancel)
         known_answer.section(shown_sample(choice), live)
-    if not ready:
+    if not choice.ready:
         notices.small(_missing(choice), "run_needs")
-    if pressed and not choice.cut:
-        start(choice)
 
 
 def shown_sample(choice: CompareChoice) -> Sample | None:
@@ -148,20 +148,22 @@ def say_changes(choice: CompareChoice) -> bool:
         found = input_changes.changes(shown, choice.sample, choice.requests())
     except StageScopeError:  # no question: Run says why
         found = ("question",) if shown else ()
-    ready = choice.sample is not None and bool(choice.models) and not followed_runs.live()
-    if input_changes.banner(found, choice.sample, ready) and not choice.cut:
-        start(choice)
+    input_changes.banner(found, choice.sample, choice.ready and not followed_runs.live())
     return bool(found)
 
 
-def start(choice: CompareChoice) -> None:
+def start(choice: CompareChoice) -> str:
+    """Starts the runs if Run was pressed, before any button is drawn: they then show it without
+    another run of the page.  What is wrong with the choice, or ""."""
+    pressed = any(st.session_state.get(key) for key in (RUN, input_changes.RUN))
+    if not pressed or not choice.ready or choice.cut:
+        return ""
     links.forget()
     try:
         followed_runs.start(choice.requests(), choice.repeats)
     except StageScopeError as error:
-        notices.problem(str(error), "run")
-        return
-    st.rerun()
+        return str(error)
+    return ""
 
 
 def main() -> None:
@@ -174,8 +176,11 @@ def main() -> None:
     st.title("Compare", anchor=False)
     spoken = Spoken()
     choice = choose(entries)
+    problem = start(choice)
     live = followed_runs.live()
     buttons(choice, live)
+    if problem:
+        notices.problem(problem, "run")
     stale = say_changes(choice)
     dimmed = input_changes.DIMMED if stale else ""
     st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")

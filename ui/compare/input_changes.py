@@ -65,20 +65,20 @@ def _settings(one: RunRequest, other: RunRequest) -> list[str]:
     return [SETTINGS.get(name, name) for name, ours_, theirs in pairs if ours_ != theirs]
 
 
-def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> bool:
-    """The sentence, a preview of a newly chosen sample, and Run; whether Run was pressed.
+def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:
+    """The sentence, a preview of a newly chosen sample, and Run, which the page handles.
 
     Without changes it takes no room.
     """
     if not found:
         st.empty()
-        return False
+        return
     with st.container(key="notice_changed", horizontal=True, vertical_alignment="center"):
         picture = contact_sheets.preview(sample) if sample and "sample" in found else None
         if picture is not None and sample is not None:
             st.image(picture, width=96, alt=f"Preview of the newly chosen {name_of(sample)}.")
         st.text(sentence(found, sample))
-        return st.button("Run", key=RUN, type="primary", disabled=not ready)
+        st.button("Run", key=RUN, type="primary", disabled=not ready)
 
 
 def sentence(found: Sequence[str], sample: Sample | None) -> str:
