@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.analysis.answer_reading import read_attributes, score
 from engine.analysis.results_table import labels
-from engine.analysis.scene_attributes import ATTRIBUTES
+from engine.analysis.scene_attributes import ATTRIBUTES, is_scene
 from engine.analysis.word_overlap import word_f1
 
 if TYPE_CHECKING:
@@ -75,11 +75,6 @@ def overlaps(table: pd.DataFrame) -> tuple[OverlapScore, ...]:
             low, middle, high = (float(q) for q in np.percentile(values, [25, 50, 75]))
             found.append(OverlapScore(label, len(values), middle, low, high))
     return tuple(found)
-
-
-def is_scene(truth: object) -> bool:
-    """Whether this is the ground truth of a demo scene."""
-    return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)
 
 
 def _answers(table: pd.DataFrame) -> pd.DataFrame:

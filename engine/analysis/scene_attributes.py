@@ -12,3 +12,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "pedestrian": ("none", "left", "right"),
     "time of day": ("day", "night"),
 }
+
+
+def is_scene(truth: object) -> bool:
+    """Whether this is the ground truth of a demo scene."""
+    return isinstance(truth, dict) and bool(truth) and set(truth) <= set(ATTRIBUTES)

@@ -10,6 +10,7 @@ import pytest
 from engine.analysis import agreement
 from engine.analysis.model_summary import counts
 from engine.analysis.results_table import frame
+from engine.analysis.scene_attributes import is_scene
 from tests import fabricate
 
 TRUTH = {"curve": "left", "pedestrian": "none"}
@@ -65,7 +66,7 @@ def test_other_references_have_an_overlap_and_no_accuracy(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("truth", [{}, None, "curve", {"curve": "left", "weather": "rain"}])
 def test_what_is_no_scene(truth: object) -> None:
-    assert not agreement.is_scene(truth)
+    assert not is_scene(truth)
 
 
 def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:

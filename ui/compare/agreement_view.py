@@ -12,9 +12,9 @@ from html import escape
 import streamlit as st
 
 from engine.analysis import attribute_agreement
-from engine.analysis.agreement import is_scene
 from engine.analysis.attribute_agreement import AttributeRow, Statement
 from engine.analysis.compared import ComparedModel
+from engine.analysis.scene_attributes import is_scene
 from engine.demo.demo_questions import attributes_asked
 from ui.widgets import notices, word_difference
 from ui.widgets.text import count

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import streamlit as st
 
 from engine.analysis.compared import ComparedModel
-from engine.report import replay
 from engine.storage.result_rows import AnswerRow
 from ui.compare import cards
 
@@ -22,6 +21,11 @@ HELP = (
 
 def section(compared: Sequence[ComparedModel], live: bool) -> None:
     """A switch that opens the replay; nothing while models run or without a result."""
+    if not compared:
+        cards.place(live=True)
+        return
+    from engine.report import replay  # reports import much, which the first page does not need
+
     rows = [(model.label, AnswerRow.from_result(model.last)) for model in compared]
     found = [replay.lane(label, row) for label, row in rows]
     lanes = [lane for lane in found if lane is not None]

@@ -59,13 +59,14 @@ def cache_code() -> Future[None]:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> None:
-    """Load the demo models and import the chart libraries once the demo scenes exist."""
+    """Load the demo models and import the replay and chart libraries once the scenes exist."""
 
     def prepare() -> None:
         time.sleep(HEAD_START_S)
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             demo_scenes(settings.load().demo_dir).exception()
             queue.manager().warm_up()
-        importlib.import_module("ui.charts.stage_bar_chart")
+        for name in ("engine.report.replay", "ui.charts.stage_bar_chart"):
+            importlib.import_module(name)
 
     threading.Thread(target=prepare, name="warm-up", daemon=True).start()
