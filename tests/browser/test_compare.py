@@ -105,7 +105,7 @@ def test_a_fresh_clone_answers_about_the_scene(fresh: Callable[..., Visitor]) ->
 
 
 def test_answers_grow_while_the_page_is_watched(visitor: Visitor) -> None:
-    page = visitor.open(LONG).page
+    page = visitor.open(LONGER).page
     visitor.run()
     page.get_by_text("tok/s").first.wait_for()
     expect(page.get_by_text(re.compile("^Done"))).not_to_have_count(3)
