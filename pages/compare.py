@@ -116,8 +116,8 @@ def _use_common() -> None:
 
 
 def buttons(choice: CompareChoice, live: bool) -> None:
-    """Run and Cancel."""
-    with st.container(horizontal=True, vertical_alignment="center"):
+    """Run, Cancel, and the switch of the known answer."""
+    with st.container(horizontal=True, vertical_alignment="center", key="compare_buttons"):
         run_and_cancel("compare", ("Run", RUN), live, choice.ready, followed_runs.cancel)
         known_answer.section(shown_sample(choice), live)
     if not choice.ready:

@@ -12,8 +12,13 @@ from engine.types import Sample
 from ui.widgets import notices
 from ui.widgets.text import escape
 
-# The box has a line of its own below the buttons.
-STYLE = ".st-key-known_answer { flex: 0 0 100% !important; }"
+# The switch stands beside the buttons; the box has a line of its own below them.
+STYLE = """
+.st-key-compare_buttons :is([data-testid="stLayoutWrapper"], .stVerticalBlock):has(
+  > .st-key-compare_truth, > .stVerticalBlock > .st-key-compare_truth) { display: contents; }
+.st-key-compare_buttons [data-testid="stLayoutWrapper"]:has(> .st-key-known_answer) {
+  flex: 0 0 100%; }
+"""
 
 
 def section(sample: Sample | None, live: bool) -> None:
