@@ -35,7 +35,7 @@ class ModelFigures:
 class RunVerdict:
     """The comparison in figures and sentences.
 
-    `winner` is "" if none can be named; `mixed` says which conditions prevent it.  `models`: the
+    `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `models`: the
     fastest first if the runs can be ranked (also on a busy machine, where none is the winner),
     otherwise in the given order.
     """
@@ -68,9 +68,10 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
         return RunVerdict(figures, _overlap(ranked), reason=reason, mixed=disturbed, notes=notes)
     reason = f"{_reason(ranked[0], ranked[1])} {_per_token(models)}".strip()
     ordered = tuple(figures_of(model) for model in ranked)
+    mixed = (*_by_the_cache(ranked), *disturbed)
     if disturbed:
-        return RunVerdict(ordered, _first(ranked), reason=reason, mixed=disturbed, notes=notes)
-    return RunVerdict(ordered, _won(ranked), ranked[0].label, reason, notes=notes)
+        return RunVerdict(ordered, _first(ranked), reason=reason, mixed=mixed, notes=notes)
+    return RunVerdict(ordered, _won(ranked), ranked[0].label, reason, mixed, notes)
 
 
 def _complete(model: ComparedModel) -> bool:
@@ -162,6 +163,21 @@ def _disturbed(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     return (
         f"Other work on this machine slowed {_listed(labels)}, so no model is called faster. "
         "Repeat on an idle machine.",
+    )
+
+
+def _by_the_cache(ranked: Sequence[ComparedModel]) -> tuple[str, ...]:
+    """A sentence if another model would be first with computed instead of cached features."""
+    without = [(model.time("uncached_total"), model.label) for model in ranked]
+    known = [(spread.median, label) for spread, label in without if spread is not None]
+    if len(known) < len(ranked) or not all(one.cached for m in ranked for one in m.counted):
+        return ()
+    (least, label), first = min(known), known[0]
+    if label == first[1]:
+        return ()
+    return (
+        f"Only with cached features: computed, {label} takes {ms(least)} and {first[1]} "
+        f"{ms(first[0])}.",
     )
 
 
