@@ -61,6 +61,7 @@ class Family:
     pad: str = "<pad>"
     adds_bos: bool = True
     generation: Mapping[str, Any] = field(default_factory=dict)
+    embeddings: float = 0.3  # their spread; Gemma enlarges them, and would repeat one token
     images: int | None = None  # the most pictures in one prompt; None: any number
 
 
@@ -472,6 +473,7 @@ _FAMILIES: dict[str, Family] = {
         {"image_seq_length": 4},
         bos="<bos>",
         eos="<end_of_turn>",
+        embeddings=0.03,
     ),
     "gemma4": Family(
         {
@@ -522,6 +524,7 @@ _FAMILIES: dict[str, Family] = {
         nested=True,
         bos="<bos>",
         eos="<turn|>",
+        embeddings=0.1,
     ),
     "paligemma": Family(
         {
@@ -743,7 +746,7 @@ def build(family: str, folder: Path, dtype: str = "float32") -> Path:
     ids = tokenizer.get_vocab()
     config = AutoConfig.for_model(family, **_resolved(copy.deepcopy(dict(row.config)), ids))
     model = AutoModelForImageTextToText.from_config(config)
-    _randomise(model)
+    _randomise(model, row.embeddings)
     model.generation_config = GenerationConfig(
         pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, **row.generation
     )
@@ -793,15 +796,16 @@ def _tokenizer(row: Family) -> PreTrainedTokenizerFast:
     )
 
 
-def _randomise(model: torch.nn.Module) -> None:
+def _randomise(model: torch.nn.Module, embeddings: float) -> None:
     """Weights far from zero, so that what a model is shown changes what it says."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "gate" in name and parameter.dim() <= 1:  # zero in a new model, which hides pictures
                 parameter.fill_(0.7)
             elif parameter.dim() > 1 or "newline" in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+                spread = embeddings if "embed_tokens" in name else 0.3
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
 
 
 def _write_processor(row: Family, folder: Path) -> None:
