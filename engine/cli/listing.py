@@ -12,13 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.analysis.number_text import count
+from engine.analysis.number_text import count, tower_text
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.storage import result_rows
 from engine.types import ModelInfo, Sample
+
+LATER = "known after loading"
 
 
 def add(commands: Any) -> None:
@@ -106,11 +108,14 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
 
 def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
     """The card as (name, value) pairs."""
-    tower = card.tower
-    seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
-    seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
-    pictures = "" if card.images is None else f" (from {count(card.images, 'picture')})"
-    parameters = "known after loading" if card.parameters is None else f"{card.parameters:,}"
+    rows = LATER if card.visual_tokens is None else f"{card.visual_tokens:,}"
+    limit = "unknown" if card.context_limit is None else f"{card.context_limit:,} tokens"
+    pictures = (
+        ""
+        if card.images is None or not card.visual_tokens
+        else f" (from {count(card.images, 'picture')})"
+    )
+    parameters = LATER if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
         ("family", card.family),
@@ -120,8 +125,8 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("digest of every byte", card.digest or "not computed: use --full"),
         ("parameters", parameters),
         ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
-        ("vision tower", seen),
-        ("visual tokens", f"{card.visual_tokens:,}{pictures}"),
-        ("context", f"{card.context_limit:,} tokens"),
+        ("vision tower", tower_text(card.tower) or LATER),
+        ("visual tokens", f"{rows}{pictures}"),
+        ("context", limit),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]
