@@ -1,6 +1,7 @@
 """samples and models: list a dataset's samples, or the models of models.toml and their state.
 
-`models NAME` prints one model's card: source, digest, sizes, memory.
+`models NAME` prints one model's card: source, digest, sizes, memory.  `models add` is in
+add_model.py.
 
 Boundary: lists; loads no model.
 """
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.analysis.number_text import count, tower_text
+from engine.cli import add_model
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
@@ -26,9 +28,12 @@ LATER = "known after loading"
 def add(commands: Any) -> None:
     samples = commands.add_parser("samples", help="list samples and which models can run on them")
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    models = commands.add_parser("models", help="list the models of models.toml, or print one card")
+    models = commands.add_parser(
+        "models", help="list the models of models.toml, print one card, or add an entry"
+    )
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
     models.add_argument("--full", action="store_true", help="hash every byte of its files too")
+    add_model.add(models)
     for sub, run in ((samples, _samples), (models, _models)):
         add_json(sub)
         sub.set_defaults(run=run)
@@ -66,6 +71,8 @@ def _sample_line(row: dict[str, Any]) -> str:
 
 
 def _models(options: argparse.Namespace) -> int:
+    if add_model.asked(options):
+        return add_model.run(options)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -86,6 +93,7 @@ def _model_row(entry: ModelEntry) -> dict[str, Any]:
         "dtype": entry.dtype,
         "quantization": entry.quantization,
         "demo": entry.demo,
+        "download": entry.download,
         "available": reason is None,
         "reason": reason,
     }

@@ -39,9 +39,17 @@ MAX_TEXT = 1000  # characters of a value in models.toml
 
 def read(path: Path) -> tuple[ModelEntry, ...]:
     """All entries of this file in its order; SettingsError says what is wrong."""
-    rows = settings.read_toml(path).get("model", [])
-    if not isinstance(rows, list) or not rows:
+    found = of_table(settings.read_toml(path), path)
+    if not found:
         raise SettingsError(f"{shown(path)} holds no [[model]] entry: add one.")
+    return found
+
+
+def of_table(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
+    """As `read`, of the parsed text of this file; it may hold no entry."""
+    rows = table.get("model", [])
+    if not isinstance(rows, list):
+        raise SettingsError(f"{shown(path)}: model is {quoted(rows)}: write [[model]] entries.")
     found = tuple(_entry(row, path) for row in rows)
     names = [entry.name for entry in found]
     if twice := next((name for name in names if names.count(name) > 1), None):

@@ -52,7 +52,7 @@ def refuse_listed(name: str, where: str, files: Collection[str], base: object = 
         )
 
 
-def refuse_packed(name: str, path: Path, config: Mapping[str, Any]) -> None:
+def refuse_packed(name: str, where: object, config: Mapping[str, Any]) -> None:
     """ModelUnavailable if the weights are stored quantized, by GPTQ, AWQ or another method."""
     parts = [config, *(part for part in config.values() if isinstance(part, dict))]
     found = next((part[key] for part in parts for key in _PACKED if part.get(key)), None)
@@ -61,6 +61,6 @@ def refuse_packed(name: str, path: Path, config: Mapping[str, Any]) -> None:
     method = found.get("quant_method") if isinstance(found, dict) else None
     how = f"quantized ({quoted(method)})" if method else "quantized"
     raise ModelUnavailable(
-        f"{name}: {path} says that its weights are stored {how}, which is not supported: use the "
+        f"{name}: {where} says that its weights are stored {how}, which is not supported: use the "
         "checkpoint that was not quantized, on CUDA with quantization in models.toml."
     )

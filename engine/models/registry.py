@@ -172,10 +172,17 @@ def full_digest(item: ModelEntry) -> str:
     return model_card.full_digest(item, checkpoint.locate(item))
 
 
-def _checked(item: ModelEntry) -> Path:
-    """The checkpoint's folder, if its model belongs to the entry's family."""
+def check(item: ModelEntry) -> Path:
+    """The checkpoint's folder, if it holds a model that the entry's family can run; or
+    ModelUnavailable.  Neither the memory nor the device is asked."""
     folder = checkpoint.locate(item)
     _check_family(item, folder)
+    return folder
+
+
+def _checked(item: ModelEntry) -> Path:
+    """As `check`; also ModelUnavailable if the entry's quantization does not work here."""
+    folder = check(item)
     quantization.check(item.name, item.quantization)
     return folder
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ModelUnavailable
-from engine.models import registry, supported_transformers
-from tests.models import published_folders
+from engine.models import registry, shape, supported_transformers
+from engine.models.shape import AnyForm
+from tests.models import family_checkpoints, published_folders
 from tests.models.published_folders import CONFIGS, change, entry
 
 pytestmark = pytest.mark.usefixtures("cache_dir")
@@ -222,3 +223,20 @@ def test_another_familys_name_is_refused_only_where_it_is_wrong(folder: Path) ->
     assert "has the name of eventgpt" in named
     change(folder, "config.json", model_type="video_llava")
     assert registry.unavailable(entry(folder, name="video-llava-any")) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", family_checkpoints.FAMILIES)
+def test_every_small_checkpoint_is_accepted_and_described(
+    family: str, family_folder: Callable[[str], Path]
+) -> None:
+    from transformers import AutoConfig
+
+    item = entry(family_folder(family))
+    assert registry.unavailable(item) is None
+    card, text = registry.card(item), AutoConfig.from_pretrained(item.folder).get_text_config()
+    found = shape.read(AnyForm(), family_folder(family), family).text
+    assert card.parameters and card.context_limit == text.max_position_embeddings
+    assert (found.hidden, found.heads) == (text.hidden_size, text.num_attention_heads)
+    kv_heads = getattr(text, "num_key_value_heads", None) or found.heads
+    assert (found.layers, found.kv_heads) == (text.num_hidden_layers, kv_heads)

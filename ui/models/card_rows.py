@@ -29,6 +29,7 @@ def of_entry(entry: ModelEntry) -> Rows:
         ("Family", family(entry)),
         ("From", str(entry.folder or f"Hugging Face hub: {entry.checkpoint}")),
         *([("Revision", entry.revision)] if entry.revision else []),
+        *([("Download", f"about {entry.download}")] if entry.download else []),
         ("Runs in", entry.precision),
     ]
 
