@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
 from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
-from engine.models import registry
+from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.storage.coverage import UNVERIFIED, Standing
 from engine.types import ModelInfo
@@ -28,6 +28,10 @@ from ui.widgets import first_visit, followed_runs, notices
 from ui.widgets.sample_picker import installed
 
 COLUMNS = 3
+ABSENT = (
+    "Their files are not on this machine. Run the command once in a terminal, or set the "
+    "checkpoint in models.toml to a folder. `python -m engine models add HUB_NAME` adds others."
+)
 _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 
@@ -40,8 +44,6 @@ def show(entry: ModelEntry) -> None:
         badges(entry, reason, proof)
         if reason is not None:
             notices.notice(reason, f"reason_{entry.name}")
-            for command in _COMMAND.findall(reason):
-                st.code(command, language=None)
         card = card_of(entry)
         hashable = card is not None and not card.digest
         model_actions.show(entry, loadable=reason is None, hashable=hashable)
@@ -73,21 +75,34 @@ def badges(entry: ModelEntry, reason: str | None, proof: Mapping[str, Any] | Non
         elif reason is None:
             st.badge("ready to load", color="gray")
         else:
-            words = "cannot be loaded" if installed(entry) else "not installed"
-            st.badge(words, color="orange")
+            st.badge("cannot be loaded", color="orange")
             return
         standing = Standing("verified", proof["hash"]) if proof else UNVERIFIED
         words, colour, help_text = trust_badges.certificate_badge(standing)
         st.badge(words, color=colour, help=help_text)
 
 
-def show_all(entries: Sequence[ModelEntry]) -> None:
-    """The cards, in the order of models.toml."""
+def show_absent(entry: ModelEntry) -> None:
+    """One entry whose files are not here: the command that fetches them, or what else to do."""
+    reason = registry.unavailable(entry) or ""
+    with cards.frame(entry):
+        cards.heading(entry)
+        st.badge("not installed", color="orange")
+        commands = _COMMAND.findall(reason)
+        if not commands or checkpoint.hub_folder(entry.checkpoint, entry.revision):
+            notices.notice(reason, f"reason_{entry.name}")
+        for command in commands:
+            st.code(command, language=None, wrap_lines=True)
+        st.html(facts(card_rows.of_entry(entry), entry.label))
+
+
+def show_all(entries: Sequence[ModelEntry], one: Callable[[ModelEntry], None]) -> None:
+    """Their cards in rows, each drawn by `one`, in the order of models.toml."""
     for start in range(0, len(entries), COLUMNS):
         row = entries[start : start + COLUMNS]
         for entry, column in zip(row, st.columns(COLUMNS), strict=False):
             with column:
-                show(entry)
+                one(entry)
 
 
 def main() -> None:
@@ -105,7 +120,12 @@ def main() -> None:
     st.subheader("Memory", anchor=False)
     memory_bars.show(entries)
     st.subheader("Checkpoints", anchor=False)
-    show_all(entries)
+    here = [entry for entry in entries if installed(entry)]
+    show_all(here, show)
+    if absent := [entry for entry in entries if entry not in here]:
+        st.subheader("Not installed", anchor=False)
+        notices.small(ABSENT, "not_installed")
+        show_all(absent, show_absent)
     cache_view.show(entries)
 
 
