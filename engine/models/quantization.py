@@ -17,16 +17,12 @@ from engine.types import ModelInfo
 
 NEEDS = ("bitsandbytes", "accelerate")
 KINDS = ("8bit", "4bit")
-# Modules that are not quantized, by their names in the three families.
+# Modules that are not quantized, at any depth, by their names in the families.
 UNTOUCHED = (
-    "lm_head",
-    "vision_tower",
-    "video_tower",
-    "image_tower",
-    "multi_modal_projector",
-    "visual_tower",
-    "visual_projector",
-    "feature_adaptor",
+    *("lm_head", "vision_tower", "video_tower", "image_tower", "multi_modal_projector"),
+    *("visual_tower", "visual_projector", "feature_adaptor"),  # EventGPT
+    *("visual", "vision_model", "vision_encoder", "embed_vision", "connector", "projector"),
+    *("vision_projection", "vision_resampler", "qformer", "language_projection"),
 )
 
 
@@ -64,7 +60,9 @@ def options(info: ModelInfo) -> dict[str, Any]:
     import torch
     from transformers import BitsAndBytesConfig
 
-    skipped = list(UNTOUCHED)
+    # transformers matches a name from the start of a module's full name, or as its end; without
+    # the pattern, it would quantize what is inside model.vision_tower.
+    skipped = [rf"(?:.*\.)?{name}" for name in UNTOUCHED]
     if info.quantization == "8bit":
         config = BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=skipped)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from transformers.quantizers.quantizers_utils import should_convert_module
 
 from engine import media
 from engine.errors import ModelUnavailable, SettingsError
@@ -78,7 +80,7 @@ def test_what_loading_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         told = quantization.options(info(kind))
         assert told["device_map"] == {"": torch.device("cuda:0")}
         config = told["quantization_config"]
-        assert config[field] is True and "lm_head" in config["llm_int8_skip_modules"]
+        assert config[field] is True and len(config["llm_int8_skip_modules"]) > 10
     assert config["bnb_4bit_compute_dtype"] is torch.float16
     assert config["bnb_4bit_quant_type"] == "nf4"
 
@@ -89,7 +91,48 @@ def test_what_is_left_alone_are_modules_of_the_models(tiny_models: Path) -> None
     for item in registry.entries():
         names = [name for name, _ in registry.load(item).model.named_modules()]
         found |= {part for name in names for part in name.split(".")}
-    assert set(quantization.UNTOUCHED) <= found
+    # what the families of transformers add is tested with their own small checkpoints
+    assert set(quantization.UNTOUCHED[:8]) <= found
+
+
+def _converted(model: torch.nn.Module, skipped: list[str]) -> set[str]:
+    """The linear layers that transformers would quantize, as it decides it."""
+    return {
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear) and should_convert_module(name, skipped)
+    }
+
+
+def test_only_the_language_model_is_quantized(
+    tiny_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers, "BitsAndBytesConfig", _Config)
+    skipped = quantization.options(info("8bit"))["quantization_config"]["llm_int8_skip_modules"]
+    for item in registry.entries():
+        model = registry.load(item).model
+        found = _converted(model, skipped)
+        assert len(found) == 2 * 7  # two layers of seven each
+        assert not any(word in name for name in found for word in ("tower", "project", "adaptor"))
+    bare = _converted(model, list(quantization.UNTOUCHED))  # control: names alone are not enough
+    assert any("vision_tower" in name for name in bare)
+
+
+SPREAD = ("qwen2_5_vl", "smolvlm", "video_llama_3", "lighton_ocr", "gemma4", "gemma3", "blip-2")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SPREAD)
+def test_the_towers_of_other_families_are_left_alone(
+    family: str, family_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transformers, "BitsAndBytesConfig", _Config)
+    skipped = quantization.options(info("4bit"))["quantization_config"]["llm_int8_skip_modules"]
+    config = transformers.AutoConfig.from_pretrained(family_folder(family))
+    with torch.device("meta"):
+        model = transformers.AutoModelForImageTextToText.from_config(config)
+    found = _converted(model, skipped)
+    assert found and all("language_model" in name or "text_model" in name for name in found)
 
 
 def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:

@@ -93,3 +93,14 @@ def test_parameters(number: int, words: str) -> None:
 
 def test_every_kind_of_media_has_a_word() -> None:
     assert {family.kind for family in registry.FAMILIES.values()} <= set(card_rows.SEES)
+
+
+def test_what_is_not_installed_tells_the_size_of_its_download() -> None:
+    assert "Download" not in dict(card_rows.of_entry(ENTRY))
+    rows = dict(card_rows.of_entry(replace(ENTRY, download="7.5 GB")))
+    assert rows["Download"] == "about 7.5 GB"
+
+
+def test_pictures_are_not_named_while_their_tokens_are_unknown() -> None:
+    rows = dict(card_rows.of_card(ENTRY, replace(CARD, visual_tokens=None)))
+    assert rows["Visual tokens"] == card_rows.LATER
