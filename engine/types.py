@@ -6,7 +6,7 @@ this module is cheap.  All durations are in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -240,7 +240,8 @@ class RunRequest(RunOptions):
 class Prepared:
     """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].
 
-    `setting` is how the pixels were made; features of the two settings are kept apart.
+    `setting` is how the pixels were made; features of the two settings are kept apart.  `inputs`
+    holds what else the checkpoint's processor gives, such as grids and token types.
     """
 
     pixels: torch.Tensor
@@ -248,6 +249,26 @@ class Prepared:
     digest: str
     context_tokens: int
     setting: Pixels = "exact"
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Stage 3's result: named tensors after projector and pooling, before they meet the text.
+
+    Families with one placeholder per visual row have a single tensor "rows" [V, hidden].
+    """
+
+    tensors: Mapping[str, torch.Tensor]
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """The tensor "rows" [V, hidden]; KeyError for features of another form."""
+        return self.tensors["rows"]
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Features:
+        """The same names with changed tensors, such as on another device or zeros."""
+        return Features({name: change(tensor) for name, tensor in self.tensors.items()})
 
 
 @dataclass(frozen=True)
@@ -262,6 +283,7 @@ class FeatureSpec:
     code: str
     media: str
     quantization: str | None = None
+    question: str = ""  # of features that depend on it, as a Q-Former's do
 
 
 @dataclass(frozen=True)

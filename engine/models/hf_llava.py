@@ -24,7 +24,7 @@ from engine.models.loading import (
     refuse_larger_tokenizer,
 )
 from engine.models.shape import Form
-from engine.types import Prepared
+from engine.types import Features, Prepared
 
 OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
 
@@ -88,7 +88,8 @@ class PlaceholderAdapter(Adapter):
         ids = ids[:place] + rows + ids[place + 1 :]
         return ids, len(ids)
 
-    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+    def embed(self, prepared: Prepared, features: Features) -> torch.Tensor:
+        rows = features.rows
         embeds = self.model.get_input_embeddings()(prepared.input_ids)
         mask = (prepared.input_ids == self.placeholder_id).unsqueeze(-1)
         if int(mask.sum()) != len(rows):

@@ -113,6 +113,7 @@ class _Trial:
             shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
             prepared = adapter.preprocess(shown, request.prompt, request.pixels)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
+            assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())
         ms = timeline.spans[0].ms
         return PreparedModel(adapter, prepared, embeds, question, ms, shown.shown)

@@ -15,11 +15,21 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine import media
+from engine.decoding.decode import ModelInputs, Prompt
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.models.adapter import Adapter
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Image, Media, Prepared, RunRequest, StageName, TensorSpec
+from engine.types import (
+    DecodeConfig,
+    Features,
+    Image,
+    Media,
+    Prepared,
+    RunRequest,
+    StageName,
+    TensorSpec,
+)
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache, StoredFeatures
@@ -67,7 +77,7 @@ class StagedRun:
         except CacheError as error:
             notes.append(f"{error} The features were computed.")
             return None
-        if stored is not None and not self.adapter.takes(prepared, stored.rows):
+        if stored is not None and not self.adapter.takes(prepared, stored.features):
             notes.append(NO_FEATURES)
             return None
         return stored
@@ -106,6 +116,20 @@ def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
     return [
         TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
     ]
+
+
+def feature_specs(features: Features) -> list[TensorSpec]:
+    """The specs of features; a single tensor is called "features"."""
+    found = features.tensors
+    names = {name: f"features.{name}" if len(found) > 1 else "features" for name in found}
+    return [tensor_spec(names[name], tensor) for name, tensor in found.items()]
+
+
+def prompt_spec(prompt: Prompt) -> TensorSpec:
+    """The spec of a decoder's prompt: its embeddings, or its ids where the model embeds them."""
+    if isinstance(prompt, ModelInputs):
+        return tensor_spec("prompt", prompt.values["input_ids"])
+    return tensor_spec("embeddings", prompt)
 
 
 def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:

@@ -239,9 +239,9 @@ class Subject:
     @torch.inference_mode()
     def features(self, config: DecodeConfig) -> RecordedAnswer:
         """The model's own generate() on features encoded before."""
-        rows = self.adapter.encode(self.prepared)
+        found = self.adapter.encode(self.prepared)
         with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
-            out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
+            out = self.adapter.generate_from_features(self.prepared, found, **self.options(config))
         return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
 
     def hooked(self, config: DecodeConfig) -> RecordedAnswer:
@@ -356,16 +356,12 @@ class _Cancelling(Watcher):
 
 
 @torch.inference_mode()
-def rounding(adapter: Adapter, plain: RecordedAnswer) -> float:
+def rounding(adapter: Adapter, prepared: Prepared, plain: RecordedAnswer) -> float:
     """The largest difference of logits that rounding explains in this dtype: twice the noise.
 
     The noise is the largest difference between plain's logits, computed token by token, and the
-    logits of one pass over the same embeddings and tokens; at least one unit in the last place.
+    logits of one pass over the same prompt and tokens; at least one unit in the last place.
     """
-    ids = torch.tensor([plain.ids[:-1]], dtype=torch.long, device=adapter.device)
-    embeds = torch.cat([plain.embeds, adapter.model.get_input_embeddings()(ids)], dim=1)
-    decoder = adapter.decoder
-    hidden = decoder.language_model(inputs_embeds=embeds, use_cache=False).last_hidden_state
-    again = decoder.head(hidden[0, -len(plain.ids) :]).float().cpu()
+    again = adapter.again(plain.embeds, prepared, plain.ids).float().cpu()
     unit = torch.finfo(adapter.dtype).eps * float(plain.logits.abs().max())
     return 2 * max(float((again - plain.logits).abs().max()), unit)

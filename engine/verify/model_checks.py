@@ -40,7 +40,7 @@ def findings(
     reading.doing("forcing a long answer")
     config = extents.forced(subject)
     forced = subject.plain(config)
-    noise = max(reading.rounding, rounding(adapter, forced))
+    noise = max(reading.rounding, rounding(adapter, subject.prepared, forced))
     yield "long", extents.long(forced, [subject.decoupled(config)], noise, reading.pieces)
     yield "comparison", controls.comparison(forced, reading.rounding)
     reading.doing("computing visual rows in float64")

@@ -114,7 +114,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     hidden = hidden if found.keeps_cls else hidden[:, 1:]
     expected = _expected(found, _array(hidden))
     apart = {
-        "rows": _apart(_array(got), _pooled(expected) if found.pools else _flat(expected)),
+        "rows": _apart(_array(got.rows), _pooled(expected) if found.pools else _flat(expected)),
         "in float64": _apart(_array(_again(found, hidden)), expected),
     }
     bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}

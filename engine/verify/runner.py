@@ -158,7 +158,7 @@ class _SampleChecks:
         answers = self._answers()
         plain = answers["plain"]
         self._doing("measuring rounding noise")
-        self.rounding = rounding(self.adapter, plain)
+        self.rounding = rounding(self.adapter, subject.prepared, plain)
         yield "answer", self._answer(plain)
         yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
