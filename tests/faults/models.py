@@ -35,7 +35,7 @@ def adaptor_applied_twice(patch: Patch) -> None:
     once = EventGPTAdapter.encode
 
     def twice(self: Any, prepared: Any) -> Any:
-        return self.model.model.feature_adaptor(once(self, prepared))
+        return once(self, prepared).changed(self.model.model.feature_adaptor)
 
     patch.setattr(EventGPTAdapter, "encode", twice)
 
