@@ -53,7 +53,7 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")
-    if kind := checkpoint_schema.FILES.get(path.name):
+    if kind := checkpoint_schema.kind_of(path.name, content):
         checkpoint_schema.checked(content, kind, path, name)
     return content
 

@@ -28,6 +28,9 @@ Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 Positive = Annotated[float, Meta(gt=0, le=1e6)]
 Above = Annotated[float, Meta(gt=0, le=1e12)]
 Sides = Side | dict[str, Side | None]
+# Height and width, in which some configs give a square.
+Sided = Side | Annotated[list[Side], Meta(min_length=1, max_length=2)]
+Area = Annotated[int, Meta(ge=1, le=2**26)]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
 
 
@@ -61,8 +64,8 @@ class Vision(Struct):
     intermediate_size: Annotated[int, Meta(ge=1, le=2**20)] | None = None
     num_hidden_layers: Depth | None = None
     num_attention_heads: Depth | None = None
-    image_size: Side | None = None
-    patch_size: Side | None = None
+    image_size: Sided | None = None
+    patch_size: Sided | None = None
     num_channels: Depth | None = None
     projection_dim: Width | None = None
     hidden_act: str | None = None
@@ -160,12 +163,26 @@ class ImageProcessor(Struct):
     do_convert_rgb: bool | None = None
 
 
+class AreaImageProcessor(ImageProcessor):
+    """The settings of a class in AREAS: `size` bounds the pixels of a picture, not its sides."""
+
+    size: dict[str, Area | None] | None = None
+    min_pixels: Area | None = None
+    max_pixels: Area | None = None
+
+
 class Processor(Struct):
     """processor_config.json."""
 
     image_processor: ImageProcessor | None = None
     chat_template: str | dict[str, str] | None = None
     processor_class: str | None = None
+
+
+class AreaProcessor(Processor):
+    """processor_config.json with the settings of a class in AREAS."""
+
+    image_processor: AreaImageProcessor | None = None
 
 
 class ChatTemplate(Struct):
@@ -182,7 +199,27 @@ FILES: dict[str, type[Struct]] = {
     "processor_config.json": Processor,
     "chat_template.json": ChatTemplate,
 }
+_AREA_FILES: dict[str, type[Struct]] = {
+    "preprocessor_config.json": AreaImageProcessor,
+    "processor_config.json": AreaProcessor,
+}
+# Image processors that shrink or enlarge a picture until its area is within bounds.
+AREAS = tuple(
+    f"{name}ImageProcessor"
+    for name in (
+        *("Qwen2VL", "Glm4v", "Glm46V", "VideoLlama3", "PaddleOCRVL", "Ernie4_5_VLMoe"),
+        *("HunYuanVL", "GlmImage", "Cosmos3Edge", "CohereCompass"),
+    )
+)
 Record = TypeVar("Record", bound=Struct)
+
+
+def kind_of(file: str, content: dict[str, Any]) -> type[Struct] | None:
+    """The record that describes a file with this content."""
+    nested = content.get("image_processor") if file == "processor_config.json" else content
+    named = nested.get("image_processor_type") if isinstance(nested, dict) else None
+    areas = str(named).removesuffix("Fast") in AREAS
+    return (_AREA_FILES if areas and file in _AREA_FILES else FILES).get(file)
 
 
 def checked(content: Any, kind: type[Record], path: Path, name: str) -> Record:

@@ -1,0 +1,186 @@
+"""The checkpoint's own processor: what turns pictures and a prompt into a model's inputs.
+
+Boundary: a folder in, a processor of transformers out, with no network and no code from the
+checkpoint.  Pictures always go through the Pillow image processor, so that pixels do not depend
+on whether torchvision is installed.  AutoProcessor would refuse most of these folders without
+torchvision, because their processors take a video processor too; here they get None for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+from transformers import AutoTokenizer, AutoVideoProcessor, ProcessorMixin
+from transformers.models.auto.image_processing_auto import get_image_processor_class_from_name
+from transformers.models.auto.processing_auto import (
+    PROCESSOR_MAPPING_NAMES,
+    processor_class_from_name,
+)
+from transformers.models.smolvlm import processing_smolvlm
+
+from engine.errors import ModelUnavailable
+from engine.models import checkpoint_files, loading, processors, templates
+from engine.quoting import cut, first_line
+from engine.types import Image, ModelInfo
+
+# Where a checkpoint names its processor's class, in the order in which transformers looks.
+_NAMED_IN = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
+_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+_NOT_FOR_PICTURES = ("video_processor", "feature_extractor")
+_ABOUT_PARTS = ("image_processor", "video_processor", "feature_extractor", "tokenizer")
+
+
+@cache
+def can_video() -> bool:
+    """Whether torchvision can be imported; a build for another torch is installed but fails."""
+    try:
+        importlib.import_module("torchvision.transforms.v2")
+    except Exception:  # noqa: BLE001 - RuntimeError if its operators do not fit this torch
+        return False
+    return True
+
+
+def load(info: ModelInfo, folder: Path) -> Any:
+    """The folder's processor, or ModelUnavailable; its video_processor is None without torchvision.
+
+    `processor(text=[...], images=[...], return_tensors="pt")` returns the model's inputs.
+    """
+    loading.refuse_absent(info, folder, processors.FILES)
+    loading.refuse_absent(info, folder, _TOKENIZERS)
+    kind = _class(info, folder)
+    parts = [_part(name, info, folder) for name in kind.get_attributes()]
+    stored = checkpoint_files.read_if_there(folder / processors.FILES[0], info.name)
+    options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
+    if template := templates.find(folder, info.name):
+        options["chat_template"] = template
+    try:
+        return _built(kind, parts, options)
+    except Exception as error:
+        raise ModelUnavailable(
+            f"{info.name}: its processor {kind.__name__} in {folder} cannot be built "
+            f"({first_line(error)}): copy processor and tokenizer files from one checkpoint."
+        ) from error
+
+
+def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, Any]:
+    """All that generate() takes for pictures and a prompt, which the chat template has made.
+
+    As apply_chat_template(tokenize=True) of transformers: no second BOS if the prompt begins so.
+    """
+    bos = processor.tokenizer.bos_token
+    options = {"add_special_tokens": False} if bos and prompt.startswith(bos) else {}
+    # Not every class takes arrays: Idefics asks for pictures of Pillow.
+    pictures = [PIL.Image.fromarray(one) for one in images]
+    with warnings.catch_warnings():
+        # PaliGemma's class converts a tensor in a way that numpy has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        found = dict(processor(text=[prompt], images=pictures, return_tensors="pt", **options))
+    found.pop("labels", None)  # PaliGemma's, for training
+    return found
+
+
+def _built(kind: Any, parts: list[Any], options: dict[str, Any]) -> Any:
+    if None in parts:
+        if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
+            processing_smolvlm.num2words = str  # a package that only its prompts for videos need
+        mixin = _SmolForPictures if kind is processing_smolvlm.SmolVLMProcessor else _ForPictures
+        kind = type(kind.__name__, (mixin, kind), {})
+    processor = kind.from_args_and_dict(parts, options)
+    if not getattr(processor, "chat_template", None):  # the oldest classes do not keep it
+        processor.chat_template = options.get("chat_template")
+    return processor
+
+
+class _ForPictures(ProcessorMixin):
+    """Put before a processor's class, it accepts None for the parts that pictures do not need."""
+
+    def check_argument_for_proper_class(self, argument_name: str, argument: Any) -> Any:
+        if argument is None and argument_name in _NOT_FOR_PICTURES:
+            return type(None)
+        return super().check_argument_for_proper_class(argument_name, argument)
+
+
+class _SmolForPictures(_ForPictures):
+    """SmolVLM's own version asks its video processor how many frames to take, before it looks."""
+
+    apply_chat_template = ProcessorMixin.apply_chat_template
+
+
+def _class(info: ModelInfo, folder: Path) -> Any:
+    """The processor's class, named by the folder or found by its model_type."""
+    name = _named(info, folder)
+    if name is None:
+        kind = checkpoint_files.read_json(folder / "config.json", info.name).get("model_type")
+        name = PROCESSOR_MAPPING_NAMES.get(kind)
+    if name is None:
+        raise ModelUnavailable(
+            f"{info.name} names no processor_class in {folder}, and transformers has none for its "
+            "model_type: choose a checkpoint in transformers' own form."
+        )
+    return _known(info, folder, str(name))
+
+
+def _named(info: ModelInfo, folder: Path) -> Any:
+    for file in _NAMED_IN:
+        found = checkpoint_files.read_if_there(folder / file, info.name)
+        if name := found.get("processor_class"):
+            return name
+        if "AutoProcessor" in (found.get("auto_map") or {}):
+            raise ModelUnavailable(
+                f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
+                "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
+            )
+    return None
+
+
+def _known(info: ModelInfo, folder: Path, name: str) -> Any:
+    kind = processor_class_from_name(name)
+    if getattr(kind, "is_dummy", False):
+        raise _needs_torchvision(info, f"processor {name}")
+    if not (inspect.isclass(kind) and issubclass(kind, ProcessorMixin)):
+        raise ModelUnavailable(
+            f"{info.name}: transformers has no processor {cut(name)}, which {folder} names: "
+            "choose a checkpoint in transformers' own form, or correct processor_class."
+        )
+    return kind
+
+
+def _part(name: str, info: ModelInfo, folder: Path) -> Any:
+    """One argument of the processor; None for what pictures do not need."""
+    if name == "image_processor":
+        _refuse_torchvision_only(info, folder)
+        return processors.load(info, folder)
+    if name == "feature_extractor" or (name == "video_processor" and not can_video()):
+        return None
+    source, where = AutoVideoProcessor if name == "video_processor" else AutoTokenizer, ""
+    if name.endswith("_tokenizer"):  # the question encoder's own, as in InstructBLIP
+        where = name
+    try:
+        return source.from_pretrained(folder, subfolder=where, **_LOCAL)
+    except Exception as error:
+        raise loading.unreadable(info, folder, name.replace("_", " "), error) from error
+
+
+def _refuse_torchvision_only(info: ModelInfo, folder: Path) -> None:
+    """ModelUnavailable for an image processor that has no Pillow form, without torchvision."""
+    named = (processors.fields(folder, info.name) or {}).get("image_processor_type")
+    if not named or can_video():
+        return
+    kind = get_image_processor_class_from_name(str(named).removesuffix("Fast"))
+    if getattr(kind, "is_dummy", False):
+        raise _needs_torchvision(info, f"image processor {named}")
+
+
+def _needs_torchvision(info: ModelInfo, what: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"{info.name}: its {what} needs torchvision, which cannot be imported here: install the "
+        "torchvision that belongs to your torch, or choose another model."
+    )

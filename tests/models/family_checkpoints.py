@@ -1,0 +1,829 @@
+"""Small random checkpoints of transformers' image-text-to-text families, in their published form.
+
+Each is a folder with config.json, weights, tokenizer, processor settings and a chat template, made
+from one row of `_FAMILIES`.  A picture of any size becomes a few dozen placeholder tokens at most.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import (
+    AutoConfig,
+    AutoModelForImageTextToText,
+    GenerationConfig,
+    PreTrainedTokenizerFast,
+)
+
+SIZE, PATCH, HIDDEN, HEADS = 28, 7, 32, 4
+MERGED = 2 * PATCH  # side of the square that becomes one token where towers merge 2 x 2 patches
+PAD, BOS, EOS = 0, 1, 2
+SQUARE = {"height": SIZE, "width": SIZE}
+NORMAL = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}
+
+
+@dataclass(frozen=True)
+class Id:
+    """Stands in a config for the id of a special token."""
+
+    token: str
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Stands in a config for the number of tokens."""
+
+    more: int = 0  # tokens that the processor adds when it loads
+
+
+@dataclass(frozen=True)
+class Family:
+    """How one family is published: config.json, processor settings, special tokens, template."""
+
+    config: Mapping[str, Any]
+    processor: str
+    image_processor: Mapping[str, Any]
+    # What the template writes before a question, for a picture, after a question.
+    template: tuple[str, str, str]
+    tokens: tuple[str, ...]  # beside pad, bos and eos
+    named: Mapping[str, str] = field(default_factory=dict)  # such as image_token
+    options: Mapping[str, Any] = field(default_factory=dict)  # the rest of processor_config.json
+    nested: bool = False  # image_processor inside processor_config.json, as newer releases do
+    bos: str = "<s>"
+    eos: str = "</s>"
+    pad: str = "<pad>"
+    adds_bos: bool = True
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    images: int | None = None  # the most pictures in one prompt; None: any number
+
+
+def _text(kind: str, **more: Any) -> dict[str, Any]:
+    return {
+        "model_type": kind,
+        "vocab_size": Vocabulary(),
+        "hidden_size": HIDDEN,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": HEADS,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 1024,
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        **more,
+    }
+
+
+def _mrope(kind: str, **more: Any) -> dict[str, Any]:
+    rope = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [2, 1, 1]}
+    rope |= more.pop("rope", {})
+    return _text(kind, rope_parameters=rope, **more)
+
+
+def _tower(kind: str | None = None, **more: Any) -> dict[str, Any]:
+    named = {"model_type": kind} if kind else {}
+    return named | {
+        "hidden_size": HIDDEN,
+        "intermediate_size": 64,
+        "num_hidden_layers": 3,
+        "num_attention_heads": HEADS,
+        "image_size": SIZE,
+        "patch_size": PATCH,
+        **more,
+    }
+
+
+def _merging(**more: Any) -> dict[str, Any]:
+    """A tower of the Qwen kind: any resolution, 2 x 2 patches merged, two frames per patch."""
+    return {
+        "depth": 3,
+        "hidden_size": HIDDEN,
+        "intermediate_size": 64,
+        "num_heads": HEADS,
+        "in_channels": 3,
+        "patch_size": PATCH,
+        "spatial_merge_size": 2,
+        "temporal_patch_size": 2,
+        **more,
+    }
+
+
+CLIP = _tower("clip_vision_model", projection_dim=HIDDEN)
+SIGLIP = _tower("siglip_vision_model", vision_use_head=False)
+CLIP_PIXELS = {
+    "image_processor_type": "CLIPImageProcessor",
+    "size": {"shortest_edge": SIZE},
+    "crop_size": SQUARE,
+}
+PINPOINTS = [[SIZE, 2 * SIZE], [2 * SIZE, SIZE], [2 * SIZE, 2 * SIZE]]
+SPLIT_PIXELS = {"size": {"longest_edge": 2 * SIZE}, "max_image_size": {"longest_edge": SIZE}}
+QWEN_PIXELS = {
+    "image_processor_type": "Qwen2VLImageProcessor",
+    "min_pixels": MERGED**2,
+    "max_pixels": 12 * MERGED**2,
+    "patch_size": PATCH,
+    "temporal_patch_size": 2,
+    "merge_size": 2,
+}
+QWEN_TOKENS = (
+    "<|im_start|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+QWEN_IDS = {
+    "image_token_id": Id("<|image_pad|>"),
+    "video_token_id": Id("<|video_pad|>"),
+    "vision_start_token_id": Id("<|vision_start|>"),
+    "vision_end_token_id": Id("<|vision_end|>"),
+}
+CHATML = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+QWEN = {
+    "template": (CHATML[0], "<|vision_start|><|image_pad|><|vision_end|>", CHATML[1]),
+    "tokens": QWEN_TOKENS,
+    "bos": "<|endoftext|>",
+    "pad": "<|pad|>",
+    "eos": "<|im_end|>",
+    "adds_bos": False,
+}
+INDEXED = {"image_token_index": Id("<image>")}
+BOTH_INDEXED = {**INDEXED, "video_token_index": Id("<video>")}
+LLAVA_COUNTS = {
+    "patch_size": PATCH,
+    "vision_feature_select_strategy": "default",
+    "num_additional_image_tokens": 1,
+}
+QFORMER = {
+    "vocab_size": Vocabulary(),
+    "hidden_size": HIDDEN,
+    "num_hidden_layers": 2,
+    "num_attention_heads": HEADS,
+    "intermediate_size": 64,
+    "encoder_hidden_size": HIDDEN,
+    "cross_attention_frequency": 1,
+}
+OPT = _text("opt", ffn_dim=64, word_embed_proj_dim=HIDDEN)
+BLIP_PIXELS = {"image_processor_type": "BlipImageProcessor", "size": SQUARE}
+
+_FAMILIES: dict[str, Family] = {
+    "llava": Family(
+        {"text_config": _text("llama"), "vision_config": CLIP, **INDEXED},
+        "LlavaProcessor",
+        CLIP_PIXELS,
+        ("USER: ", "<image>\n", " ASSISTANT:"),
+        ("<image>",),
+        options=LLAVA_COUNTS,
+    ),
+    "vipllava": Family(
+        {
+            "text_config": _text("llama"),
+            "vision_config": CLIP,
+            "vision_feature_layers": [-1, -2],
+            **INDEXED,
+        },
+        "LlavaProcessor",
+        CLIP_PIXELS,
+        ("###Human: ", "<image>\n", "###Assistant:"),
+        ("<image>",),
+        options=LLAVA_COUNTS,
+    ),
+    "llava_next": Family(
+        {
+            "text_config": _text("mistral"),
+            "vision_config": CLIP,
+            "image_grid_pinpoints": PINPOINTS,
+            **INDEXED,
+        },
+        "LlavaNextProcessor",
+        CLIP_PIXELS
+        | {"image_processor_type": "LlavaNextImageProcessor", "image_grid_pinpoints": PINPOINTS},
+        ("[INST] ", "<image>\n", " [/INST]"),
+        ("<image>",),
+        options=LLAVA_COUNTS,
+    ),
+    "llava_next_video": Family(
+        {
+            "text_config": _text("llama"),
+            "vision_config": CLIP,
+            "image_grid_pinpoints": PINPOINTS,
+            **BOTH_INDEXED,
+        },
+        "LlavaNextVideoProcessor",
+        CLIP_PIXELS
+        | {"image_processor_type": "LlavaNextImageProcessor", "image_grid_pinpoints": PINPOINTS},
+        ("USER: ", "<image>\n", " ASSISTANT:"),
+        ("<image>", "<video>"),
+        options=LLAVA_COUNTS,
+    ),
+    "llava_onevision": Family(
+        {
+            "text_config": _text("qwen2"),
+            "vision_config": SIGLIP,
+            "image_grid_pinpoints": PINPOINTS,
+            **BOTH_INDEXED,
+        },
+        "LlavaOnevisionProcessor",
+        NORMAL
+        | {
+            "image_processor_type": "LlavaOnevisionImageProcessor",
+            "size": SQUARE,
+            "image_grid_pinpoints": PINPOINTS,
+        },
+        ("<|im_start|>user ", "<image>\n", "<|im_end|><|im_start|>assistant\n"),
+        ("<|im_start|>", "<image>", "<video>"),
+        options={"num_image_tokens": 16, "vision_feature_select_strategy": "full"},
+        bos="<|endoftext|>",
+        eos="<|im_end|>",
+        adds_bos=False,
+    ),
+    "video_llava": Family(
+        {"text_config": _text("llama"), "vision_config": CLIP, **BOTH_INDEXED},
+        "VideoLlavaProcessor",
+        CLIP_PIXELS | {"image_processor_type": "VideoLlavaImageProcessor"},
+        ("USER: ", "<image>\n", " ASSISTANT:"),
+        ("<image>", "<video>"),
+        options=LLAVA_COUNTS,
+    ),
+    "internvl": Family(
+        {
+            "text_config": _text("qwen2"),
+            "vision_config": _tower(
+                "internvl_vision", image_size=[SIZE, SIZE], patch_size=[PATCH, PATCH]
+            ),
+            "image_token_id": Id("<IMG_CONTEXT>"),
+            "image_seq_length": 4,
+        },
+        "InternVLProcessor",
+        {
+            "image_processor_type": "GotOcr2ImageProcessor",
+            "size": SQUARE,
+            "crop_to_patches": False,
+            "min_patches": 1,
+            "max_patches": 2,
+        },
+        (CHATML[0], "<IMG_CONTEXT>\n", CHATML[1]),
+        ("<|im_start|>", "<IMG_CONTEXT>", "<img>", "</img>", "<video>"),
+        {
+            "context_image_token": "<IMG_CONTEXT>",
+            "start_image_token": "<img>",
+            "end_image_token": "</img>",
+            "video_token": "<video>",
+        },
+        {"image_seq_length": 4},
+        bos="<|endoftext|>",
+        eos="<|im_end|>",
+        adds_bos=False,
+    ),
+    "qwen2_vl": Family(
+        {
+            "text_config": _mrope("qwen2_vl_text"),
+            "vision_config": _merging(embed_dim=HIDDEN, mlp_ratio=2),
+            **QWEN_IDS,
+        },
+        "Qwen2VLProcessor",
+        QWEN_PIXELS,
+        **QWEN,
+    ),
+    "qwen2_5_vl": Family(
+        {
+            "text_config": _mrope("qwen2_5_vl_text"),
+            "vision_config": _merging(
+                out_hidden_size=HIDDEN, window_size=SIZE, fullatt_block_indexes=[1]
+            ),
+            **QWEN_IDS,
+        },
+        "Qwen2_5_VLProcessor",
+        QWEN_PIXELS,
+        generation={"do_sample": True, "temperature": 1e-6, "repetition_penalty": 1.05},
+        **QWEN,
+    ),
+    "qwen3_vl": Family(
+        {
+            "text_config": _mrope("qwen3_vl_text"),
+            "vision_config": _merging(
+                out_hidden_size=HIDDEN, num_position_embeddings=16, deepstack_visual_indexes=[0, 1]
+            ),
+            **QWEN_IDS,
+        },
+        "Qwen3VLProcessor",
+        QWEN_PIXELS | NORMAL | {"image_processor_type": "Qwen2VLImageProcessorFast"},
+        generation={"do_sample": True, "top_k": 20, "top_p": 0.8, "temperature": 0.7},
+        **QWEN,
+    ),
+    "qwen3_5": Family(
+        {
+            "text_config": _mrope(
+                "qwen3_5_text",
+                rope={"partial_rotary_factor": 1.0},
+                linear_key_head_dim=8,
+                linear_value_head_dim=8,
+                linear_num_key_heads=4,
+                linear_num_value_heads=4,
+                layer_types=["linear_attention", "linear_attention", "full_attention"],
+            ),
+            "vision_config": _merging(out_hidden_size=HIDDEN, num_position_embeddings=16),
+            **QWEN_IDS,
+        },
+        "Qwen3VLProcessor",
+        QWEN_PIXELS | NORMAL,
+        nested=True,
+        **QWEN,
+    ),
+    "glm4v": Family(
+        {
+            "text_config": _mrope("glm4v_text", rope={"partial_rotary_factor": 1.0}),
+            "vision_config": _merging(out_hidden_size=HIDDEN, image_size=SIZE),
+            "image_token_id": Id("<|image|>"),
+            "video_token_id": Id("<|video|>"),
+            "image_start_token_id": Id("<|begin_of_image|>"),
+            "image_end_token_id": Id("<|end_of_image|>"),
+            "video_start_token_id": Id("<|begin_of_video|>"),
+            "video_end_token_id": Id("<|end_of_video|>"),
+        },
+        "Glm4vProcessor",
+        {
+            "image_processor_type": "Glm4vImageProcessor",
+            "size": {"shortest_edge": MERGED**2, "longest_edge": 24 * MERGED**2},
+            "patch_size": PATCH,
+            "temporal_patch_size": 2,
+            "merge_size": 2,
+        },
+        (
+            "[gMASK]<sop><|user|>\n",
+            "<|begin_of_image|><|image|><|end_of_image|>",
+            "<|assistant|>\n",
+        ),
+        (
+            *("[gMASK]", "<sop>", "<|assistant|>", "<|image|>", "<|video|>"),
+            *("<|begin_of_image|>", "<|end_of_image|>", "<|begin_of_video|>", "<|end_of_video|>"),
+        ),
+        bos="<|endoftext|>",
+        eos="<|user|>",
+        adds_bos=False,
+    ),
+    "smolvlm": Family(
+        {
+            "text_config": _text("llama"),
+            "vision_config": _tower("smolvlm_vision"),
+            "image_token_id": Id("<image>"),
+            "scale_factor": 2,
+        },
+        "SmolVLMProcessor",
+        NORMAL | SPLIT_PIXELS | {"image_processor_type": "SmolVLMImageProcessor"},
+        ("<|im_start|>User:", "<image>", "<end_of_utterance>\nAssistant:"),
+        (
+            *("<|im_start|>", "<image>", "<fake_token_around_image>", "<global-img>"),
+            *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)),
+        ),
+        {
+            "image_token": "<image>",
+            "fake_image_token": "<fake_token_around_image>",
+            "global_image_token": "<global-img>",
+            "end_of_utterance_token": "<end_of_utterance>",
+        },
+        {"image_seq_len": 4},
+        bos="<|endoftext|>",
+        eos="<end_of_utterance>",
+        adds_bos=False,
+    ),
+    "idefics2": Family(
+        {
+            "text_config": _text("mistral"),
+            "vision_config": _tower("idefics2_vision"),
+            "image_token_id": Id("<image>"),
+            "perceiver_config": {
+                "hidden_size": HIDDEN,
+                "resampler_n_latents": 4,
+                "resampler_depth": 2,
+                "resampler_n_heads": HEADS,
+                "resampler_head_dim": 8,
+                "num_key_value_heads": 2,
+                "intermediate_size": 64,
+            },
+        },
+        "Idefics2Processor",
+        NORMAL
+        | {
+            "image_processor_type": "Idefics2ImageProcessor",
+            "size": {"shortest_edge": MERGED, "longest_edge": SIZE},
+            "do_image_splitting": False,
+        },
+        ("User:", "<image>", "<end_of_utterance>\nAssistant:"),
+        ("<image>", "<fake_token_around_image>"),
+        {},
+        {"image_seq_len": 4},
+        eos="<end_of_utterance>",
+    ),
+    "idefics3": Family(
+        {
+            "text_config": _text("llama"),
+            "vision_config": _tower("idefics3_vision"),
+            "image_token_id": Id("<image>"),
+            "scale_factor": 2,
+        },
+        "Idefics3Processor",
+        NORMAL | SPLIT_PIXELS | {"image_processor_type": "Idefics3ImageProcessor"},
+        ("<|begin_of_text|>User:", "<image>", "<end_of_utterance>\nAssistant:"),
+        (
+            *("<image>", "<fake_token_around_image>", "<global-img>"),
+            *(f"<row_{row}_col_{column}>" for row in (1, 2) for column in (1, 2)),
+        ),
+        {},
+        {"image_seq_len": 4},
+        bos="<|begin_of_text|>",
+        eos="<end_of_utterance>",
+    ),
+    "gemma3": Family(
+        {
+            "text_config": _text(
+                "gemma3_text",
+                sliding_window=16,
+                query_pre_attn_scalar=8,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            ),
+            "vision_config": SIGLIP,
+            "mm_tokens_per_image": 4,
+            "image_token_index": Id("<image_soft_token>"),
+            "boi_token_index": Id("<start_of_image>"),
+            "eoi_token_index": Id("<end_of_image>"),
+        },
+        "Gemma3Processor",
+        NORMAL | {"image_processor_type": "Gemma3ImageProcessor", "size": SQUARE},
+        (
+            "<bos><start_of_turn>user\n",
+            "<start_of_image>",
+            "<end_of_turn>\n<start_of_turn>model\n",
+        ),
+        ("<start_of_turn>", "<start_of_image>", "<end_of_image>", "<image_soft_token>"),
+        {
+            "image_token": "<image_soft_token>",
+            "boi_token": "<start_of_image>",
+            "eoi_token": "<end_of_image>",
+        },
+        {"image_seq_length": 4},
+        bos="<bos>",
+        eos="<end_of_turn>",
+    ),
+    "gemma4": Family(
+        {
+            "text_config": _text(
+                "gemma4_text",
+                sliding_window=16,
+                hidden_size_per_layer_input=8,
+                vocab_size_per_layer_input=Vocabulary(),
+                global_head_dim=8,
+                num_kv_shared_layers=0,
+                layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+            ),
+            "vision_config": {
+                "model_type": "gemma4_vision",
+                "hidden_size": HIDDEN,
+                "intermediate_size": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": HEADS,
+                "num_key_value_heads": HEADS,
+                "head_dim": 8,
+                "patch_size": PATCH,
+                "pooling_kernel_size": 2,
+                "position_embedding_size": 64,
+            },
+            "audio_config": None,
+            "image_token_id": Id("<|image|>"),
+            "video_token_id": Id("<|video|>"),
+            "boi_token_id": Id("<|image>"),
+            "eoi_token_id": Id("<image|>"),
+        },
+        "Gemma4Processor",
+        {
+            "image_processor_type": "Gemma4ImageProcessor",
+            "patch_size": PATCH,
+            "pooling_kernel_size": 2,
+            "max_soft_tokens": 70,
+        },
+        ("<bos><|turn>user\n", "<|image|>", "<turn|>\n<|turn>model\n"),
+        (
+            *("<|turn>", "<|image>", "<|image|>", "<image|>", "<|video|>"),
+            *("<|audio>", "<|audio|>", "<audio|>"),
+        ),
+        {
+            **{"image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>"},
+            **{"audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>"},
+        },
+        {"image_seq_length": 70},
+        nested=True,
+        bos="<bos>",
+        eos="<turn|>",
+    ),
+    "paligemma": Family(
+        {
+            "text_config": _text("gemma", vocab_size=Vocabulary(1024 + 128)),  # places and shapes
+            "vision_config": SIGLIP | {"projection_dim": HIDDEN},
+            "projection_dim": HIDDEN,
+            "hidden_size": HIDDEN,
+            **INDEXED,
+        },
+        "PaliGemmaProcessor",
+        NORMAL
+        | {
+            "image_processor_type": "SiglipImageProcessor",
+            "size": SQUARE,
+            "image_seq_length": 16,
+        },
+        ("", "<image>", ""),  # published without a template
+        ("<image>",),
+        bos="<bos>",
+        eos="<eos>",
+    ),
+    "mistral3": Family(
+        {
+            "text_config": _text("mistral"),
+            "vision_config": _tower("pixtral", head_dim=8),
+            "image_token_index": Id("[IMG]"),
+            "spatial_merge_size": 2,
+        },
+        "PixtralProcessor",
+        {
+            "image_processor_type": "PixtralImageProcessor",
+            "size": {"longest_edge": SIZE},
+            "patch_size": PATCH,
+        },
+        ("<s>[INST]", "[IMG]", "[/INST]"),
+        ("[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"),
+        {},
+        {"patch_size": PATCH, "spatial_merge_size": 2},
+    ),
+    "video_llama_3": Family(
+        {
+            "text_config": _text("qwen2"),
+            "vision_config": {
+                "model_type": "video_llama_3_vision",
+                "hidden_size": HIDDEN,
+                "intermediate_size": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": HEADS,
+                "patch_size": PATCH,
+            },
+            "image_token_id": Id("<image>"),
+            "video_token_id": Id("<video>"),
+        },
+        "VideoLlama3Processor",
+        QWEN_PIXELS
+        | NORMAL
+        | {"image_processor_type": "VideoLlama3ImageProcessor", "temporal_patch_size": 1},
+        (CHATML[0], "<image>\n", CHATML[1]),
+        ("<|im_start|>", "<image>", "<video>"),
+        {"image_token": "<image>", "video_token": "<video>"},
+        bos="<|endoftext|>",
+        eos="<|im_end|>",
+        adds_bos=False,
+    ),
+    "aya_vision": Family(
+        {
+            "text_config": _text(
+                "cohere2",
+                layer_types=["sliding_attention", "full_attention", "full_attention"],
+            ),
+            "vision_config": SIGLIP,
+            "downsample_factor": 2,
+            "image_token_index": Id("<|IMG_PATCH|>"),
+        },
+        "AyaVisionProcessor",
+        {
+            "image_processor_type": "GotOcr2ImageProcessor",
+            "size": SQUARE,
+            "crop_to_patches": True,
+            "min_patches": 1,
+            "max_patches": 2,
+        },
+        (
+            "<BOS_TOKEN><|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
+            "<image>",
+            "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+        ),
+        (
+            *("<|START_OF_TURN_TOKEN|>", "<|USER_TOKEN|>", "<|CHATBOT_TOKEN|>", "<image>"),
+            *("<|START_OF_IMG|>", "<|END_OF_IMG|>", "<|IMG_PATCH|>", "<|IMG_LINE_BREAK|>"),
+            *("TILE", "TILE_GLOBAL"),
+        ),
+        {},
+        {"patch_size": PATCH, "img_size": SIZE, "downsample_factor": 2},
+        bos="<BOS_TOKEN>",
+        eos="<|END_OF_TURN_TOKEN|>",
+    ),
+    "lfm2_vl": Family(
+        {
+            "text_config": _text(
+                "lfm2",
+                layer_types=["conv", "full_attention", "conv"],
+                conv_L_cache=3,
+                block_multiple_of=8,
+            ),
+            "vision_config": {
+                "model_type": "siglip2_vision_model",
+                "hidden_size": HIDDEN,
+                "intermediate_size": 64,
+                "num_hidden_layers": 2,
+                "num_attention_heads": HEADS,
+                "patch_size": PATCH,
+                "num_patches": 16,
+                "vision_use_head": False,
+            },
+            "image_token_id": Id("<image>"),
+            "downsample_factor": 2,
+            "projector_hidden_size": HIDDEN,
+        },
+        "Lfm2VlProcessor",
+        NORMAL
+        | {
+            "image_processor_type": "Lfm2VlImageProcessorFast",
+            "size": SQUARE,
+            "encoder_patch_size": PATCH,
+            "downsample_factor": 2,
+            "do_image_splitting": False,
+            "min_image_tokens": 1,
+            "max_image_tokens": 12,
+            "max_num_patches": 48,
+            "tile_size": SIZE,
+        },
+        ("<|startoftext|><|im_start|>user\n", "<image>", CHATML[1]),
+        (
+            *("<|im_start|>", "<image>", "<|image_start|>", "<|image_end|>"),
+            *("<|img_thumbnail|>",),
+        ),
+        bos="<|startoftext|>",
+        eos="<|im_end|>",
+    ),
+    "mllama": Family(
+        {
+            "text_config": _text(
+                "mllama_text_model",
+                cross_attention_layers=[1],
+                rope_parameters={"rope_type": "default", "rope_theta": 1e4},
+            ),
+            "vision_config": {
+                "model_type": "mllama_vision_model",
+                "hidden_size": 16,
+                "intermediate_size": 32,
+                "num_hidden_layers": 2,
+                "num_global_layers": 1,
+                "attention_heads": HEADS,
+                "image_size": SIZE,
+                "patch_size": PATCH,
+                "max_num_tiles": 4,
+                "vision_output_dim": HIDDEN,
+                "intermediate_layers_indices": [0],
+                "supported_aspect_ratios": [
+                    *([1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1])
+                ],
+            },
+            "image_token_index": Id("<|image|>"),
+        },
+        "MllamaProcessor",
+        {
+            "image_processor_type": "MllamaImageProcessor",
+            "size": SQUARE,
+            "max_image_tiles": 4,
+        },
+        (
+            "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n",
+            "<|image|>",
+            "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+        ),
+        ("<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>", "<|image|>"),
+        bos="<|begin_of_text|>",
+        eos="<|eot_id|>",
+    ),
+    "blip-2": Family(
+        {
+            "text_config": OPT,
+            "vision_config": _tower(),
+            "qformer_config": QFORMER,
+            "num_query_tokens": 6,
+            "image_token_index": Id("<image>"),
+        },
+        "Blip2Processor",
+        BLIP_PIXELS,
+        ("Question: ", "", " Answer:"),  # published without a template
+        ("<image>",),
+        options={"num_query_tokens": 6},
+        images=1,
+    ),
+    "instructblip": Family(
+        {
+            "text_config": OPT,
+            "vision_config": _tower(),
+            "qformer_config": QFORMER,
+            "num_query_tokens": 6,
+            "image_token_index": Id("<image>"),
+        },
+        "InstructBlipProcessor",
+        BLIP_PIXELS,
+        ("", "", ""),  # published without a template
+        ("<image>",),
+        options={"num_query_tokens": 6},
+        images=1,
+    ),
+}
+FAMILIES = tuple(_FAMILIES)
+
+
+def build(family: str, folder: Path, dtype: str = "float32") -> Path:
+    """Writes the family's checkpoint into the folder, which is created."""
+    row = _FAMILIES[family]
+    tokenizer = _tokenizer(row)
+    ids = tokenizer.get_vocab()
+    config = AutoConfig.for_model(family, **_resolved(copy.deepcopy(dict(row.config)), ids))
+    model = AutoModelForImageTextToText.from_config(config)
+    _randomise(model)
+    model.generation_config = GenerationConfig(
+        pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, **row.generation
+    )
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    if family == "instructblip":
+        tokenizer.save_pretrained(folder / "qformer_tokenizer")
+    _write_processor(row, folder)
+    return folder
+
+
+def most_images(family: str) -> int | None:
+    """The most pictures that one prompt of the family takes; None for any number."""
+    return _FAMILIES[family].images
+
+
+def _resolved(value: Any, ids: Mapping[str, int]) -> Any:
+    """The config with numbers for `Id` and `Vocabulary`."""
+    if isinstance(value, Id):
+        return ids[value.token]
+    if isinstance(value, Vocabulary):
+        return len(ids) + value.more
+    if isinstance(value, dict):
+        return {key: _resolved(one, ids) for key, one in value.items()}
+    return value
+
+
+def _tokenizer(row: Family) -> PreTrainedTokenizerFast:
+    """One token per byte, and the family's special tokens in front of them."""
+    special = [row.pad, row.bos, row.eos, *row.tokens]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: index for index, piece in enumerate([*special, *alphabet])}
+    raw = Tokenizer(models.BPE(vocabulary, []))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    if row.adds_bos:
+        raw.post_processor = processors.TemplateProcessing(
+            single=f"{row.bos} $A", special_tokens=[(row.bos, BOS)]
+        )
+    raw.add_special_tokens(special)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw,
+        pad_token=row.pad,
+        bos_token=row.bos,
+        eos_token=row.eos,
+        extra_special_tokens=dict(row.named),
+    )
+
+
+def _randomise(model: torch.nn.Module) -> None:
+    """Weights far from zero, so that what a model is shown changes what it says."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "gate" in name and parameter.dim() <= 1:  # zero in a new model, which hides pictures
+                parameter.fill_(0.7)
+            elif parameter.dim() > 1 or "newline" in name:
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+
+
+def _write_processor(row: Family, folder: Path) -> None:
+    before, picture, after = (json.dumps(text) for text in row.template)
+    template = (
+        "{%- for message in messages -%}{{- " + before + " -}}"
+        "{%- for part in message['content'] -%}"
+        "{%- if part['type'] == 'image' -%}{{- " + picture + " -}}"
+        "{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}"
+        "{%- endfor -%}{%- if add_generation_prompt -%}{{- " + after + " -}}{%- endif -%}"
+        "{%- endfor -%}"
+    )
+    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
+    named = {"processor_class": row.processor}
+    if row.nested:
+        stored = {**named, **row.options, "image_processor": dict(row.image_processor)}
+        _write(folder / "processor_config.json", stored)
+        return
+    _write(folder / "preprocessor_config.json", named | dict(row.image_processor))
+    if row.options:
+        _write(folder / "processor_config.json", named | dict(row.options))
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2), encoding="utf-8")
