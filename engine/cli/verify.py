@@ -31,7 +31,10 @@ from engine.verify.verdict import Verdict, VerifyRequest, choose
 
 SAMPLES = 3
 WRONG = ("failed", "skipped")  # outcomes that are not a proof
-MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
+MARKS = {
+    **{"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"},
+    **{"skipped": "----", "refused": "none"},
+}
 
 
 def add(commands: Any) -> None:

@@ -61,6 +61,7 @@ class Adapter(ABC):
         "pixels": ("making pixels",),
         "prompt_ids": ("making token ids",),
     }
+    tower_takes_pictures: ClassVar[bool] = True  # False: it takes tiles or patches of them
     refuses: Mapping[Way, str] = {}  # a way that this model does not offer, and why
 
     def __init__(
@@ -120,6 +121,10 @@ class Adapter(ABC):
     @abstractmethod
     def encode(self, prepared: Prepared) -> Features:
         """Stage 3: pixels -> features."""
+
+    def see(self, prepared: Prepared) -> None:
+        """Encodes the pictures once and drops the result."""
+        self.encode(prepared)
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         """Stage 3 of several samples: the features of each, in one pass if possible."""
@@ -187,13 +192,24 @@ class Adapter(ABC):
         """Stage 2 without pixels ([0]): the prompt, and the digest of the media."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
+        placed = torch.tensor([ids], device=self.device)
+        return self.without_pixels(media, placed, context, setting)
+
+    def without_pixels(
+        self, media: Media, ids: torch.Tensor, context: int, setting: Pixels
+    ) -> Prepared:
+        """The prompt's ids [1, S], which take `context` positions, and the digest of the media."""
         return Prepared(
             pixels=torch.empty(0, device=self.device),
-            input_ids=torch.tensor([ids], device=self.device),
+            input_ids=ids,
             digest=_digest(media.digest + self._processor + setting),
             context_tokens=context,
             setting=setting,
         )
+
+    def shown(self, media: Media) -> str:
+        """What the model is shown, in words."""
+        return media.shown
 
     def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""

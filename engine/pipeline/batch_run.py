@@ -174,7 +174,7 @@ class _BatchRun(StagedRun):
     def _load(self, member: _Member) -> Media:
         loaded = self._load_media(member.request)
         member.notes += loaded.notes
-        member.shown, member.extent = loaded.shown, loaded.extent
+        member.shown, member.extent = self.adapter.shown(loaded), loaded.extent
         member.tensors += picture_specs(loaded.images)
         return loaded
 

@@ -116,7 +116,7 @@ class _Trial:
             assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())
         ms = timeline.spans[0].ms
-        return PreparedModel(adapter, prepared, embeds, question, ms, shown.shown)
+        return PreparedModel(adapter, prepared, embeds, question, ms, adapter.shown(shown))
 
     def _limit(self, models: Sequence[PreparedModel]) -> tuple[DecodeConfig, tuple[str, ...]]:
         """The settings for both models, with the lower of their limits of new tokens."""

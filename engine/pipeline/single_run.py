@@ -173,7 +173,7 @@ class _Run(StagedRun):
     def load(self) -> Media:
         loaded = self._load_media(self.request)
         self.notes += loaded.notes
-        self.shown, self.extent = loaded.shown, loaded.extent
+        self.shown, self.extent = self.adapter.shown(loaded), loaded.extent
         self.tensors += picture_specs(loaded.images)
         return loaded
 

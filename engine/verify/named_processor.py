@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image as Pictures
 from transformers import AutoImageProcessor, CLIPImageProcessorPil
 
 from engine.models import checkpoint, registry
@@ -22,8 +23,16 @@ _SHAPES = ((90, 160), (160, 90))  # height and width: padding and cropping diffe
 
 
 def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
-    """T images [H, W, 3] -> [T, 3, S, S] float32 by the named processor itself."""
+    """T images [H, W, 3] -> the named processor's own pixels, usually [T, 3, S, S] float32.
+
+    A model of any family gets them as the pictures of one prompt, which some processors need.
+    """
     processor = _processor(info)
+    if info.family == "transformers":
+        shown = [Pictures.fromarray(image) for image in images]
+        made = processor([shown], return_tensors="pt")
+        pixels: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
+        return pixels
     out = processor(list(images), return_tensors="pt", input_data_format="channels_last")
     found: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
     return found

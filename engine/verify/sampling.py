@@ -101,9 +101,9 @@ def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetti
             config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
             with changed(adapter, change):
                 answer = own(subject, config)
-                yield TriedSetting(
-                    name, answer, (subject.hooked(config), subject.decoupled(config))
-                )
+                ways = [way for way in ("hooked", "decoupled") if way in subject.ways]
+                others = tuple(getattr(subject, way)(config) for way in ways)
+                yield TriedSetting(name, answer, others)
 
 
 @torch.inference_mode()
