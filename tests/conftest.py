@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +51,15 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     tiny.models_toml(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def family_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a family's small checkpoint, which is written at its first use."""
+    from tests.models import family_checkpoints
+
+    root = tmp_path_factory.mktemp("families")
+    return cache(lambda family: family_checkpoints.build(family, root / family))
 
 
 @pytest.fixture

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import PIL.Image
-from transformers import AutoTokenizer, AutoVideoProcessor, ProcessorMixin
+from transformers import (
+    AutoTokenizer,
+    AutoVideoProcessor,
+    PreTrainedTokenizerFast,
+    ProcessorMixin,
+)
 from transformers.models.auto.image_processing_auto import get_image_processor_class_from_name
 from transformers.models.auto.processing_auto import (
     PROCESSOR_MAPPING_NAMES,
@@ -56,7 +61,7 @@ def load(info: ModelInfo, folder: Path) -> Any:
     loading.refuse_absent(info, folder, processors.FILES)
     loading.refuse_absent(info, folder, _TOKENIZERS)
     kind = _class(info, folder)
-    parts = [_part(name, info, folder) for name in kind.get_attributes()]
+    parts = [_part(name, kind, info, folder) for name in kind.get_attributes()]
     stored = checkpoint_files.read_if_there(folder / processors.FILES[0], info.name)
     options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
     if template := templates.find(folder, info.name):
@@ -77,8 +82,9 @@ def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, An
     """
     bos = processor.tokenizer.bos_token
     options = {"add_special_tokens": False} if bos and prompt.startswith(bos) else {}
-    # Not every class takes arrays: Idefics asks for pictures of Pillow.
-    pictures = [PIL.Image.fromarray(one) for one in images]
+    # Not every class takes arrays: Idefics asks for pictures of Pillow.  One list per prompt:
+    # LLaVA-OneVision takes pictures in a flat list as those of several prompts.
+    pictures = [[PIL.Image.fromarray(one) for one in images]]
     with warnings.catch_warnings():
         # PaliGemma's class converts a tensor in a way that numpy has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -88,11 +94,10 @@ def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, An
 
 
 def _built(kind: Any, parts: list[Any], options: dict[str, Any]) -> Any:
+    if _is_smol(kind) and not processing_smolvlm.num2words:
+        processing_smolvlm.num2words = str  # its class insists, but only prompts for videos need it
     if None in parts:
-        if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
-            processing_smolvlm.num2words = str  # a package that only its prompts for videos need
-        mixin = _SmolForPictures if kind is processing_smolvlm.SmolVLMProcessor else _ForPictures
-        kind = type(kind.__name__, (mixin, kind), {})
+        kind = type(kind.__name__, (_SmolForPictures if _is_smol(kind) else _ForPictures, kind), {})
     processor = kind.from_args_and_dict(parts, options)
     if not getattr(processor, "chat_template", None):  # the oldest classes do not keep it
         processor.chat_template = options.get("chat_template")
@@ -129,15 +134,14 @@ def _class(info: ModelInfo, folder: Path) -> Any:
 
 
 def _named(info: ModelInfo, folder: Path) -> Any:
-    for file in _NAMED_IN:
-        found = checkpoint_files.read_if_there(folder / file, info.name)
-        if name := found.get("processor_class"):
-            return name
-        if "AutoProcessor" in (found.get("auto_map") or {}):
-            raise ModelUnavailable(
-                f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
-                "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
-            )
+    files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
+    if name := next((one["processor_class"] for one in files if one.get("processor_class")), None):
+        return name
+    if any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
+        raise ModelUnavailable(
+            f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
+            "run: choose a checkpoint in transformers' own form (its name often ends in -hf)."
+        )
     return None
 
 
@@ -153,20 +157,36 @@ def _known(info: ModelInfo, folder: Path, name: str) -> Any:
     return kind
 
 
-def _part(name: str, info: ModelInfo, folder: Path) -> Any:
+def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     """One argument of the processor; None for what pictures do not need."""
     if name == "image_processor":
         _refuse_torchvision_only(info, folder)
         return processors.load(info, folder)
-    if name == "feature_extractor" or (name == "video_processor" and not can_video()):
+    if name == "feature_extractor" or (name == "video_processor" and not _takes_videos(kind)):
         return None
-    source, where = AutoVideoProcessor if name == "video_processor" else AutoTokenizer, ""
-    if name.endswith("_tokenizer"):  # the question encoder's own, as in InstructBLIP
-        where = name
+    # the question encoder's tokenizer has a folder of its own, as in InstructBLIP
+    where = name if name.endswith("_tokenizer") else ""
+    checkpoint_files.check_settings(folder / where, info.name)
     try:
-        return source.from_pretrained(folder, subfolder=where, **_LOCAL)
+        return _source(name, kind).from_pretrained(folder, subfolder=where, **_LOCAL)
     except Exception as error:
         raise loading.unreadable(info, folder, name.replace("_", " "), error) from error
+
+
+def _source(name: str, kind: Any) -> Any:
+    """The class that reads a part, as ProcessorMixin chooses it."""
+    if name == "video_processor":
+        return AutoVideoProcessor
+    # Pixtral's checkpoints name LLaMA's tokenizer, which would split words in another way.
+    return PreTrainedTokenizerFast if "PixtralProcessor" in kind.__name__ else AutoTokenizer
+
+
+def _takes_videos(kind: Any) -> bool:
+    return can_video() and not (_is_smol(kind) and processing_smolvlm.num2words in (None, str))
+
+
+def _is_smol(kind: Any) -> bool:
+    return bool(kind is processing_smolvlm.SmolVLMProcessor)
 
 
 def _refuse_torchvision_only(info: ModelInfo, folder: Path) -> None:

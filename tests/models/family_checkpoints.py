@@ -55,12 +55,15 @@ class Family:
     tokens: tuple[str, ...]  # beside pad, bos and eos
     named: Mapping[str, str] = field(default_factory=dict)  # such as image_token
     options: Mapping[str, Any] = field(default_factory=dict)  # the rest of processor_config.json
+    video_processor: str = ""
+    clip: str = ""  # what the template writes for a clip
     nested: bool = False  # image_processor inside processor_config.json, as newer releases do
     bos: str = "<s>"
     eos: str = "</s>"
     pad: str = "<pad>"
     adds_bos: bool = True
     generation: Mapping[str, Any] = field(default_factory=dict)
+    embeddings: float = 0.3  # their spread; Gemma enlarges them, and would repeat one token
     images: int | None = None  # the most pictures in one prompt; None: any number
 
 
@@ -149,11 +152,47 @@ QWEN_IDS = {
 CHATML = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 QWEN = {
     "template": (CHATML[0], "<|vision_start|><|image_pad|><|vision_end|>", CHATML[1]),
+    "clip": "<|vision_start|><|video_pad|><|vision_end|>",
     "tokens": QWEN_TOKENS,
     "bos": "<|endoftext|>",
     "pad": "<|pad|>",
     "eos": "<|im_end|>",
     "adds_bos": False,
+}
+GLM_IDS = {
+    "image_token_id": Id("<|image|>"),
+    "video_token_id": Id("<|video|>"),
+    "image_start_token_id": Id("<|begin_of_image|>"),
+    "image_end_token_id": Id("<|end_of_image|>"),
+    "video_start_token_id": Id("<|begin_of_video|>"),
+    "video_end_token_id": Id("<|end_of_video|>"),
+}
+GLM_PIXELS = {
+    "size": {"shortest_edge": MERGED**2, "longest_edge": 24 * MERGED**2},
+    "patch_size": PATCH,
+    "temporal_patch_size": 2,
+    "merge_size": 2,
+}
+GLM = {
+    "template": (
+        "[gMASK]<sop><|user|>\n",
+        "<|begin_of_image|><|image|><|end_of_image|>",
+        "<|assistant|>\n",
+    ),
+    "clip": "<|begin_of_video|><|video|><|end_of_video|>",
+    "tokens": (
+        *("[gMASK]", "<sop>", "<|assistant|>", "<|image|>", "<|video|>"),
+        *("<|begin_of_image|>", "<|end_of_image|>", "<|begin_of_video|>", "<|end_of_video|>"),
+    ),
+    "bos": "<|endoftext|>",
+    "pad": "<|pad|>",
+    "eos": "<|user|>",
+    "adds_bos": False,
+}
+PIXTRAL_PIXELS = {
+    "image_processor_type": "PixtralImageProcessor",
+    "size": {"longest_edge": SIZE},
+    "patch_size": PATCH,
 }
 INDEXED = {"image_token_index": Id("<image>")}
 BOTH_INDEXED = {**INDEXED, "video_token_index": Id("<video>")}
@@ -223,6 +262,8 @@ _FAMILIES: dict[str, Family] = {
         ("USER: ", "<image>\n", " ASSISTANT:"),
         ("<image>", "<video>"),
         options=LLAVA_COUNTS,
+        video_processor="LlavaNextVideoVideoProcessor",
+        clip="<video>\n",
     ),
     "llava_onevision": Family(
         {
@@ -244,6 +285,8 @@ _FAMILIES: dict[str, Family] = {
         bos="<|endoftext|>",
         eos="<|im_end|>",
         adds_bos=False,
+        video_processor="LlavaOnevisionVideoProcessor",
+        clip="<video>\n",
     ),
     "video_llava": Family(
         {"text_config": _text("llama"), "vision_config": CLIP, **BOTH_INDEXED},
@@ -252,6 +295,8 @@ _FAMILIES: dict[str, Family] = {
         ("USER: ", "<image>\n", " ASSISTANT:"),
         ("<image>", "<video>"),
         options=LLAVA_COUNTS,
+        video_processor="VideoLlavaVideoProcessor",
+        clip="<video>\n",
     ),
     "internvl": Family(
         {
@@ -282,6 +327,8 @@ _FAMILIES: dict[str, Family] = {
         bos="<|endoftext|>",
         eos="<|im_end|>",
         adds_bos=False,
+        video_processor="InternVLVideoProcessor",
+        clip="<video>\n",
     ),
     "qwen2_vl": Family(
         {
@@ -318,6 +365,7 @@ _FAMILIES: dict[str, Family] = {
         QWEN_PIXELS | NORMAL | {"image_processor_type": "Qwen2VLImageProcessorFast"},
         generation={"do_sample": True, "top_k": 20, "top_p": 0.8, "temperature": 0.7},
         **QWEN,
+        video_processor="Qwen3VLVideoProcessor",
     ),
     "qwen3_5": Family(
         {
@@ -337,38 +385,18 @@ _FAMILIES: dict[str, Family] = {
         QWEN_PIXELS | NORMAL,
         nested=True,
         **QWEN,
+        video_processor="Qwen3VLVideoProcessor",
     ),
     "glm4v": Family(
         {
             "text_config": _mrope("glm4v_text", rope={"partial_rotary_factor": 1.0}),
             "vision_config": _merging(out_hidden_size=HIDDEN, image_size=SIZE),
-            "image_token_id": Id("<|image|>"),
-            "video_token_id": Id("<|video|>"),
-            "image_start_token_id": Id("<|begin_of_image|>"),
-            "image_end_token_id": Id("<|end_of_image|>"),
-            "video_start_token_id": Id("<|begin_of_video|>"),
-            "video_end_token_id": Id("<|end_of_video|>"),
+            **GLM_IDS,
         },
         "Glm4vProcessor",
-        {
-            "image_processor_type": "Glm4vImageProcessor",
-            "size": {"shortest_edge": MERGED**2, "longest_edge": 24 * MERGED**2},
-            "patch_size": PATCH,
-            "temporal_patch_size": 2,
-            "merge_size": 2,
-        },
-        (
-            "[gMASK]<sop><|user|>\n",
-            "<|begin_of_image|><|image|><|end_of_image|>",
-            "<|assistant|>\n",
-        ),
-        (
-            *("[gMASK]", "<sop>", "<|assistant|>", "<|image|>", "<|video|>"),
-            *("<|begin_of_image|>", "<|end_of_image|>", "<|begin_of_video|>", "<|end_of_video|>"),
-        ),
-        bos="<|endoftext|>",
-        eos="<|user|>",
-        adds_bos=False,
+        GLM_PIXELS | {"image_processor_type": "Glm4vImageProcessor"},
+        video_processor="Glm4vVideoProcessor",
+        **GLM,
     ),
     "smolvlm": Family(
         {
@@ -394,6 +422,7 @@ _FAMILIES: dict[str, Family] = {
         bos="<|endoftext|>",
         eos="<end_of_utterance>",
         adds_bos=False,
+        video_processor="SmolVLMVideoProcessor",
     ),
     "idefics2": Family(
         {
@@ -472,6 +501,7 @@ _FAMILIES: dict[str, Family] = {
         {"image_seq_length": 4},
         bos="<bos>",
         eos="<end_of_turn>",
+        embeddings=0.03,
     ),
     "gemma4": Family(
         {
@@ -518,10 +548,16 @@ _FAMILIES: dict[str, Family] = {
             **{"image_token": "<|image|>", "boi_token": "<|image>", "eoi_token": "<image|>"},
             **{"audio_token": "<|audio|>", "boa_token": "<|audio>", "eoa_token": "<audio|>"},
         },
-        {"image_seq_length": 70},
+        {
+            "image_seq_length": 70,
+            "feature_extractor": {"feature_extractor_type": "Gemma4AudioFeatureExtractor"},
+        },
         nested=True,
         bos="<bos>",
         eos="<turn|>",
+        embeddings=0.1,
+        video_processor="Gemma4VideoProcessor",
+        clip="<|video|>",
     ),
     "paligemma": Family(
         {
@@ -551,11 +587,7 @@ _FAMILIES: dict[str, Family] = {
             "spatial_merge_size": 2,
         },
         "PixtralProcessor",
-        {
-            "image_processor_type": "PixtralImageProcessor",
-            "size": {"longest_edge": SIZE},
-            "patch_size": PATCH,
-        },
+        PIXTRAL_PIXELS,
         ("<s>[INST]", "[IMG]", "[/INST]"),
         ("[INST]", "[/INST]", "[IMG]", "[IMG_BREAK]", "[IMG_END]"),
         {},
@@ -585,6 +617,8 @@ _FAMILIES: dict[str, Family] = {
         bos="<|endoftext|>",
         eos="<|im_end|>",
         adds_bos=False,
+        video_processor="VideoLlama3VideoProcessor",
+        clip="<video>\n",
     ),
     "aya_vision": Family(
         {
@@ -662,6 +696,40 @@ _FAMILIES: dict[str, Family] = {
         bos="<|startoftext|>",
         eos="<|im_end|>",
     ),
+    "lighton_ocr": Family(
+        {
+            "text_config": _text("qwen3"),
+            "vision_config": _tower("pixtral", head_dim=8),
+            "image_token_id": Id("<|image_pad|>"),
+            "spatial_merge_size": 2,
+        },
+        "LightOnOcrProcessor",
+        PIXTRAL_PIXELS,
+        (CHATML[0], "<|image_pad|>", CHATML[1]),
+        ("<|im_start|>", "<|image_pad|>", "<|vision_pad|>", "<|vision_end|>"),
+        {
+            "image_token": "<|image_pad|>",
+            "image_break_token": "<|vision_pad|>",
+            "image_end_token": "<|vision_end|>",
+        },
+        {"patch_size": PATCH, "spatial_merge_size": 2},
+        bos="<|endoftext|>",
+        eos="<|im_end|>",
+        adds_bos=False,
+    ),
+    "glm46v": Family(
+        {
+            "text_config": _mrope("glm4v_text", rope={"partial_rotary_factor": 1.0}),
+            "vision_config": _merging(
+                out_hidden_size=HIDDEN, image_size=SIZE, model_type="glm4v_vision"
+            ),
+            **GLM_IDS,
+        },
+        "Glm46VProcessor",
+        GLM_PIXELS | {"image_processor_type": "Glm46VImageProcessor"},
+        video_processor="Glm46VVideoProcessor",
+        **GLM,
+    ),
     "mllama": Family(
         {
             "text_config": _text(
@@ -732,8 +800,26 @@ _FAMILIES: dict[str, Family] = {
         options={"num_query_tokens": 6},
         images=1,
     ),
+    "git": Family(
+        {
+            **_text("git"),
+            "num_image_with_embedding": None,
+            "vision_config": _tower("git_vision_model"),
+        },
+        "GitProcessor",
+        CLIP_PIXELS,
+        ("", "", ""),  # published without a template; pictures have no place in the prompt
+        (),
+        bos="[CLS]",
+        eos="[SEP]",
+        pad="[PAD]",
+        embeddings=0.03,
+        images=1,
+    ),
 }
 FAMILIES = tuple(_FAMILIES)
+NEED_TORCHVISION = ("mistral3", "lfm2_vl")  # even for pictures
+NO_SEAM = ("mllama", "blip-2", "instructblip", "git")  # their generate() takes no encoder outputs
 
 
 def build(family: str, folder: Path, dtype: str = "float32") -> Path:
@@ -741,9 +827,12 @@ def build(family: str, folder: Path, dtype: str = "float32") -> Path:
     row = _FAMILIES[family]
     tokenizer = _tokenizer(row)
     ids = tokenizer.get_vocab()
-    config = AutoConfig.for_model(family, **_resolved(copy.deepcopy(dict(row.config)), ids))
-    model = AutoModelForImageTextToText.from_config(config)
-    _randomise(model)
+    described = _resolved(copy.deepcopy(dict(row.config)), ids)
+    config = AutoConfig.for_model(**{"model_type": family, **described})
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = AutoModelForImageTextToText.from_config(config)
+    _randomise(model, row.embeddings)
     model.generation_config = GenerationConfig(
         pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, **row.generation
     )
@@ -793,36 +882,47 @@ def _tokenizer(row: Family) -> PreTrainedTokenizerFast:
     )
 
 
-def _randomise(model: torch.nn.Module) -> None:
+def _randomise(model: torch.nn.Module, embeddings: float) -> None:
     """Weights far from zero, so that what a model is shown changes what it says."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "gate" in name and parameter.dim() <= 1:  # zero in a new model, which hides pictures
                 parameter.fill_(0.7)
             elif parameter.dim() > 1 or "newline" in name:
-                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+                words = name.endswith(("embed_tokens.weight", "word_embeddings.weight"))
+                spread = embeddings if words else 0.3
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
 
 
 def _write_processor(row: Family, folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text(_template(row), encoding="utf-8")
+    named = {"processor_class": row.processor}
+    image = dict(row.image_processor)
+    video = image | {"video_processor_type": row.video_processor}
+    video.pop("image_processor_type")
+    parts = {"image_processor": image, "video_processor": video}
+    if row.nested:
+        _write(folder / "processor_config.json", {**named, **row.options, **parts})
+        return
+    _write(folder / "preprocessor_config.json", named | image)
+    if row.video_processor:
+        _write(folder / "video_preprocessor_config.json", named | video)
+    if row.options:
+        _write(folder / "processor_config.json", named | dict(row.options))
+
+
+def _template(row: Family) -> str:
     before, picture, after = (json.dumps(text) for text in row.template)
-    template = (
+    return (
         "{%- for message in messages -%}{{- " + before + " -}}"
         "{%- for part in message['content'] -%}"
         "{%- if part['type'] == 'image' -%}{{- " + picture + " -}}"
-        "{%- elif part['type'] == 'text' -%}{{- part['text'] -}}{%- endif -%}"
+        "{%- elif part['type'] == 'video' -%}{{- " + json.dumps(row.clip) + " -}}"
+        "{%- else -%}{{- part['text'] -}}{%- endif -%}"
         "{%- endfor -%}{%- if add_generation_prompt -%}{{- " + after + " -}}{%- endif -%}"
         "{%- endfor -%}"
     )
-    (folder / "chat_template.jinja").write_text(template, encoding="utf-8")
-    named = {"processor_class": row.processor}
-    if row.nested:
-        stored = {**named, **row.options, "image_processor": dict(row.image_processor)}
-        _write(folder / "processor_config.json", stored)
-        return
-    _write(folder / "preprocessor_config.json", named | dict(row.image_processor))
-    if row.options:
-        _write(folder / "processor_config.json", named | dict(row.options))
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -1,0 +1,195 @@
+"""A checkpoint's own processor, built with or without torchvision."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import pytest
+import torch
+from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoProcessor
+
+from engine.errors import ModelUnavailable
+from engine.models import auto_processor
+from tests.models import family_checkpoints
+from tests.models.test_family_checkpoints import READABLE, counts, info, pictures, prompt
+
+pytestmark = pytest.mark.slow
+Folder = Callable[[str], Path]
+# Their processors take no videos, so that transformers can build them without torchvision.
+PLAIN = (
+    *("llava", "vipllava", "llava_next", "idefics2", "idefics3", "gemma3", "paligemma"),
+    *("aya_vision", "lighton_ocr", "mllama", "blip-2", "instructblip", "git"),
+)
+SEEN = tuple(family for family in READABLE if family not in family_checkpoints.NO_SEAM)
+
+
+def tensors(found: Any) -> dict[str, torch.Tensor]:
+    return {key: value for key, value in found.items() if key != "labels"}
+
+
+def assert_equal(found: Any, wanted: Any) -> None:
+    found, wanted = tensors(found), tensors(wanted)
+    assert found.keys() == wanted.keys()
+    for key in found:
+        torch.testing.assert_close(found[key], wanted[key], rtol=0, atol=0, msg=key)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PaliGemma's, as transformers runs it
+@pytest.mark.parametrize("family", PLAIN)
+def test_inputs_are_those_of_transformers_own_processor(family: str, family_folder: Folder) -> None:
+    folder = family_folder(family)
+    processor = auto_processor.load(info(family), folder)
+    own = AutoProcessor.from_pretrained(folder, backend="pil")
+    for count in counts(family):
+        images = [PIL.Image.fromarray(one) for one in pictures(count)]
+        content = [{"type": "image", "image": one} for one in images]
+        content.append({"type": "text", "text": "What is on the road?"})
+        wanted = own.apply_chat_template(
+            [{"role": "user", "content": content}],
+            chat_template=processor.chat_template,
+            tokenize=True,
+            add_generation_prompt=True,
+            return_dict=True,
+            return_tensors="pt",
+        )
+        found = auto_processor.inputs(processor, prompt(processor, count), pictures(count))
+        assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("family", SEEN)
+def test_a_prompt_has_a_placeholder_for_each_visual_row(family: str, family_folder: Folder) -> None:
+    folder = family_folder(family)
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
+    processor = auto_processor.load(info(family), folder)
+    token = getattr(model.config, "image_token_id", None)
+    token = model.config.image_token_index if token is None else token
+    seen = []
+    for count in counts(family):
+        inputs = auto_processor.inputs(processor, prompt(processor, count), pictures(count))
+        seen.append(int((inputs["input_ids"] == token).sum()))
+        assert seen[-1] == visual_rows(model, inputs)
+    assert len(set(seen)) == len(seen) > 1  # a second picture has rows of its own
+
+
+def visual_rows(model: Any, inputs: dict[str, Any]) -> int:
+    encode = model.base_model.get_image_features
+    words = ("input_ids", "attention_mask", "token_type_ids", "mm_token_type_ids")
+    pixels = {key: value for key, value in inputs.items() if key not in words}
+    with torch.inference_mode():
+        found = encode(**pixels, return_dict=True).pooler_output
+    return _rows(found)
+
+
+def _rows(found: Any) -> int:
+    if isinstance(found, torch.Tensor):
+        return found.numel() // found.shape[-1]
+    return sum(_rows(one) for one in found)
+
+
+@pytest.mark.parametrize("family", READABLE)
+def test_pixels_do_not_depend_on_torchvision(
+    family: str, family_folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = family_folder(family)
+    processor = auto_processor.load(info(family), folder)
+    if family not in family_checkpoints.NEED_TORCHVISION:
+        wanted = AutoImageProcessor.from_pretrained(folder, backend="pil")
+        assert type(processor.image_processor) is type(wanted)
+    monkeypatch.setattr(auto_processor, "can_video", lambda: False)
+    without = auto_processor.load(info(family), folder)
+    assert getattr(without, "video_processor", None) is None
+    text = prompt(processor, 1)
+    assert prompt(without, 1) == text
+    found, wanted = (auto_processor.inputs(one, text, pictures(1)) for one in (processor, without))
+    assert_equal(found, wanted)
+
+
+def test_a_processor_keeps_its_name_and_its_settings(family_folder: Folder) -> None:
+    smol = auto_processor.load(info("smolvlm"), family_folder("smolvlm"))
+    assert (type(smol).__name__, smol.image_seq_len) == ("SmolVLMProcessor", 4)
+    onevision = auto_processor.load(info("llava_onevision"), family_folder("llava_onevision"))
+    assert onevision.num_image_tokens == 16
+
+
+def test_a_prompt_begins_with_one_bos(family_folder: Folder) -> None:
+    folder = family_folder("gemma3")
+    processor = auto_processor.load(info("gemma3"), folder)
+    text = prompt(processor, 1)
+    written, added = (
+        auto_processor.inputs(processor, one, pictures(1))["input_ids"][0, :2].tolist()
+        for one in (text, text.removeprefix("<bos>"))
+    )
+    assert written == added
+    assert written.count(family_checkpoints.BOS) == 1
+
+
+@pytest.fixture
+def folder(family_folder: Folder, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(family_folder("qwen2_5_vl"), tmp_path / "qwen"))
+
+
+def change(file: Path, **values: Any) -> None:
+    content = json.loads(file.read_text(encoding="utf-8")) | values
+    kept = {key: value for key, value in content.items() if value is not None}
+    file.write_text(json.dumps(kept), encoding="utf-8")
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(ModelUnavailable) as error:
+        auto_processor.load(info("qwen"), folder)
+    text = str(error.value)
+    assert text.startswith("qwen") and text.endswith(".") and "\n" not in text
+    return text
+
+
+def test_the_class_is_found_by_the_model_type(folder: Path) -> None:
+    change(folder / "preprocessor_config.json", processor_class=None)
+    assert type(auto_processor.load(info("qwen"), folder)).__name__ == "Qwen2_5_VLProcessor"
+    change(folder / "config.json", model_type="kosmos-2")
+    assert "names no processor_class" in refusal(folder)
+
+
+def test_a_folder_without_processor_files_is_refused(folder: Path) -> None:
+    (folder / "preprocessor_config.json").unlink()
+    assert "has no processor_config.json and no preprocessor_config.json" in refusal(folder)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    assert "has no tokenizer.json" in refusal(folder)
+
+
+def test_an_unknown_class_is_refused(folder: Path) -> None:
+    change(folder / "preprocessor_config.json", processor_class="MyProcessor")
+    assert "transformers has no processor MyProcessor" in refusal(folder)
+
+
+def test_code_of_a_checkpoint_is_never_run(folder: Path) -> None:
+    ran = folder / "ran"
+    (folder / "mine.py").write_text(f"open({str(ran)!r}, 'w')\nclass Mine: pass\n")
+    remote = {"AutoProcessor": "mine.Mine", "AutoImageProcessor": "mine.Mine"}
+    change(folder / "preprocessor_config.json", processor_class=None, auto_map=remote)
+    assert "a checkpoint's code is never run" in refusal(folder)
+    change(folder / "preprocessor_config.json", image_processor_type="Mine", auto_map=remote)
+    change(folder / "tokenizer_config.json", processor_class="Qwen2_5_VLProcessor")
+    refusal(folder)
+    assert not ran.exists()
+
+
+def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
+    change(folder / "preprocessor_config.json", processor_class="Gemma3Processor")
+    assert "its processor Gemma3Processor" in refusal(folder)
+    change(folder / "preprocessor_config.json", max_pixels=2**40)
+    assert "max_pixels is 1099511627776" in refusal(folder)
+
+
+@pytest.mark.skipif(auto_processor.can_video(), reason="torchvision can be imported")
+@pytest.mark.parametrize("family", family_checkpoints.NEED_TORCHVISION)
+def test_what_needs_torchvision_says_so(family: str, family_folder: Folder) -> None:
+    with pytest.raises(ModelUnavailable, match="needs torchvision, which cannot be imported"):
+        auto_processor.load(info(family), family_folder(family))
