@@ -256,7 +256,7 @@ class Prepared:
 class Features:
     """Stage 3's result: named tensors after projector and pooling, before they meet the text.
 
-    Families with one placeholder per visual row have a single tensor "rows" [V, hidden].
+    The three families with an adapter of their own have a single tensor "rows" [V, hidden].
     """
 
     tensors: Mapping[str, torch.Tensor]

@@ -238,7 +238,8 @@ class Adapter(ABC):
         return embeds
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
-        """Logits [N, vocabulary] that precede N new ids, computed in one pass.
+        """Logits [N, vocabulary] that precede N new ids, computed in one pass; fewer rows, or None,
+        if the model cannot compute all of them.
 
         `plain_embeds` [1, context, hidden]: the language model's input in plain generate().
         """

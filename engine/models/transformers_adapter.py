@@ -46,6 +46,7 @@ from engine.types import (
 FIELDS = ("pooler_output", "deepstack_features")  # what forward() reads of an encoder's output
 _QUESTION = ("input_ids", "qformer_input_ids")  # an encoder that takes these reads the question
 _TYPES = ("token_type_ids", "mm_token_type_ids")  # one number per token of the prompt
+_VISION = ("vision", "visual", "image")  # how the modules of a tower are called
 _TRIED = (96, 128)  # height and width of the picture that a loaded model is tried with
 NOT_COMPILED = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
 NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or another model."
@@ -131,11 +132,17 @@ class TransformersAdapter(Adapter):
         return seen.modules, fits
 
     def _outside_language(self) -> Iterator[torch.nn.Module]:
-        """The modules that are neither in the language model nor around it, nor the head."""
+        """The modules that are neither in the language model nor around it, nor the head.
+
+        A few old models have their tower inside the language model: there the names decide.
+        """
         decoder = self.decoder
-        inside = {
-            id(one) for part in (decoder.language_model, decoder.head) for one in part.modules()
-        }
+        if decoder.language_model in (self.model, self.model.base_model):
+            names = ((name.split(".")[-1], one) for name, one in self.model.named_modules())
+            yield from (one for name, one in names if name.startswith(_VISION))
+            return
+        parts = (decoder.language_model, decoder.head)
+        inside = {id(one) for part in parts for one in part.modules()}
         for module in self.model.modules():
             if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
                 yield module
@@ -244,9 +251,11 @@ class TransformersAdapter(Adapter):
         return ModelInputs({"input_ids": ids, **values, **self._last_logits(1)})
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
-        tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
         if self._encoder is None:
-            return None
+            return None  # its forward() would need the pixels
+        if self.visual_id in ids:  # would stand for a picture in one pass; only untrained models
+            ids = ids[: ids.index(self.visual_id) + 1]
+        tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
         values = dict(self.embed(prepared, self.encode(prepared)).values)
         values["input_ids"] = torch.cat([prepared.input_ids, tokens], dim=1)
         for name in (name for name in _TYPES if name in values):

@@ -398,4 +398,5 @@ def rounding(adapter: Adapter, prepared: Prepared, plain: RecordedAnswer) -> flo
     again = adapter.again(plain.embeds, prepared, plain.ids)
     if again is None:  # its forward() needs the pixels
         return 2 * unit
-    return 2 * max(float((again.float().cpu() - plain.logits).abs().max()), unit)
+    noise = (again.float().cpu() - plain.logits[: len(again)]).abs()
+    return 2 * max(float(noise.max()), unit)
