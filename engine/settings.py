@@ -111,7 +111,11 @@ def expand(text: str, base: Path | None = None) -> Path:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as a dict, or SettingsError that names the file."""
-    text = read_text(path, MAX_TOML, "The settings file", error=SettingsError)
+    return parse_toml(read_text(path, MAX_TOML, "The settings file", error=SettingsError), path)
+
+
+def parse_toml(text: str, path: Path) -> dict[str, Any]:
+    """The text of this TOML file as a dict, or SettingsError that names the file."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError

@@ -346,16 +346,21 @@ def _check_stages(spans: tuple[Span, ...]) -> None:
 
 @dataclass(frozen=True)
 class Tower:
-    """The shape of a CLIP vision tower: width, depth, heads, and its input in pixels."""
+    """The shape of a vision tower: width, depth, heads, and its input in pixels.
 
-    hidden: int
-    layers: int
-    heads: int
-    image_size: int
-    patch_size: int
+    None: config.json does not say, or the tower takes pictures of any size.
+    """
+
+    hidden: int | None
+    layers: int | None
+    heads: int | None
+    image_size: int | None
+    patch_size: int | None
 
     @property
     def patches(self) -> int:
+        if self.image_size is None or self.patch_size is None:
+            raise ValueError("the number of patches of this tower is not fixed")
         return (self.image_size // self.patch_size) ** 2
 
 

@@ -345,7 +345,7 @@ def test_models_say_what_is_available(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tiny_models / "none"))
     _, rows, _ = call(capsys, "models", "--json")
     real = [row for row in rows if not row["demo"]]
-    assert len(real) == 3 and all(not row["available"] and row["reason"] for row in real)
+    assert len(real) == 10 and all(not row["available"] and row["reason"] for row in real)
 
 
 @pytest.mark.slow

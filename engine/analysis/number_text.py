@@ -5,6 +5,8 @@ Boundary: numbers in, text out.
 
 from __future__ import annotations
 
+from engine.types import Tower
+
 NONE = "–"  # for a missing number
 _DECIMALS = ((100, 0), (10, 1), (1, 2))  # from this size on, so many decimals
 Ends = tuple[float, float] | None  # of an interval
@@ -82,3 +84,17 @@ def size(count: int) -> str:
         if count >= step:
             return f"{count / step:.1f} {unit}"
     return f"{count} B"
+
+
+def tower_text(tower: Tower | None) -> str:
+    """The known sizes of a vision tower: "24 layers of 1,024, 16 heads, 336 px in patches of 14
+    px"; "" if there are none."""
+    if tower is None:
+        return ""
+    depth = "" if tower.layers is None else count(tower.layers, "layer")
+    width = "" if tower.hidden is None else f"{tower.hidden:,}"
+    heads = "" if tower.heads is None else count(tower.heads, "head")
+    side = "" if tower.image_size is None else f"{tower.image_size} px"
+    patch = "" if tower.patch_size is None else f"patches of {tower.patch_size} px"
+    body = " of ".join(filter(None, [depth or ("layers" if width else ""), width]))
+    return ", ".join(filter(None, [body, heads, " in ".join(filter(None, [side, patch]))]))

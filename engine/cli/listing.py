@@ -1,6 +1,7 @@
 """samples and models: list a dataset's samples, or the models of models.toml and their state.
 
-`models NAME` prints one model's card: source, digest, sizes, memory.
+`models NAME` prints one model's card: source, digest, sizes, memory.  `models add` is in
+add_model.py.
 
 Boundary: lists; loads no model.
 """
@@ -12,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.analysis.number_text import count
+from engine.analysis.number_text import count, tower_text
+from engine.cli import add_model
 from engine.cli.common import DATASET_HELP, add_json, out, read_dataset, say
 from engine.errors import BadInput
 from engine.models import registry
@@ -20,13 +22,18 @@ from engine.models.checkpoint import ModelEntry
 from engine.storage import result_rows
 from engine.types import ModelInfo, Sample
 
+LATER = "known after loading"
+
 
 def add(commands: Any) -> None:
     samples = commands.add_parser("samples", help="list samples and which models can run on them")
     samples.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    models = commands.add_parser("models", help="list the models of models.toml, or print one card")
+    models = commands.add_parser(
+        "models", help="list the models of models.toml, print one card, or add an entry"
+    )
     models.add_argument("model", nargs="?", help="a name from models.toml: print its card")
     models.add_argument("--full", action="store_true", help="hash every byte of its files too")
+    add_model.add(models)
     for sub, run in ((samples, _samples), (models, _models)):
         add_json(sub)
         sub.set_defaults(run=run)
@@ -64,6 +71,8 @@ def _sample_line(row: dict[str, Any]) -> str:
 
 
 def _models(options: argparse.Namespace) -> int:
+    if add_model.asked(options):
+        return add_model.run(options)
     if options.model is not None:
         return _card(registry.entry(options.model), options)
     if options.full:
@@ -84,6 +93,7 @@ def _model_row(entry: ModelEntry) -> dict[str, Any]:
         "dtype": entry.dtype,
         "quantization": entry.quantization,
         "demo": entry.demo,
+        "download": entry.download,
         "available": reason is None,
         "reason": reason,
     }
@@ -106,11 +116,14 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
 
 def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
     """The card as (name, value) pairs."""
-    tower = card.tower
-    seen = f"{tower.layers} layers of {tower.hidden}, {tower.heads} heads, " if tower else ""
-    seen += f"{tower.image_size} px in patches of {tower.patch_size}" if tower else "unknown"
-    pictures = "" if card.images is None else f" (from {count(card.images, 'picture')})"
-    parameters = "known after loading" if card.parameters is None else f"{card.parameters:,}"
+    rows = LATER if card.visual_tokens is None else f"{card.visual_tokens:,}"
+    limit = "unknown" if card.context_limit is None else f"{card.context_limit:,} tokens"
+    pictures = (
+        ""
+        if card.images is None or not card.visual_tokens
+        else f" (from {count(card.images, 'picture')})"
+    )
+    parameters = LATER if card.parameters is None else f"{card.parameters:,}"
     return [
         ("name", card.name),
         ("family", card.family),
@@ -120,8 +133,8 @@ def _card_lines(card: ModelInfo) -> list[tuple[str, str]]:
         ("digest of every byte", card.digest or "not computed: use --full"),
         ("parameters", parameters),
         ("dtype", f"{card.precision} (stored as {card.stored_dtype or 'an unknown dtype'})"),
-        ("vision tower", seen),
-        ("visual tokens", f"{card.visual_tokens:,}{pictures}"),
-        ("context", f"{card.context_limit:,} tokens"),
+        ("vision tower", tower_text(card.tower) or LATER),
+        ("visual tokens", f"{rows}{pictures}"),
+        ("context", limit),
         *([("generation settings", " ".join(card.generation))] if card.generation else []),
     ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import ModelUnavailable
+from engine.models import other_forms
 from engine.models.checkpoint_files import check_settings, read_json
 from engine.models.weights import weight_files
 from engine.types import MediaKind
@@ -36,6 +37,7 @@ class ModelEntry:
     dtype: str
     demo: bool
     quantization: Quantization | None = None
+    download: str | None = None  # about how much a download fetches, such as "7.5 GB"
 
     @property
     def precision(self) -> str:
@@ -54,9 +56,12 @@ def locate(entry: ModelEntry) -> Path:
     try:
         if not folder.is_dir():
             raise _not_here(entry, folder)
-        read_json(folder / "config.json", entry.name)
-        if not weight_files(folder, entry.name):
+        if not (found := weight_files(folder, entry.name)):
+            other_forms.refuse_without_weights(entry.name, folder)
+        config = read_json(folder / "config.json", entry.name)
+        if not found:
             raise _no_weights(entry, folder)
+        other_forms.refuse_packed(entry.name, folder / "config.json", config)
         check_settings(folder, entry.name)
     except OSError as error:
         raise ModelUnavailable(
@@ -72,6 +77,7 @@ def revision(entry: ModelEntry, folder: Path) -> str | None:
 
 
 def _not_here(entry: ModelEntry, folder: Path) -> ModelUnavailable:
+    other_forms.refuse_gguf_file(entry.name, folder)
     if folder.exists():
         return ModelUnavailable(
             f"{entry.name}: {folder} is a file, not a checkpoint folder: correct its "
@@ -93,18 +99,24 @@ def _no_weights(entry: ModelEntry, folder: Path) -> ModelUnavailable:
 
 
 def _in_hub_cache(entry: ModelEntry) -> Path:
+    if (folder := hub_folder(entry.checkpoint, entry.revision)) is None:
+        size = f" (about {entry.download})" if entry.download else ""
+        raise ModelUnavailable(
+            f"{entry.name} has not been downloaded: run `python -m engine download {entry.name}` "
+            f"once{size}, or set its checkpoint in models.toml to a folder."
+        )
+    return folder
+
+
+def hub_folder(checkpoint: str, revision: str | None) -> Path | None:
+    """The folder in the hub's cache that holds this revision's config.json, or None."""
     from huggingface_hub import constants
 
     # The client takes 0.1 s to import, so it is only imported if its cache has such a folder.
-    name = constants.REPO_ID_SEPARATOR.join(["models", *entry.checkpoint.split("/")])
-    found = None
-    if Path(constants.HF_HUB_CACHE, name).is_dir():
-        from huggingface_hub import try_to_load_from_cache
+    name = constants.REPO_ID_SEPARATOR.join(["models", *checkpoint.split("/")])
+    if not Path(constants.HF_HUB_CACHE, name).is_dir():
+        return None
+    from huggingface_hub import try_to_load_from_cache
 
-        found = try_to_load_from_cache(entry.checkpoint, "config.json", revision=entry.revision)
-    if not isinstance(found, str):
-        raise ModelUnavailable(
-            f"{entry.name} has not been downloaded: run `python -m engine download {entry.name}` "
-            "once, or set its checkpoint in models.toml to a folder."
-        )
-    return Path(found).parent
+    found = try_to_load_from_cache(checkpoint, "config.json", revision=revision)
+    return Path(found).parent if isinstance(found, str) else None

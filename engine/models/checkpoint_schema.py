@@ -28,10 +28,12 @@ Number = Annotated[float, Meta(ge=-1e6, le=1e6)]
 Positive = Annotated[float, Meta(gt=0, le=1e6)]
 Above = Annotated[float, Meta(gt=0, le=1e12)]
 Sides = Side | dict[str, Side | None]
-# Height and width, in which some configs give a square.
-Sided = Side | Annotated[list[Side], Meta(min_length=1, max_length=2)]
+# Height and width, in which some configs give a square, or a size for each level.
+Sided = Side | Annotated[list[Side], Meta(min_length=1, max_length=8)]
 Area = Annotated[int, Meta(ge=1, le=2**26)]
 Ids = Annotated[list[TokenId], Meta(min_length=1)]
+Inner = Annotated[int, Meta(ge=1, le=2**20)]
+Templates = str | list[dict[str, str]] | dict[str, str]  # several have names
 
 
 class TextConfig(Struct):
@@ -39,7 +41,7 @@ class TextConfig(Struct):
 
     model_type: str | None = None
     hidden_size: Width | None = None
-    intermediate_size: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+    intermediate_size: Inner | Annotated[list[Inner], Meta(min_length=1)] | None = None
     num_hidden_layers: Depth | None = None
     num_attention_heads: Depth | None = None
     num_key_value_heads: Depth | None = None
@@ -57,13 +59,17 @@ class TextConfig(Struct):
 
 
 class Vision(Struct):
-    """The vision tower in config.json."""
+    """The vision tower in config.json; families have different names for its sizes."""
 
     model_type: str | None = None
     hidden_size: Width | None = None
-    intermediate_size: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+    embed_dim: Width | Annotated[list[Width], Meta(min_length=1)] | None = None
+    intermediate_size: Inner | None = None
     num_hidden_layers: Depth | None = None
+    depth: Depth | Annotated[list[Depth], Meta(min_length=1)] | None = None
     num_attention_heads: Depth | None = None
+    num_heads: Depth | Annotated[list[Depth], Meta(min_length=1)] | None = None
+    attention_heads: Depth | None = None
     image_size: Sided | None = None
     patch_size: Sided | None = None
     num_channels: Depth | None = None
@@ -78,6 +84,10 @@ class ModelConfig(TextConfig):
 
     architectures: list[str] | None = None
     text_config: TextConfig | None = None
+    llm_config: TextConfig | None = None
+    language_config: TextConfig | None = None
+    quantization_config: dict[str, Any] | None = None
+    auto_map: dict[str, Any] | None = None
     vision_config: Vision | None = None
     vision_feature_layer: int | Annotated[list[int], Meta(min_length=1)] | None = None
     vision_feature_select_strategy: str | None = None
@@ -132,7 +142,7 @@ class TokenizerConfig(Struct):
     tokenizer_class: str | None = None
     bos_token: str | dict[str, Any] | None = None
     eos_token: str | dict[str, Any] | None = None
-    chat_template: str | list[dict[str, str]] | None = None
+    chat_template: Templates | None = None
     unk_token: str | dict[str, Any] | None = None
     pad_token: str | dict[str, Any] | None = None
     model_max_length: int | float | None = None
@@ -171,11 +181,17 @@ class AreaImageProcessor(ImageProcessor):
     max_pixels: Area | None = None
 
 
+class VideoProcessor(ImageProcessor):
+    """video_preprocessor_config.json, which transformers reads if it has a video processor."""
+
+    size: Side | dict[str, Area | None] | None = None
+
+
 class Processor(Struct):
     """processor_config.json."""
 
     image_processor: ImageProcessor | None = None
-    chat_template: str | dict[str, str] | None = None
+    chat_template: Templates | None = None
     processor_class: str | None = None
 
 
@@ -188,7 +204,7 @@ class AreaProcessor(Processor):
 class ChatTemplate(Struct):
     """chat_template.json."""
 
-    chat_template: str
+    chat_template: Templates
 
 
 FILES: dict[str, type[Struct]] = {
@@ -196,6 +212,7 @@ FILES: dict[str, type[Struct]] = {
     "generation_config.json": GenerationSettings,
     "tokenizer_config.json": TokenizerConfig,
     "preprocessor_config.json": ImageProcessor,
+    "video_preprocessor_config.json": VideoProcessor,
     "processor_config.json": Processor,
     "chat_template.json": ChatTemplate,
 }

@@ -6,14 +6,19 @@ the progress and resumes interrupted downloads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from engine.errors import BadInput, DownloadFailed
+from engine.models import other_forms, supported_transformers
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import OWN
 from engine.quoting import first_line
 
-_BESIDE = ("tokenizer.model", "chat_template.jinja")
+_BESIDE = ("tokenizer.model", "chat_template.jinja", "merges.txt")
+# The same weights in the form of their authors' code, or not a model's own.
+_OTHER_WEIGHTS = ("consolidated", "adapter_")
 
 
 def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
@@ -33,7 +38,7 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
 
 def needed(names: Sequence[str]) -> list[str]:
     """The files of a repository that loading needs: safetensors or, if there are none, .bin."""
-    top = [name for name in names if "/" not in name]
+    top = [name for name in names if "/" not in name and not name.startswith(_OTHER_WEIGHTS)]
     weights = [name for name in top if name.endswith(".safetensors")] or [
         name for name in top if name.startswith("pytorch_model") and name.endswith(".bin")
     ]
@@ -56,7 +61,9 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
     name, revision = entry.checkpoint, entry.revision
     try:
         about = HfApi().model_info(name, revision=revision, timeout=10)
-        files = needed([file.rfilename for file in about.siblings or ()])
+        names = [file.rfilename for file in about.siblings or ()]
+        files = needed(names)
+        _refuse_useless(entry, names, files, getattr(about, "config", None) or {})
         return Path(snapshot_download(name, revision=revision, local_dir=to, allow_patterns=files))
     except GatedRepoError as error:
         raise DownloadFailed(
@@ -86,3 +93,22 @@ def _fetch(entry: ModelEntry, to: Path | None) -> Path:
             f"{entry.name} cannot be written to {to or 'the hub cache'} ({first_line(error)}): "
             "free disk space and run this again; it continues where it stopped."
         ) from error
+
+
+def _refuse_useless(
+    entry: ModelEntry, names: Sequence[str], files: Sequence[str], config: Mapping[str, Any]
+) -> None:
+    """An error if what the hub tells of the repository shows that no model can be loaded from it.
+
+    The rest is checked after the download, from the files themselves.
+    """
+    where = f"{entry.checkpoint} on the hub"
+    if not any(name.endswith((".safetensors", ".bin")) for name in files):
+        other_forms.refuse_listed(entry.name, where, names)
+        raise DownloadFailed(
+            f"{entry.name}: {where} has no weights in safetensors or PyTorch's form: correct its "
+            "checkpoint in models.toml."
+        )
+    other_forms.refuse_packed(entry.name, where, config)
+    if entry.family == supported_transformers.FAMILY and "model_type" in config:
+        supported_transformers.refuse_type(entry.name, entry.checkpoint, where, config, OWN)

@@ -31,7 +31,7 @@ from engine.models import (
     weights,
 )
 from engine.models.checkpoint import ModelEntry
-from engine.models.shape import Form
+from engine.models.shape import AnyForm, Form
 from engine.quoting import first_line
 from engine.types import ModelInfo
 
@@ -52,7 +52,7 @@ def ordinary_tensors() -> Iterator[None]:
         yield
 
 
-def info_of(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
+def info_of(entry: ModelEntry, folder: Path, form: Form | AnyForm) -> ModelInfo:
     """The entry's model card, with the digest of its files and its device."""
     card = model_card.card(entry, folder, form)
     digest = weights.digest(folder, entry.name, model_card.memo())

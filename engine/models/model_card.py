@@ -13,11 +13,11 @@ from engine import settings
 from engine.decoding import generation_rules
 from engine.models import checkpoint, checkpoint_files, shape, trained_questions, weights
 from engine.models.checkpoint import ModelEntry
-from engine.models.shape import Form
+from engine.models.shape import AnyForm, Form
 from engine.types import ModelInfo
 
 
-def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
+def card(entry: ModelEntry, folder: Path, form: Form | AnyForm) -> ModelInfo:
     """The card of the checkpoint in this folder, or ModelUnavailable.
 
     `digest`, the hash of all bytes, is set only if it is already known; see `full_digest`.
@@ -39,7 +39,7 @@ def card(entry: ModelEntry, folder: Path, form: Form) -> ModelInfo:
         stored_dtype=sizes.stored_dtype,
         tower=sizes.tower,
         visual_tokens=sizes.visual_tokens,
-        images=sizes.images,
+        images=None if sizes.visual_tokens is None else sizes.images,
         context_limit=sizes.text.context,
         questions=trained_questions.declared(folder, entry.name),
         generation=generation_rules.notes(

@@ -1,7 +1,7 @@
 """models.toml -> entries -> adapters, which are loaded at their first use.
 
-Boundary: the only module that names concrete models.  Listing entries and checking whether one can
-be used imports neither torch nor transformers; `load` does.  A new family is one line in FAMILIES.
+Boundary: the only module that imports concrete models, which families.py names.  Listing entries
+and checking whether one can be used imports neither torch nor transformers; `load` does.
 """
 
 from __future__ import annotations
@@ -12,131 +12,42 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError, UnknownModel
 from engine.machine import device, memory
-from engine.models import checkpoint, memory_need, model_card, quantization, shape, supported
-from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
+from engine.models import (
+    checkpoint,
+    checkpoint_files,
+    memory_need,
+    model_card,
+    model_rows,
+    quantization,
+    shape,
+    supported,
+    supported_transformers,
+)
+from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES as FAMILIES  # re-exported
+from engine.models.families import OWN
 from engine.models.memory_need import NEW_TOKENS, Need
 from engine.models.residents import Residents
-from engine.models.shape import Form
-from engine.quoting import listed, quoted, shown
-from engine.types import MediaKind, ModelInfo, Sample
+from engine.quoting import listed, quoted
+from engine.types import ModelInfo, Sample
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
-
-@dataclass(frozen=True)
-class Family:
-    """A family's adapter, its kind of media, its model_type and its form of config.json."""
-
-    adapter: str
-    kind: MediaKind
-    model_type: str
-    form: Form
-
-
-FAMILIES: dict[str, Family] = {
-    "eventgpt": Family(
-        "engine.models.eventgpt:EventGPTAdapter",
-        "events",
-        "EventChat_llama",
-        Form("", shape.CLIP_L_336, 5, shape.pooled),
-    ),
-    "video_llava": Family(
-        "engine.models.video_llava:VideoLlavaAdapter",
-        "video",
-        "video_llava",
-        Form("text_config", shape.CLIP_L_224, 8, shape.all_rows),
-    ),
-    "llava": Family(
-        "engine.models.llava:LlavaAdapter",
-        "image",
-        "llava",
-        Form("text_config", shape.CLIP_L_336, 1, shape.patch_rows),
-    ),
-}
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
-_FIELDS = {
-    "name",
-    "label",
-    "family",
-    "checkpoint",
-    "revision",
-    "dtype",
-    "demo",
-    "quantization",
-}
-MAX_TEXT = 1000  # characters of a value in models.toml
 _residents = Residents()
 _lock = threading.Lock()
 
 
 def entries() -> tuple[ModelEntry, ...]:
     """All entries of models.toml in file order; SettingsError says what is wrong."""
-    path = settings.load().models_file
-    rows = settings.read_toml(path).get("model", [])
-    if not isinstance(rows, list) or not rows:
-        raise SettingsError(f"{shown(path)} holds no [[model]] entry: add one.")
-    found = tuple(_entry(row, path) for row in rows)
-    names = [entry.name for entry in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise SettingsError(f"{shown(path)} holds {quoted(twice)} twice: rename one.")
-    return found
-
-
-def _entry(row: Any, path: Path) -> ModelEntry:
-    if not isinstance(row, dict) or not {"name", "family", "checkpoint"} <= set(row):
-        raise SettingsError(f"{shown(path)}: {quoted(row)} needs name, family and checkpoint.")
-    name, family = str(row["name"]), str(row["family"])
-    dtype = str(row.get("dtype", "float32"))
-    _one_of(path, name, "field", set(row), _FIELDS)
-    _check_texts(row, path)
-    _one_of(path, name, "family", {family}, set(FAMILIES))
-    _one_of(path, name, "dtype", {dtype}, set(DTYPE_BYTES))
-    wanted = {str(row["quantization"])} if "quantization" in row else set()
-    _one_of(path, name, "quantization", wanted, set(quantization.KINDS))
-    where = str(row["checkpoint"])
-    folder = settings.expand(where, path.parent)
-    hub = checkpoint.is_hub_name(where) and not folder.exists()
-    return ModelEntry(
-        name=name,
-        label=str(row.get("label", name)),
-        family=family,
-        kind=FAMILIES[family].kind,
-        checkpoint=where,
-        folder=None if hub else folder,
-        revision=str(row["revision"]) if "revision" in row else None,
-        dtype=dtype,
-        demo=row.get("demo") is True,
-        quantization=row.get("quantization"),
-    )
-
-
-def _one_of(path: Path, name: str, what: str, values: set[str], allowed: set[str]) -> None:
-    for value in sorted(values - allowed):
-        known = ", ".join(sorted(allowed))
-        raise SettingsError(
-            f"{shown(path)}: {quoted(name)} has the unknown {what} {quoted(value)}: known are "
-            f"{known}."
-        )
-
-
-def _check_texts(row: dict[str, Any], path: Path) -> None:
-    for key, value in row.items():
-        if key != "demo" and not _is_a_text(value):
-            raise SettingsError(
-                f"{shown(path)}: {quoted(key)} is {quoted(value)}: write it as a text of 1 to "
-                f"{MAX_TEXT:,} characters, in quotes."
-            )
-
-
-def _is_a_text(value: object) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable()
+    return model_rows.read(settings.load().models_file)
 
 
 def entry(name: str) -> ModelEntry:
@@ -144,7 +55,7 @@ def entry(name: str) -> ModelEntry:
     known = {item.name: item for item in entries()}
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name[:MAX_TEXT], known, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name[: model_rows.MAX_TEXT], known, n=1, cutoff=0.4)
     hint = f"did you mean {quoted(near[0])}?" if near else f"known are {listed(known)}."
     raise UnknownModel(f"{quoted(name)} is not a known model: {hint}")
 
@@ -261,20 +172,31 @@ def full_digest(item: ModelEntry) -> str:
     return model_card.full_digest(item, checkpoint.locate(item))
 
 
-def _checked(item: ModelEntry) -> Path:
-    """The checkpoint's folder, if its model belongs to the entry's family."""
+def check(item: ModelEntry) -> Path:
+    """The checkpoint's folder, if it holds a model that the entry's family can run; or
+    ModelUnavailable.  Neither the memory nor the device is asked."""
     folder = checkpoint.locate(item)
     _check_family(item, folder)
+    return folder
+
+
+def _checked(item: ModelEntry) -> Path:
+    """As `check`; also ModelUnavailable if the entry's quantization does not work here."""
+    folder = check(item)
     quantization.check(item.name, item.quantization)
     return folder
 
 
 def _check_family(item: ModelEntry, folder: Path) -> None:
-    model_types = {family: known.model_type for family, known in FAMILIES.items()}
-    supported.refuse_other(item.name, item.family, folder, model_types)
+    if item.family == supported_transformers.FAMILY:
+        supported_transformers.refuse(item.name, item.checkpoint, folder, OWN)
+    else:
+        model_types = {family: known.model_type for family, known in FAMILIES.items()}
+        supported.refuse_other(item.name, item.family, folder, model_types)
+    config = checkpoint_files.read_json(folder / "config.json", item.name)
     letters = "".join(c for c in f"{item.name} {item.label}".lower() if c.isalnum())
     for telling, family in _TELLING.items():
-        if telling in letters and family != item.family:
+        if telling in letters and family != OWN.get(config["model_type"]):
             raise ModelUnavailable(
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."

@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint_files, checkpoint_schema, templates
+from engine.models import checkpoint_files, checkpoint_schema, image_text_models, templates
 from engine.quoting import quoted
 
 TOWER, TEXT = "clip_vision_model", "llama"
@@ -22,6 +22,7 @@ USE = {
     "video_llava": "LanguageBind/Video-LLaVA-7B-hf",
     "eventgpt": "the EventGPT-7b folder of its authors",
 }
+_ANY = 'write family = "transformers" in models.toml'
 _ORIGINAL = ("LlavaLlamaForCausalLM", "LlavaLlama", "VideoLlavaLlamaForCausalLM")
 _PICTURE_IDS = ("image_token_id", "image_token_index", "video_token_id", "video_token_index")
 _BOS, _EOS = "<s>", "</s>"  # of the tokenizer that the built-in prompts were published with
@@ -37,22 +38,23 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
     stated = checkpoint_files.read_json(path, name)
     model_type = stated.get("model_type")
     if family != "eventgpt":
-        _refuse_original(name, path, config)
+        refuse_original(name, path, config)
     if model_type != model_types[family]:
         known = model_type in model_types.values()
         meant = "video_llava" if "video" in str(model_type) else family
         fix = "correct its entry in models.toml" if known else f"use {USE[meant]} instead"
+        if not known and str(model_type) in image_text_models.known():
+            fix += f", or {_ANY}"
         raise ModelUnavailable(
             f"{name} is entered as {family}, but {path} says its model_type is "
             f"{quoted(model_type)} (not {model_types[family]!r}): {fix}."
         )
-    tower = config.vision_config.model_type if config.vision_config else None
-    text = config.text_config.model_type if config.text_config else None
-    for what, found, wanted in (("vision tower", tower, TOWER), ("language model", text, TEXT)):
+    other = f", or {_ANY}" if str(model_type) in image_text_models.known() else ""
+    for what, found, wanted in _parts(stated):
         if found not in (None, wanted):
             raise ModelUnavailable(
                 f"{name}: the {what} in {path} is {quoted(found)}, and only "
-                f"{wanted!r} is supported: use {USE[family]} instead."
+                f"{wanted!r} is supported: use {USE[family]} instead{other}."
             )
     if family != "eventgpt":
         _refuse_odd_values(name, path, stated)
@@ -61,7 +63,21 @@ def refuse_other(name: str, family: str, folder: Path, model_types: dict[str, st
         _refuse_unknown_prompt(name, family, folder)
 
 
-def _refuse_original(name: str, path: Path, config: checkpoint_schema.ModelConfig) -> None:
+def has_known_parts(config: Mapping[str, Any]) -> bool:
+    """Whether the tower and the language model are those that the adapters here read."""
+    return all(found in (None, wanted) for _, found, wanted in _parts(config))
+
+
+def _parts(config: Mapping[str, Any]) -> list[tuple[str, Any, str]]:
+    """Each part's name, its model_type in config.json, and the only one that is supported."""
+    tower, text = config.get("vision_config") or {}, config.get("text_config") or {}
+    return [
+        ("vision tower", tower.get("model_type"), TOWER),
+        ("language model", text.get("model_type"), TEXT),
+    ]
+
+
+def refuse_original(name: str, path: Path, config: checkpoint_schema.ModelConfig) -> None:
     """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
     towers = (config.mm_vision_tower, config.mm_image_tower, config.mm_video_tower)
     named = any(one in _ORIGINAL for one in config.architectures or ())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine.errors import DatasetError
 from engine.media import dataset
-from engine.models.registry import FAMILIES
+from engine.models.families import FAMILIES
 from engine.palette import family_colour
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.storage import provenance

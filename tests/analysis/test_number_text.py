@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.analysis import number_text
+from engine.types import Tower
 
 
 @pytest.mark.parametrize(
@@ -77,3 +78,20 @@ def test_ratios_and_shares_have_their_interval() -> None:
 def test_precise_numbers_have_four_digits() -> None:
     shown = [number_text.precise(value) for value in (None, 0.12345, 12.3456, 12345.6)]
     assert shown == ["–", "0.1235", "12.35", "12,346"]
+
+
+@pytest.mark.parametrize(
+    ("tower", "text"),
+    [
+        (None, ""),
+        (
+            Tower(1024, 24, 16, 336, 14),
+            "24 layers of 1,024, 16 heads, 336 px in patches of 14 px",
+        ),
+        (Tower(1280, 32, 16, None, 14), "32 layers of 1,280, 16 heads, patches of 14 px"),
+        (Tower(768, None, 12, 512, 16), "layers of 768, 12 heads, 512 px in patches of 16 px"),
+        (Tower(None, 1, None, 224, None), "1 layer, 224 px"),
+    ],
+)
+def test_a_tower_says_what_is_known(tower: Tower | None, text: str) -> None:
+    assert number_text.tower_text(tower) == text

@@ -12,6 +12,7 @@ import pytest
 from engine.__main__ import main
 from tests import published_checkpoints, tiny
 from tests.conftest import picture
+from tests.models import published_folders
 from tests.tiny import unload_all
 
 
@@ -28,7 +29,7 @@ def test_a_card_for_reading_and_as_json(
     said = dict(line.split(": ", 1) for line in out.splitlines())
     assert code == 0 and said["name"] == "tiny-video_llava" and said["state"] == "ready"
     assert said["visual tokens"] == "40 (from 8 pictures)" and said["context"] == "1,024 tokens"
-    assert said["vision tower"] == "3 layers of 16, 2 heads, 32 px in patches of 16"
+    assert said["vision tower"] == "3 layers of 16, 2 heads, 32 px in patches of 16 px"
     assert said["dtype"] == "float32 (stored as float16)"
     assert "for the KV cache of 552 tokens" in said["memory"]
     code, out, _ = call(capsys, "models", "tiny-video_llava", "--json")
@@ -132,3 +133,20 @@ def test_a_device_that_does_not_exist_is_named(
     assert code == 0
     for row in json.loads(out):
         assert "STAGESCOPE_DEVICE is 'cuda:99'" in (row["reason"] or "")
+
+
+def test_a_card_whose_sizes_are_known_later(
+    capsys: pytest.CaptureFixture[str],
+    tiny_models: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    published_folders.build(tmp_path / "qwen")
+    (tmp_path / "models.toml").write_text('[[model]]\nname = "qwen"\ncheckpoint = "./qwen"\n')
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(tmp_path / "models.toml"))
+    _, out, _ = call(capsys, "models", "qwen")
+    said = dict(line.split(": ", 1) for line in out.splitlines())
+    assert said["family"] == "transformers" and said["state"] == "ready"
+    assert said["visual tokens"] == "known after loading" and said["context"] == "128,000 tokens"
+    assert said["vision tower"] == "32 layers of 1,280, 16 heads, patches of 14 px"
+    assert "assumed for pictures" in said["memory"]

@@ -78,6 +78,74 @@ def test_only_what_loading_reads_is_fetched() -> None:
     assert download.needed(single) == ["config.json", "model.safetensors"]
 
 
+NEWER = [
+    "chat_template.json",
+    "chat_template.jinja",
+    "config.json",
+    "generation_config.json",
+    "merges.txt",
+    "model-00001-of-00002.safetensors",
+    "model-00002-of-00002.safetensors",
+    "model.safetensors.index.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "video_preprocessor_config.json",
+    "vocab.json",
+]
+ASIDE = [
+    "README.md",
+    "adapter_config.json",
+    "consolidated.safetensors",
+    "model-Q4_K_M.gguf",
+    "onnx/model.onnx",
+    "original/model.safetensors",
+]
+
+
+def test_all_files_of_a_processor_are_fetched_and_other_forms_are_not() -> None:
+    assert download.needed([*NEWER, *ASIDE]) == sorted(NEWER)
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "said"),
+    [
+        (NEWER, {"model_type": "qwen2"}, "answers text only"),
+        (NEWER, {"model_type": "internvl_chat", "auto_map": {"a": "b"}}, "InternVL3-1B-hf instead"),
+        (
+            NEWER,
+            {"model_type": "qwen2_5_vl", "quantization_config": {"quant_method": "awq"}},
+            "stored quantized ('awq')",
+        ),
+        (["config.json", "model-Q4.gguf"], {}, "on the hub holds only GGUF files"),
+        (["adapter_config.json", "adapter_model.safetensors"], {}, "holds only a LoRA adapter"),
+        (["config.json", "weights.msgpack"], {}, "has no weights in safetensors"),
+    ],
+)
+def test_what_could_not_run_is_not_downloaded(
+    files: list[str],
+    config: dict[str, Any],
+    said: str,
+    hub: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def about(*_: Any, **__: Any) -> Any:
+        return SimpleNamespace(
+            siblings=[SimpleNamespace(rfilename=one) for one in given[0]], config=given[1]
+        )
+
+    monkeypatch.setattr(Api, "model_info", about)
+    given: tuple[list[str], dict[str, Any] | None] = (files, config)
+    assert main(["download", "qwen3-vl-4b"]) == 2
+    assert said in capsys.readouterr().err and not hub
+    for fine in ({"model_type": "qwen3_vl"}, {}, None):  # control; the hub may tell nothing
+        given = (NEWER, fine)
+        assert main(["download", "qwen3-vl-4b"]) == 0 and hub.pop("name")
+        hub.clear()
+
+
 def test_into_the_hubs_own_cache(hub: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["download", "llava-1.5-7b"]) == 0
     out, err = capsys.readouterr()

@@ -32,7 +32,7 @@ def scores(adapter: Adapter, sample: Sample) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])  # float16 on disk: both are cast
-@pytest.mark.parametrize("family", registry.FAMILIES)
+@pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])
 def test_loaded_in_inference_mode_it_runs_outside_too(
     family: str, dtype: str, tiny_folder: Path, sample: Sample
 ) -> None:

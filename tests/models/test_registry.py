@@ -25,7 +25,18 @@ def test_the_shipped_file_holds_the_demo_and_the_real_models(
     demo = [name for name, entry in found.items() if entry.demo]
     assert demo == ["eventgpt-demo", "video-llava-demo", "llava-demo"]
     places = [entry.checkpoint for entry in found.values() if not entry.demo]
-    assert places[1:] == ["LanguageBind/Video-LLaVA-7B-hf", "llava-hf/llava-1.5-7b-hf"]
+    assert places[1:3] == ["LanguageBind/Video-LLaVA-7B-hf", "llava-hf/llava-1.5-7b-hf"]
+    assert set(places[3:]) == {
+        "HuggingFaceTB/SmolVLM2-500M-Video-Instruct",
+        "llava-hf/llava-onevision-qwen2-0.5b-ov-hf",
+        "OpenGVLab/InternVL3-1B-hf",
+        "OpenGVLab/InternVL3-8B-hf",
+        "Qwen/Qwen2.5-VL-3B-Instruct",
+        "Qwen/Qwen2.5-VL-7B-Instruct",
+        "Qwen/Qwen3-VL-4B-Instruct",
+    }
+    assert all(found[name].family == "transformers" for name in list(found)[6:])
+    assert all(entry.download for entry in found.values() if entry.folder is None)
     assert places[0].endswith("EventGPT-7b") and found["eventgpt-7b"].folder is not None
     assert all(entry.dtype for entry in found.values())
 
@@ -226,7 +237,7 @@ def test_what_only_loading_shows_is_one_sentence(folder: Path, damage, message: 
     ("text", "message"),
     [
         ("", "holds no .*model.* entry"),
-        ('[[model]]\nname = "a"', "needs name, family and checkpoint"),
+        ('[[model]]\nname = "a"', "needs name and checkpoint"),
         ('[[model]]\nname="a"\nfamily="gpt"\ncheckpoint="./x"', "unknown family 'gpt'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\ndtype="int3"', "dtype 'int3'"),
         ('[[model]]\nname="a"\nfamily="llava"\ncheckpoint="./x"\nsize=1', "unknown field 'size'"),

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.analysis.number_text import tower_text
 from engine.models.checkpoint import ModelEntry
-from engine.types import MediaKind, ModelInfo, Tower
+from engine.types import MediaKind, ModelInfo
 from ui.widgets.text import count
 
 SEES: dict[MediaKind, str] = {
@@ -28,13 +29,18 @@ def of_entry(entry: ModelEntry) -> Rows:
         ("Family", family(entry)),
         ("From", str(entry.folder or f"Hugging Face hub: {entry.checkpoint}")),
         *([("Revision", entry.revision)] if entry.revision else []),
+        *([("Download", f"about {entry.download}")] if entry.download else []),
         ("Runs in", entry.precision),
     ]
 
 
 def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
     """The card: what the files contain, and what loading them showed."""
-    pictures = "" if card.images is None else f" from {count(card.images, 'picture')}"
+    pictures = (
+        ""
+        if card.images is None or not card.visual_tokens
+        else f" from {count(card.images, 'picture')}"
+    )
     return [
         ("Name", card.name),
         ("Family", family(entry)),
@@ -44,7 +50,7 @@ def of_card(entry: ModelEntry, card: ModelInfo) -> Rows:
         ("Full hash", card.digest or "not computed: that reads every byte"),
         ("Parameters", parameters(card.parameters)),
         ("Runs in", numbers(card)),
-        ("Vision tower", tower(card.tower)),
+        ("Vision tower", tower_text(card.tower) or LATER),
         ("Visual tokens", LATER if not card.visual_tokens else f"{card.visual_tokens:,}{pictures}"),
         ("Context limit", LATER if not card.context_limit else f"{card.context_limit:,} tokens"),
         ("Missing weights", weights(card.missing)),
@@ -71,16 +77,6 @@ def numbers(card: ModelInfo) -> str:
     """The dtype and quantization when it runs, and the dtype of the files."""
     shrunk = card.quantization or "not quantized"
     return f"{card.dtype}, {shrunk}; stored as {card.stored_dtype or 'an unknown dtype'}"
-
-
-def tower(shape: Tower | None) -> str:
-    if shape is None:
-        return LATER
-    layers, heads = count(shape.layers, "layer"), count(shape.heads, "head")
-    return (
-        f"{layers} of {shape.hidden:,}, {heads}, "
-        f"{shape.image_size} px in patches of {shape.patch_size} px"
-    )
 
 
 def weights(names: Sequence[str] | None) -> str:

@@ -1,0 +1,134 @@
+"""A new entry at the end of models.toml, for a folder or a name on the hub.
+
+Boundary: text is only appended, so comments and other entries stay as they are; the whole file is
+read as entries before it is replaced.  Uses no network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine import settings
+from engine.errors import BadInput, SettingsError
+from engine.models import checkpoint, model_rows, other_forms, registry, shape
+from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
+from engine.models.shape import AnyForm
+from engine.plain_files import read_text, reason, write_whole
+from engine.quoting import quoted, shown
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+_PAGE = re.compile(r"https?://(www\.)?huggingface\.co/(?P<name>[^/]+/[^/?#]+)/?")
+_DTYPE = "bfloat16"  # of a checkpoint that is not here yet
+_ORDER = ("name", "label", "family", "checkpoint", "revision", "dtype", "shows")
+
+
+@dataclass(frozen=True)
+class NewEntry:
+    """An entry that may be written: `lines` in TOML; `here`: its files were checked."""
+
+    entry: ModelEntry
+    lines: str
+    here: bool
+    path: Path
+    whole: str  # the file's text with the entry
+
+    def write(self) -> None:
+        """Replaces models.toml, or SettingsError."""
+        try:
+            if not os.access(self.path, os.W_OK) or not self.path.stat().st_mode & 0o222:
+                raise PermissionError(0, "it is read-only", str(self.path))
+            write_whole(self.path.resolve(), self.whole.encode())
+        except OSError as error:
+            raise SettingsError(
+                f"{shown(self.path)} cannot be written ({reason(error)}): make it writable, or "
+                "copy what --dry-run prints into it."
+            ) from error
+
+
+def make(where: str, **chosen: str | None) -> NewEntry:
+    """The entry for a checkpoint, with the chosen fields name, label, dtype and shows.
+
+    BadInput or SettingsError if there can be none; ModelUnavailable if the checkpoint's files are
+    here and cannot be run.
+    """
+    path = settings.load().models_file
+    text = read_text(path, settings.MAX_TOML, "The list of models", error=SettingsError)
+    known = model_rows.of_table(settings.parse_toml(text, path), path)
+    place, folder = _place(where, path)
+    short = Path(place).name
+    row = {"name": short.lower(), "label": short, "checkpoint": place}
+    row |= {key: value for key, value in chosen.items() if value is not None}
+    _check_name(row["name"], known, path)
+    if folder is None:
+        row["revision"] = "main"
+        folder = checkpoint.hub_folder(place, "main")
+    if folder is not None:
+        entry = _added(text, row, known, path)
+        row["family"] = entry.family
+        registry.check(entry)
+    row.setdefault("dtype", _stored_dtype(folder, row["name"]))
+    entry, lines = _added(text, row, known, path), _lines(row)
+    return NewEntry(entry, lines, folder is not None, path, _with(text, lines))
+
+
+def _place(where: str, path: Path) -> tuple[str, Path | None]:
+    """The checkpoint as models.toml writes it, and its folder; None for a hub name."""
+    folder = settings.expand(where)
+    if folder.is_dir():
+        near = folder.is_relative_to(path.parent)
+        return (f"./{folder.relative_to(path.parent).as_posix()}" if near else str(folder)), folder
+    if folder.exists():
+        other_forms.refuse_gguf_file(where, folder)
+        raise BadInput(f"{quoted(where)} is a file, not a checkpoint: name its folder.")
+    if page := _PAGE.fullmatch(where):
+        where = page["name"]
+    if checkpoint.is_hub_name(where):
+        return where, None
+    raise BadInput(
+        f"{quoted(where)} is neither a folder here nor a name on the Hugging Face hub: write "
+        "OWNER/NAME, such as Qwen/Qwen2.5-VL-3B-Instruct."
+    )
+
+
+def _check_name(name: str, known: tuple[ModelEntry, ...], path: Path) -> None:
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"{quoted(name)} cannot be a model's name: give one with --name, of up to 80 letters, "
+            "digits, dots, hyphens, underscores and plus signs."
+        )
+    if name in {entry.name for entry in known} | {"add"}:
+        raise BadInput(f"{shown(path)} holds {quoted(name)} already: choose another --name.")
+
+
+def _stored_dtype(folder: Path | None, name: str) -> str:
+    """The dtype of the files, if a model can run in it."""
+    if folder is None:
+        return _DTYPE
+    stored = shape.read(AnyForm(), folder, name).stored_dtype
+    return stored if stored in DTYPE_BYTES else _DTYPE
+
+
+def _added(text: str, row: dict[str, str], known: tuple[ModelEntry, ...], path: Path) -> ModelEntry:
+    """The row as an entry, read back from the whole text of the new file."""
+    found = model_rows.of_table(settings.parse_toml(_with(text, _lines(row)), path), path)
+    if found[:-1] != known:
+        raise SettingsError(
+            f"{shown(path)} would be read differently with another entry at its end: add the entry "
+            "by hand."
+        )
+    return found[-1]
+
+
+def _with(text: str, lines: str) -> str:
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return f"{text}{gap}{lines}"
+
+
+def _lines(row: dict[str, Any]) -> str:
+    fields = [f"{key} = {json.dumps(row[key], ensure_ascii=False)}" for key in _ORDER if key in row]
+    return "\n".join(["[[model]]", *fields, ""])

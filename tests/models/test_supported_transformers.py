@@ -1,0 +1,242 @@
+"""Which checkpoints of transformers are run by the family "transformers", and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.errors import ModelUnavailable
+from engine.models import registry, shape, supported_transformers
+from engine.models.shape import AnyForm
+from tests.models import family_checkpoints, published_folders
+from tests.models.published_folders import CONFIGS, change, entry
+
+pytestmark = pytest.mark.usefixtures("cache_dir")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return published_folders.build(tmp_path / "chosen")
+
+
+def reason(folder: Path, family: str = "transformers") -> str:
+    return registry.unavailable(entry(folder, family)) or ""
+
+
+@pytest.mark.parametrize("model", CONFIGS)
+def test_published_forms_are_accepted(model: str, tmp_path: Path) -> None:
+    assert reason(published_folders.build(tmp_path / model, model)) == ""
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"chat_template.jinja": published_folders.TEMPLATE},
+        {"chat_template.json": json.dumps({"chat_template": published_folders.TEMPLATE})},
+        {
+            "tokenizer_config.json": json.dumps(
+                {"chat_template": [{"name": "default", "template": published_folders.TEMPLATE}]}
+            )
+        },
+    ],
+)
+def test_a_chat_template_may_be_in_any_of_its_places(places: dict[str, str], folder: Path) -> None:
+    change(folder, "tokenizer_config.json", chat_template=...)
+    assert "its chat template is missing" in reason(folder)
+    for name, text in places.items():
+        (folder / name).write_text(text)
+    assert reason(folder) == ""
+
+
+def test_a_processor_may_be_in_either_file(folder: Path) -> None:
+    nested = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").unlink()
+    assert "its image processor is missing" in reason(folder)
+    change(folder, "processor_config.json", image_processor=nested)
+    assert reason(folder) == ""
+
+
+def _text_only(folder: Path) -> str:
+    change(folder, "config.json", model_type="qwen2", architectures=["Qwen2ForCausalLM"])
+    return "model_type is 'qwen2', a language model that answers text only"
+
+
+def _llama(folder: Path) -> str:
+    change(folder, "config.json", model_type="llama", vision_config=...)
+    return "model_type is 'llama', a language model that answers text only"
+
+
+def _newer(folder: Path) -> str:
+    change(folder, "config.json", model_type="qwen9_vl")
+    return "'qwen9_vl', which is no image-text-to-text model .* or a newer transformers"
+
+
+def _nameless(folder: Path) -> str:
+    change(folder, "config.json", model_type=...)
+    return "model_type is None, which is no image-text-to-text model"
+
+
+def _remote_code(folder: Path) -> str:
+    auto = {"AutoModel": "modeling_internvl_chat.InternVLChatModel"}
+    change(folder, "config.json", model_type="internvl_chat", auto_map=auto)
+    return "no code from repositories: use OpenGVLab/InternVL3-1B-hf instead"
+
+
+def _other_remote_code(folder: Path) -> str:
+    change(folder, "config.json", model_type="new_chat", auto_map={"AutoModel": "code.Model"})
+    return "no code from repositories: use a checkpoint in transformers' own form"
+
+
+def _first_llava(folder: Path) -> str:
+    change(folder, "config.json", model_type="llava_llama", mm_vision_tower="openai/clip")
+    return "authors' own format.*use llava-hf/llava-1.5-7b-hf"
+
+
+def _events(folder: Path) -> str:
+    change(folder, "config.json", model_type="EventChat_llama")
+    return 'write family = "eventgpt" in models.toml'
+
+
+def _no_processor(folder: Path) -> str:
+    (folder / "preprocessor_config.json").unlink()
+    return "its image processor is missing .*no preprocessor_config.json"
+
+
+def _no_tokenizer(folder: Path) -> str:
+    (folder / "tokenizer.json").unlink()
+    return "its tokenizer is missing"
+
+
+def _no_template(folder: Path) -> str:
+    change(folder, "tokenizer_config.json", chat_template=...)
+    return "its chat template is missing .*instruction-tuned"
+
+
+def _adapter(folder: Path) -> str:
+    for file in folder.iterdir():
+        file.unlink()
+    lora = {"base_model_name_or_path": "Qwen/Qwen2.5-VL-3B-Instruct", "peft_type": "LORA"}
+    published_folders.write(folder, "adapter_config.json", lora)
+    (folder / "adapter_model.safetensors").write_bytes(b"x")
+    return "only a LoRA adapter of 'Qwen/Qwen2.5-VL-3B-Instruct', not a whole model: merge"
+
+
+def _gguf(folder: Path) -> str:
+    (folder / "model.safetensors").rename(folder / "model-Q4_K_M.gguf")
+    return "holds only GGUF files"
+
+
+def _gptq(folder: Path) -> str:
+    change(folder, "config.json", quantization_config={"quant_method": "gptq", "bits": 4})
+    return "stored quantized .'gptq'., which is not supported"
+
+
+def _awq_of_the_text(folder: Path) -> str:
+    config = json.loads((folder / "config.json").read_text())
+    text = {"model_type": "qwen2_5_vl_text", "quantization_config": {"quant_method": "awq"}}
+    change(folder, "config.json", **config, text_config=text)
+    return "stored quantized .'awq'."
+
+
+def _odd_size(folder: Path) -> str:
+    change(folder, "preprocessor_config.json", size={"shortest_edge": "small"})
+    return "preprocessor_config.json: size.* is .*'small'"
+
+
+def _odd_rule(folder: Path) -> str:
+    change(folder, "generation_config.json", stop_strings=["end"])
+    return "generation_config.json sets stop_strings"
+
+
+REFUSED = [
+    *(_text_only, _llama, _newer, _nameless, _remote_code, _other_remote_code, _first_llava),
+    *(_events, _no_processor, _no_tokenizer, _no_template, _adapter, _gguf, _gptq),
+    *(_awq_of_the_text, _odd_size, _odd_rule),
+]
+
+
+@pytest.mark.parametrize("damage", REFUSED, ids=lambda damage: damage.__name__.strip("_"))
+def test_what_cannot_run_is_one_sentence_that_says_what_to_do(
+    damage: Callable[[Path], str], folder: Path
+) -> None:
+    assert reason(folder) == ""  # control: the undamaged folder is accepted
+    said = damage(folder)
+    with pytest.raises(ModelUnavailable, match=said):
+        raise ModelUnavailable(reason(folder))
+    assert "\n" not in reason(folder) and reason(folder).endswith(".")
+
+
+def test_a_gguf_file_is_no_folder(tmp_path: Path) -> None:
+    path = tmp_path / "model-Q4_K_M.gguf"
+    path.write_bytes(b"GGUF")
+    assert "is a GGUF file, which StageScope does not read" in reason(path)
+    assert "not a checkpoint folder" in reason(Path(shutil.copy(path, tmp_path / "model.bin")))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "advice"),
+    [
+        ("OpenGVLab/InternVL3-8B", "OpenGVLab/InternVL3-8B-hf"),
+        ("OpenGVLab/InternVL3_5-2B", "OpenGVLab/InternVL3_5-2B-HF"),
+        ("somebody/InternVL-tuned", "OpenGVLab/InternVL3-1B-hf"),
+    ],
+)
+def test_the_converted_repository_is_named(checkpoint: str, advice: str) -> None:
+    config = {"model_type": "internvl_chat", "auto_map": {"AutoModel": "x.Y"}}
+    with pytest.raises(ModelUnavailable, match=f"use {advice} instead"):
+        supported_transformers.refuse_type("m", checkpoint, "config.json", config, {})
+
+
+OWN = {"llava": "llava", "EventChat_llama": "eventgpt"}
+
+
+@pytest.mark.parametrize(
+    ("config", "family"),
+    [
+        ({"model_type": "llava"}, "llava"),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "llava"),
+        ({"model_type": "llava", "text_config": {"model_type": "qwen2"}}, "transformers"),
+        ({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}, "transformers"),
+        ({"model_type": "EventChat_llama"}, "eventgpt"),
+        ({"model_type": "qwen2_5_vl"}, "transformers"),
+        ({}, "transformers"),
+    ],
+)
+def test_the_family_follows_from_the_config(config: dict[str, object], family: str) -> None:
+    assert supported_transformers.family_of(config, OWN) == family
+
+
+def test_a_llava_may_run_as_transformers(tiny_models: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(tiny_models / "llava", tmp_path / "copy"))
+    assert reason(copy, "llava") == ""
+    assert "its chat template is missing" in reason(copy)
+    (copy / "chat_template.jinja").write_text(published_folders.TEMPLATE)
+    assert reason(copy) == ""
+
+
+def test_another_familys_name_is_refused_only_where_it_is_wrong(folder: Path) -> None:
+    named = registry.unavailable(entry(folder, name="eventgpt-7b")) or ""
+    assert "has the name of eventgpt" in named
+    change(folder, "config.json", model_type="video_llava")
+    assert registry.unavailable(entry(folder, name="video-llava-any")) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", family_checkpoints.FAMILIES)
+def test_every_small_checkpoint_is_accepted_and_described(
+    family: str, family_folder: Callable[[str], Path]
+) -> None:
+    from transformers import AutoConfig
+
+    item = entry(family_folder(family))
+    assert registry.unavailable(item) is None
+    card, text = registry.card(item), AutoConfig.from_pretrained(item.folder).get_text_config()
+    found = shape.read(AnyForm(), family_folder(family), family).text
+    assert card.parameters and card.context_limit == text.max_position_embeddings
+    assert (found.hidden, found.heads) == (text.hidden_size, text.num_attention_heads)
+    kv_heads = getattr(text, "num_key_value_heads", None) or found.heads
+    assert (found.layers, found.kv_heads) == (text.num_hidden_layers, kv_heads)
