@@ -150,8 +150,10 @@ class AnswerRecorder:
             return
         if named.get("inputs_embeds") is not None:
             self._embeds = named["inputs_embeds"].detach()
-        elif named.get("input_ids") is not None:  # a model that shows pictures by cross-attention
-            self._embeds = named["input_ids"].detach()[..., None]
+            return
+        ids = named.get("input_ids", arguments[0] if arguments else None)
+        if ids is not None:  # a model whose pictures do not stand among the prompt's tokens
+            self._embeds = ids.detach()[..., None]
 
     def _count(self, index: int) -> Callable[..., None]:
         def hook(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
