@@ -63,7 +63,7 @@ class ProjectionParts:
 def parts(adapter: Adapter) -> ProjectionParts | None:
     """The model's parts; None if its projector has another form."""
     model = adapter.model.model
-    if adapter.kind == "events":
+    if type(adapter).kind == "events":
         first, _, second = model.visual_projector
         layers = [(first, "gelu"), (second, "")]
         if type(model.feature_adaptor) is not torch.nn.Identity:
@@ -86,11 +86,11 @@ def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
     projector: Any = getattr(model, "multi_modal_projector", None)
     if not hasattr(projector, "linear_2") or isinstance(config.vision_feature_layer, list | tuple):
         return None
-    tower = model.video_tower if adapter.kind == "video" else model.vision_tower
+    tower = model.video_tower if type(adapter).kind == "video" else model.vision_tower
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
     place = chosen if chosen >= 0 else len(blocks) + 1 + chosen
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
-    full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
+    full = type(adapter).kind == "video" or config.vision_feature_select_strategy == "full"
     return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)
 
 
