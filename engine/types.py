@@ -60,6 +60,7 @@ FRAME_WORDS: Mapping[str, str] = {
 }
 CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
+VARIANT_MARK = "@"  # between a model's name and the words of a variant, joined by "+"
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # lower values overflow the scores
 
@@ -218,7 +219,7 @@ class RunRequest(RunOptions):
     """One model, one sample, one question.
 
     With `prefix` the run continues from a prompt prefix that an earlier run kept; such a run is
-    never measured.
+    never measured.  `pixels` is that of the model's name, if it has one.
     """
 
     sample: Sample
@@ -229,11 +230,18 @@ class RunRequest(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
+        object.__setattr__(self, "pixels", pixels_of(self.model) or self.pixels)
         for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
             if self.prefix and value != needed:
                 raise BadInput(
                     f"prefix needs {name} {needed!r}, but {name} is {value!r}: change one of them."
                 )
+
+
+def pixels_of(model: str) -> Pixels | None:
+    """The pixel setting in the name of a variant, as in NAME@fast; None if it has none."""
+    words = model.partition(VARIANT_MARK)[2].split("+")
+    return next((setting for setting in PIXELS if setting in words), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,6 +376,8 @@ class Tower:
 class ModelInfo:
     """A model's card: its entry in models.toml and what is known of its checkpoint.
 
+    `shows`: what the model is shown; None means what its family usually gets.
+
     `headers` is the digest of the weights' names, shapes and sizes; `digest` that of every byte
     ("" if not computed yet).  None means unknown until the model is loaded.  `missing` names the
     weights that the checkpoint lacks (such a model is never run), `extra` those that the model has
@@ -395,6 +405,7 @@ class ModelInfo:
     extra: tuple[str, ...] | None = None
     questions: frozenset[str] | None = None  # plain_question() of each trained one
     generation: tuple[str, ...] = ()  # which of its generation settings are followed
+    shows: MediaKind | None = None
 
     @property
     def precision(self) -> str:

@@ -7,7 +7,7 @@ the models' entries.  It loads no model and runs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import settings
@@ -15,7 +15,7 @@ from engine.benchmark import run_order
 from engine.benchmark.run_progress import Tracker
 from engine.errors import BadInput, ModelUnavailable, StoreError
 from engine.media import dataset
-from engine.models import registry
+from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import quoted
 from engine.storage import provenance, run_store
@@ -47,6 +47,7 @@ def prepare(
     `elsewhere`: other processes load the models, so this machine's memory is not checked.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
+    plan = replace(plan, models=tuple(registry.distinct(plan.models)))
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
     _refuse_hopeless(plan, samples, entries, elsewhere)
@@ -156,4 +157,4 @@ def describe(
 
 
 def _others_fill_memory(entry: ModelEntry) -> bool:
-    return any(other != entry for other in registry.resident())
+    return any(other != variants.loaded(entry) for other in registry.resident())

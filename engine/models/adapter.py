@@ -15,7 +15,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -49,13 +49,22 @@ from engine.types import (
 Way = Literal["decoupled", "compiled", "prefix", "batch", "draft"]
 
 
+@dataclass(eq=False)
+class _Use:
+    """What changes while a model is in memory, shared by all variants of it."""
+
+    runs: int = 0
+    compiled: CompiledStep | None = None  # created at its first use
+
+
 class Adapter(ABC):
     """One loaded model.  Subclasses define the classes, the prompt and the order of operations.
 
-    `makers` maps the methods of stage 2 to the kinds of work that they do, for verification.
+    `kind`: what the model is shown; the class has what its family usually gets.  `makers` maps the
+    methods of stage 2 to the kinds of work that they do, for verification.
     """
 
-    kind: ClassVar[MediaKind]
+    kind: MediaKind
     prompt: ClassVar[str]  # holds {question} once
     makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "pixels": ("making pixels",),
@@ -73,13 +82,13 @@ class Adapter(ABC):
         notes: Sequence[str],
     ) -> None:
         self.info = info
+        self.kind = info.shows or type(self).kind
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
-        self.runs = 0
-        self.compiled: CompiledStep | None = None  # created at its first use
+        self._use = _Use()
         self.eos_ids = _eos_ids(model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         self.rules = _rules(info, model)
@@ -103,6 +112,30 @@ class Adapter(ABC):
         """A digest of the class and settings of the image processor."""
         made = self.image_processor
         return _digest(json.dumps([type(made).__name__, made.to_dict()], default=str))
+
+    def variant(self, info: ModelInfo, notes: Sequence[str]) -> Adapter:
+        """The same loaded model shown something else; it shares everything with this one."""
+        found = copy.copy(self)
+        found.info, found.kind = info, info.shows or type(self).kind
+        found.notes = (*self.notes, *notes)
+        return found
+
+    @property
+    def runs(self) -> int:
+        """The number of runs since the weights were loaded."""
+        return self._use.runs
+
+    @runs.setter
+    def runs(self, count: int) -> None:
+        self._use.runs = count
+
+    @property
+    def compiled(self) -> CompiledStep | None:
+        return self._use.compiled
+
+    @compiled.setter
+    def compiled(self, step: CompiledStep | None) -> None:
+        self._use.compiled = step
 
     @classmethod
     @abstractmethod
@@ -255,9 +288,9 @@ class Adapter(ABC):
             return None
         if "compiled" in self.refuses:
             return None
-        if self.compiled is None:
-            self.compiled = CompiledStep(self.decoder)
-        return self.compiled
+        if self._use.compiled is None:
+            self._use.compiled = CompiledStep(self.decoder)
+        return self._use.compiled
 
     def compile_ahead(self, request: RunRequest) -> float:
         """Compiles what the request needs; returns the seconds this took, 0.0 if nothing was

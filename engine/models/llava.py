@@ -1,4 +1,4 @@
-"""LLaVA-1.5: one image, one row per patch.
+"""LLaVA-1.5: one image or several, one row per patch.
 
 Boundary: the family's classes, prompt and encoding; the rest is in hf_llava.py.
 """
@@ -21,6 +21,7 @@ class LlavaAdapter(PlaceholderAdapter):
     prompt = "USER: <image>\n{question} ASSISTANT:"
     placeholder = "<image>"
     markers = ("<image>",)
+    one_each = True
     model_class = LlavaForConditionalGeneration
 
     @property

@@ -25,12 +25,12 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from engine.decoding import llama
 from engine.decoding.decode import ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
-from engine.models import auto_processor, templates
+from engine.models import auto_processor, image_text_models, templates
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.hf_llava import OWN_PROMPT
 from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
-from engine.models.shape import Form
+from engine.models.shape import AnyForm, Form
 from engine.prompts import refuse_markers
 from engine.quoting import first_line
 from engine.types import (
@@ -38,6 +38,7 @@ from engine.types import (
     FeatureSpec,
     Image,
     Media,
+    MediaKind,
     ModelInfo,
     Pixels,
     Prepared,
@@ -55,19 +56,11 @@ NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be r
 NO_PREFIX = "The whole prompt is read again: reusing its prefix is not proved for {kind} models."
 ATTENDS = "The whole prompt is read again: the pictures' tokens of {kind} attend to the question."
 
-# Families whose answers after a reused prefix were found equal (tests/models/test_families.py).
-PREFIX_PROVED = frozenset(
-    {
-        *("llava", "vipllava", "llava_next", "llava_next_video", "llava_onevision", "video_llava"),
-        *("internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "glm4v", "smolvlm", "idefics2"),
-        *("idefics3", "video_llama_3", "aya_vision"),
-    }
-)
-
 
 class TransformersAdapter(Adapter):
     """One loaded model of a family that AutoModelForImageTextToText knows."""
 
+    kind: MediaKind = "image"
     prompt = "{rendered}"  # the chat template's text for the number of pictures
     tower_takes_pictures = False
     makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -75,7 +68,7 @@ class TransformersAdapter(Adapter):
     }
 
     @classmethod
-    def load(cls, entry: ModelEntry, folder: Path, form: Form) -> Adapter:
+    def load(cls, entry: ModelEntry, folder: Path, form: Form | AnyForm) -> Adapter:
         info = info_of(entry, folder, form)
         template = templates.find(folder, info.name)
         if template is None:
@@ -86,7 +79,7 @@ class TransformersAdapter(Adapter):
         processor = auto_processor.load(info, folder)
         model, info = load_weights(_model_class(info, folder), info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
-        adapter.kind = entry.kind  # type: ignore[misc]
+        adapter.kind = entry.kind
         adapter.begin(processor, template)
         return adapter
 
@@ -377,7 +370,7 @@ def _refusals(kind: str, seam: bool, text_config: Any) -> dict[Any, str]:
         found["decoupled"] = NO_SEAM.format(kind=kind)
     if kind == "paligemma":
         found["prefix"] = ATTENDS.format(kind=kind)
-    elif not seam or kind not in PREFIX_PROVED or not _plain_cache(text_config):
+    elif not seam or not image_text_models.facts(kind).prefix or not _plain_cache(text_config):
         found["prefix"] = NO_PREFIX.format(kind=kind)
     return found
 

@@ -123,6 +123,8 @@ class VerifiedModel(Struct):
     verified: bool
     coverage: dict[str, Any] = {}
     unproved: list[str] = []
+    shows: str = ""  # what it was shown, and its pixels; not set in older certificates
+    pixels: str = ""
 
 
 class VerifiedRequest(Struct):

@@ -63,7 +63,7 @@ class ProjectionParts:
 def parts(adapter: Adapter) -> ProjectionParts | None:
     """The model's parts; None if its projector has another form."""
     model = adapter.model.model
-    if adapter.kind == "events":
+    if type(adapter).kind == "events":
         first, _, second = model.visual_projector
         layers = [(first, "gelu"), (second, "")]
         if type(model.feature_adaptor) is not torch.nn.Identity:

@@ -16,7 +16,7 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import ModelInfo, Prepared, Ran, Sample
+from engine.types import ModelInfo, Prepared, Ran, Sample, pixels_of
 from engine.verify import (
     busy_checks,
     cache_checks,
@@ -55,6 +55,7 @@ class ModelVerdicts:
     verdicts: tuple[Verdict, ...]
     known: bool = True
     backend: Ran = "eager"  # of the decoupled way
+    pixels: str = ""
 
 
 def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:
@@ -73,12 +74,14 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
+    request = replace(request, pixels=pixels_of(name) or request.pixels)
     model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return ModelVerdicts(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
+    found = (adapter.info, environment, tuple(verdicts))
+    return ModelVerdicts(name, *found, backend=model.backend, pixels=request.pixels)
 
 
 class _ModelChecks:
