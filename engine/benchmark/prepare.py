@@ -17,6 +17,7 @@ from engine.errors import BadInput, ModelUnavailable, StoreError
 from engine.media import dataset
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES
 from engine.quoting import quoted
 from engine.storage import provenance, run_store
 from engine.storage.plan import Plan
@@ -131,7 +132,13 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
 def _refuse_hopeless(
     plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
 ) -> None:
-    """Raises if a model is not available, or if no sample can be used."""
+    """Raises if a model is not available or refuses batches, or if no sample can be used."""
+    for entry in entries.values() if plan.batch > 1 else ():
+        if not FAMILIES[entry.family].batches:
+            raise BadInput(
+                f"{entry.name} is answered one sample at a time, because batches are not proved "
+                f"for its family, but batch is {plan.batch:,}: choose 1, or other models."
+            )
     for entry in () if elsewhere else entries.values():
         if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
             raise ModelUnavailable(reason)

@@ -201,7 +201,10 @@ class TransformersAdapter(Adapter):
     def shown(self, media: Media) -> str:
         count = len(media.images)
         what = {"events": "event images", "video": "frames"}.get(media.kind, "pictures")
-        return media.shown if count == 1 else f"{count} {what} as {count} images: {media.shown}"
+        if count == 1:
+            return media.shown
+        detail = "" if media.shown == f"{count} {what}" else f": {media.shown}"
+        return f"{count} {what} as {count} images{detail}"
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:

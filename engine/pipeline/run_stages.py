@@ -103,11 +103,18 @@ def within_context(
         note = LIMITED.format(room, asked.max_new_tokens, name, context, prompt)
         return replace(asked, max_new_tokens=room), (note,)
     forced, fix = "", "shorten the question"
+    if _visual_tokens(adapter, prepared) > context // 2:
+        fix = "show it fewer pictures, such as one image"
     if room > 0:
         forced, fix = f" and needs {asked.min_new_tokens:,} new ones", f"force at most {room:,}"
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
+
+
+def _visual_tokens(adapter: Adapter, prepared: Prepared) -> int:
+    words = int((prepared.input_ids != adapter.visual_id).sum())
+    return prepared.context_tokens - words
 
 
 def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:

@@ -100,7 +100,7 @@ def test_models_toml_may_say_what_a_model_is_shown(
     assert (
         registry.needed(found).features == 5 * registry.needed(registry.entry("a@image")).features
     )
-    with pytest.raises(SettingsError, match="unknown input in shows 'sound'"):
+    with pytest.raises(SettingsError, match="unknown shows 'sound'"):
         entries('name = "a"\nshows = "sound"')
     with pytest.raises(SettingsError, match="'a@events' holds @"):
         entries('name = "a@events"')
