@@ -63,7 +63,7 @@ class Family:
     pad: str = "<pad>"
     adds_bos: bool = True
     generation: Mapping[str, Any] = field(default_factory=dict)
-    embeddings: float = 0.3  # their spread; Gemma enlarges them, and would repeat one token
+    embeddings: float = 0.1  # their spread; some would repeat one token
     images: int | None = None  # the most pictures in one prompt; None: any number
 
 
@@ -364,6 +364,7 @@ _FAMILIES: dict[str, Family] = {
         "Qwen3VLProcessor",
         QWEN_PIXELS | NORMAL | {"image_processor_type": "Qwen2VLImageProcessorFast"},
         generation={"do_sample": True, "top_k": 20, "top_p": 0.8, "temperature": 0.7},
+        embeddings=0.03,
         **QWEN,
         video_processor="Qwen3VLVideoProcessor",
     ),
@@ -555,7 +556,6 @@ _FAMILIES: dict[str, Family] = {
         nested=True,
         bos="<bos>",
         eos="<turn|>",
-        embeddings=0.1,
         video_processor="Gemma4VideoProcessor",
         clip="<|video|>",
     ),
@@ -783,6 +783,7 @@ _FAMILIES: dict[str, Family] = {
         ("Question: ", "", " Answer:"),  # published without a template
         ("<image>",),
         options={"num_query_tokens": 6},
+        embeddings=0.03,
         images=1,
     ),
     "instructblip": Family(
@@ -813,7 +814,7 @@ _FAMILIES: dict[str, Family] = {
         bos="[CLS]",
         eos="[SEP]",
         pad="[PAD]",
-        embeddings=0.03,
+        embeddings=0.01,
         images=1,
     ),
 }
@@ -882,7 +883,7 @@ def _tokenizer(row: Family) -> PreTrainedTokenizerFast:
     )
 
 
-def _randomise(model: torch.nn.Module, embeddings: float) -> None:
+def _randomise(model: Any, embeddings: float) -> None:
     """Weights far from zero, so that what a model is shown changes what it says."""
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -893,6 +894,7 @@ def _randomise(model: torch.nn.Module, embeddings: float) -> None:
                 words = name.endswith(("embed_tokens.weight", "word_embeddings.weight"))
                 spread = embeddings if words else 0.3
                 parameter.copy_(torch.randn(parameter.shape, generator=generator) * spread)
+        model.get_output_embeddings().weight[EOS] *= 0.1  # answers seldom end by themselves
 
 
 def _write_processor(row: Family, folder: Path) -> None:
