@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
+from packaging.version import Version
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     AutoConfig,
@@ -402,12 +404,17 @@ _FAMILIES: dict[str, Family] = {
     "smolvlm": Family(
         {
             "text_config": _text("llama"),
-            "vision_config": _tower("smolvlm_vision"),
+            "vision_config": _tower("smolvlm_vision", image_size=32, patch_size=4),
             "image_token_id": Id("<image>"),
-            "scale_factor": 2,
+            "scale_factor": 4,
         },
         "SmolVLMProcessor",
-        NORMAL | SPLIT_PIXELS | {"image_processor_type": "SmolVLMImageProcessor"},
+        NORMAL
+        | {
+            "image_processor_type": "SmolVLMImageProcessor",
+            "size": {"longest_edge": 64},
+            "max_image_size": {"longest_edge": 32},
+        },
         ("<|im_start|>User:", "<image>", "<end_of_utterance>\nAssistant:"),
         (
             *("<|im_start|>", "<image>", "<fake_token_around_image>", "<global-img>"),
@@ -819,7 +826,10 @@ _FAMILIES: dict[str, Family] = {
     ),
 }
 FAMILIES = tuple(_FAMILIES)
-NEED_TORCHVISION = ("mistral3", "lfm2_vl")  # even for pictures
+VIDEO = tuple(family for family, row in _FAMILIES.items() if row.clip)
+# Even for pictures.  Gemma 4's processor imports it in the transformers for Python 3.10.
+_OLD = Version(transformers.__version__) < Version("5.23")
+NEED_TORCHVISION = ("mistral3", "lfm2_vl", *(("gemma4",) if _OLD else ()))
 NO_SEAM = ("mllama", "blip-2", "instructblip", "git")  # their generate() takes no encoder outputs
 
 

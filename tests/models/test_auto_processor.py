@@ -188,6 +188,25 @@ def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
     assert "max_pixels is 1099511627776" in refusal(folder)
 
 
+@pytest.mark.skipif(not auto_processor.can_video(), reason="torchvision cannot be imported")
+@pytest.mark.parametrize("family", family_checkpoints.VIDEO)
+def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
+    folder = family_folder(family)
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
+    processor = auto_processor.load(info(family), folder)
+    content = [{"type": "video"}, {"type": "text", "text": "What is on the road?"}]
+    text = processor.apply_chat_template(
+        [{"role": "user", "content": content}], add_generation_prompt=True
+    )
+    frames = pictures(8)
+    one, other = (
+        auto_processor.clip_inputs(processor, text, shown, fps=4.0)
+        for shown in (frames, [*frames[:7], frames[0]])
+    )
+    first, second = (model(**found).logits[0, -1] for found in (one, other))
+    assert (first - second).abs().max() > 0.001  # the last frame counts
+
+
 @pytest.mark.skipif(auto_processor.can_video(), reason="torchvision can be imported")
 @pytest.mark.parametrize("family", family_checkpoints.NEED_TORCHVISION)
 def test_what_needs_torchvision_says_so(family: str, family_folder: Folder) -> None:
