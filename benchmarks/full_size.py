@@ -36,7 +36,16 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import Backend, DecodeConfig, Mode, Prepared, RunRequest, RunResult, Sample
+from engine.types import (
+    Backend,
+    DecodeConfig,
+    Features,
+    Mode,
+    Prepared,
+    RunRequest,
+    RunResult,
+    Sample,
+)
 
 # way -> how a run asks for it
 WAYS: dict[str, tuple[Mode, Backend]] = {
@@ -251,8 +260,8 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _scores(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
-    return decode.prefill(adapter.decoder, adapter.embed(prepared, rows))[0]
+def _scores(adapter: Adapter, prepared: Prepared, features: Features) -> torch.Tensor:
+    return decode.prefill(adapter.decoder, adapter.embed(prepared, features))[0]
 
 
 @torch.inference_mode()

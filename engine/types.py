@@ -6,7 +6,7 @@ this module is cheap.  All durations are in milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -60,6 +60,7 @@ FRAME_WORDS: Mapping[str, str] = {
 }
 CACHE_WORDS = {"use": "cache on", "refresh": "cache refreshed", "off": "cache off"}
 EXTENT_WORDS: Mapping[str, str] = {"slice": "sized by slice", "stream": "sized by stream"}
+VARIANT_MARK = "@"  # between a model's name and the words of a variant, joined by "+"
 MAX_NEW_TOKENS = 4096
 MIN_TEMPERATURE = 0.01  # lower values overflow the scores
 
@@ -218,7 +219,7 @@ class RunRequest(RunOptions):
     """One model, one sample, one question.
 
     With `prefix` the run continues from a prompt prefix that an earlier run kept; such a run is
-    never measured.
+    never measured.  `pixels` is that of the model's name, if it has one.
     """
 
     sample: Sample
@@ -229,6 +230,7 @@ class RunRequest(RunOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
+        object.__setattr__(self, "pixels", pixels_of(self.model) or self.pixels)
         for name, value, needed in (("cache", self.cache, "use"), ("mode", self.mode, "decoupled")):
             if self.prefix and value != needed:
                 raise BadInput(
@@ -236,11 +238,18 @@ class RunRequest(RunOptions):
                 )
 
 
+def pixels_of(model: str) -> Pixels | None:
+    """The pixel setting in the name of a variant, as in NAME@fast; None if it has none."""
+    words = model.partition(VARIANT_MARK)[2].split("+")
+    return next((setting for setting in PIXELS if setting in words), None)
+
+
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].
 
-    `setting` is how the pixels were made; features of the two settings are kept apart.
+    `setting` is how the pixels were made; features of the two settings are kept apart.  `inputs`
+    holds what else the checkpoint's processor gives, such as grids and token types.
     """
 
     pixels: torch.Tensor
@@ -248,6 +257,26 @@ class Prepared:
     digest: str
     context_tokens: int
     setting: Pixels = "exact"
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Stage 3's result: named tensors after projector and pooling, before they meet the text.
+
+    The three families with an adapter of their own have a single tensor "rows" [V, hidden].
+    """
+
+    tensors: Mapping[str, torch.Tensor]
+
+    @property
+    def rows(self) -> torch.Tensor:
+        """The tensor "rows" [V, hidden]; KeyError for features of another form."""
+        return self.tensors["rows"]
+
+    def changed(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Features:
+        """The same names with changed tensors, such as on another device or zeros."""
+        return Features({name: change(tensor) for name, tensor in self.tensors.items()})
 
 
 @dataclass(frozen=True)
@@ -262,6 +291,7 @@ class FeatureSpec:
     code: str
     media: str
     quantization: str | None = None
+    question: str = ""  # of features that depend on it, as a Q-Former's do
 
 
 @dataclass(frozen=True)
@@ -346,6 +376,8 @@ class Tower:
 class ModelInfo:
     """A model's card: its entry in models.toml and what is known of its checkpoint.
 
+    `shows`: what the model is shown; None means what its family usually gets.
+
     `headers` is the digest of the weights' names, shapes and sizes; `digest` that of every byte
     ("" if not computed yet).  None means unknown until the model is loaded.  `missing` names the
     weights that the checkpoint lacks (such a model is never run), `extra` those that the model has
@@ -373,6 +405,7 @@ class ModelInfo:
     extra: tuple[str, ...] | None = None
     questions: frozenset[str] | None = None  # plain_question() of each trained one
     generation: tuple[str, ...] = ()  # which of its generation settings are followed
+    shows: MediaKind | None = None
 
     @property
     def precision(self) -> str:

@@ -268,7 +268,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 def test_an_unknown_name_costs_no_other_model(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    names = "tiny-lava,tiny-llava,tiny-llava"
+    names = "tiny-lava,tiny-llava"
     code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", names)
     assert code == 2 and [row["model"] for row in rows] == ["tiny-lava", "tiny-llava"]
     assert "did you mean 'tiny-llava'" in rows[0]["error"] and rows[0]["error"] in err

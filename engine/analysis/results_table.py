@@ -154,7 +154,8 @@ def _group(row: ResultRow) -> Group:
 def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[str]:
     """The model, with what distinguishes it; fast pixels and the compiled step are always named."""
     models = _titles(table) if titled else table["model"].astype(str)
-    models = models.mask(table["pixels"] == "fast", models + " · fast pixels")
+    own = table["model"].astype(str).str.contains(r"[@+]fast$")  # the name says so already
+    models = models.mask((table["pixels"] == "fast") & ~own, models + " · fast pixels")
     models = models + _backend_names(table)
     pairs = table[["model", "number"]].drop_duplicates()
     if pairs["model"].duplicated().any():

@@ -14,7 +14,7 @@ from engine.analysis import speedup
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.number_text import count, ms
 from engine.machine.load import busy
-from engine.types import EXTENT_WORDS, FRAME_WORDS, STAGES, DecodeConfig, RunResult
+from engine.types import EXTENT_WORDS, FRAME_WORDS, STAGES, DecodeConfig, RunResult, pixels_of
 
 MATERIAL = 0.25  # of the difference: a loss of this size is part of the reason
 MAIN = 0.5  # of all that was saved: below it, the second saving is named too
@@ -129,7 +129,7 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "mode": lambda result: result.request.mode,
     "token steps": lambda result: result.backend,
     "frames": lambda result: FRAME_WORDS.get(result.request.frames, result.request.frames),
-    "pixels": lambda result: result.request.pixels,
+    "pixels": lambda result: result.request.pixels,  # unless a column was asked for its own
     "event pictures": lambda result: EXTENT_WORDS[result.request.extent],
     "decoding": lambda result: _sampling(result.request.decode),
     "limit of new tokens": lambda result: _limit(result.request.decode),
@@ -140,7 +140,10 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
 def _differences(models: Sequence[ComparedModel]) -> dict[str, str]:
     """A sentence for each condition that is not the same in all runs."""
     found = {}
+    chosen = any(pixels_of(one.request.model) for model in models for one in model.counted)
     for name, value_of in CONDITIONS.items():
+        if name == "pixels" and chosen:
+            continue
         who: dict[str, dict[str, None]] = {}
         for model in models:
             for result in model.counted:

@@ -7,7 +7,7 @@ the models' entries.  It loads no model and runs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine import settings
@@ -15,8 +15,9 @@ from engine.benchmark import run_order
 from engine.benchmark.run_progress import Tracker
 from engine.errors import BadInput, ModelUnavailable, StoreError
 from engine.media import dataset
-from engine.models import registry
+from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES
 from engine.quoting import quoted
 from engine.storage import provenance, run_store
 from engine.storage.plan import Plan
@@ -47,6 +48,7 @@ def prepare(
     `elsewhere`: other processes load the models, so this machine's memory is not checked.
     BadInput, ModelUnavailable or StoreError before anything runs.
     """
+    plan = replace(plan, models=tuple(registry.distinct(plan.models)))
     samples = _chosen(plan, found)
     entries = {name: registry.entry(name) for name in plan.models}
     _refuse_hopeless(plan, samples, entries, elsewhere)
@@ -130,7 +132,13 @@ def _chosen(plan: Plan, found: dataset.Dataset) -> dict[str, Sample]:
 def _refuse_hopeless(
     plan: Plan, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry], elsewhere: bool
 ) -> None:
-    """Raises if a model is not available, or if no sample can be used."""
+    """Raises if a model is not available or refuses batches, or if no sample can be used."""
+    for entry in entries.values() if plan.batch > 1 else ():
+        if not FAMILIES[entry.family].batches:
+            raise BadInput(
+                f"{entry.name} is answered one sample at a time, because batches are not proved "
+                f"for its family, but batch is {plan.batch:,}: choose 1, or other models."
+            )
     for entry in () if elsewhere else entries.values():
         if (reason := registry.unavailable(entry)) and not _others_fill_memory(entry):
             raise ModelUnavailable(reason)
@@ -156,4 +164,4 @@ def describe(
 
 
 def _others_fill_memory(entry: ModelEntry) -> bool:
-    return any(other != entry for other in registry.resident())
+    return any(other != variants.loaded(entry) for other in registry.resident())

@@ -20,7 +20,7 @@ from engine.storage.plan import Plan, Task
 from engine.storage.plan_words import COMPARISON
 from engine.storage.result_rows import AnswerRow, ResultRow
 from engine.storage.run_store import Writer
-from engine.types import RunOptions, RunRequest, RunResult
+from engine.types import Pixels, RunOptions, RunRequest, RunResult, pixels_of
 from engine.verify import certificates
 
 DIFFERENT = (
@@ -58,9 +58,9 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
 
 
 def _plan(answers: Sequence[ModelAnswers]) -> Plan:
-    first = answers[0].request
+    first, pixels = answers[0].request, _pixels(answers)
     for other in answers:
-        if _shared(other.request) != _shared(first):
+        if _shared(other.request, pixels) != _shared(first, pixels):
             raise BadInput(DIFFERENT)
     options: dict[str, Any] = {one.name: getattr(first, one.name) for one in fields(RunOptions)}
     return Plan(
@@ -71,15 +71,22 @@ def _plan(answers: Sequence[ModelAnswers]) -> Plan:
         warmup=0,
         order="interleaved",
         order_why=COMPARISON,
-        **options,
+        **options | {"pixels": pixels},
     )
 
 
-def _shared(request: RunRequest) -> dict[str, Any]:
-    """What all requests of a run have in common: everything but the model."""
-    return {
+def _pixels(answers: Sequence[ModelAnswers]) -> Pixels:
+    """The setting of all models whose name does not hold one."""
+    asked = (model.request for model in answers if pixels_of(model.request.model) is None)
+    return next((request.pixels for request in asked), RunOptions.pixels)
+
+
+def _shared(request: RunRequest, pixels: Pixels) -> dict[str, Any]:
+    """What all requests of a run have in common: everything but the model and its own pixels."""
+    found = {
         one.name: getattr(request, one.name) for one in fields(RunRequest) if one.name != "model"
     }
+    return found | {"pixels": pixels} if pixels_of(request.model) else found
 
 
 def _rows(answers: Sequence[ModelAnswers]) -> list[ResultRow]:

@@ -24,8 +24,9 @@ from engine.cli.common import (
     add_backend,
     add_extent,
     add_json,
+    add_models,
     add_pixels,
-    names,
+    model_names,
     out,
     read_dataset,
     say,
@@ -43,15 +44,15 @@ MAX_IDS = 64 * 2**20  # bytes of the file of --ids
 EVERY_S = 2.0  # between two lines of progress
 ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise model by model"
 # Flags of a new run; a resumed run has its own plan.
-PLANNING = ("models", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache", "length",
-            "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
+PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache",
+            "length", "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
             "extent", "stop_after", "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("bench", help="run models on many samples and save the results")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    sub.add_argument("--models", help="comma-separated names from models.toml")
+    add_models(sub, required=False)
     chosen = sub.add_mutually_exclusive_group()
     chosen.add_argument("--samples", type=int, help="the first N samples (default: all)")
     chosen.add_argument("--ids", type=Path, help="a file with one sample id per line")
@@ -129,7 +130,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
         "stop_after": options.stop_after,
     }
     plan = Plan(
-        models=tuple(names(options.models)),
+        models=tuple(model_names(options)),
         samples=_samples(found, options),
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},

@@ -8,15 +8,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import settings
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
+from engine.models import registry, variants
+from engine.models.variants import JOIN
 from engine.quoting import printable, quoted
-from engine.types import BACKENDS, EXTENTS, PIXELS, Extent, Pixels
+from engine.types import BACKENDS, EXTENTS, PIXELS, VARIANT_MARK, Extent, Pixels
 
+MODELS_HELP = (
+    "comma-separated names from models.toml; @ and words joined by + choose a variant, as in "
+    "llava-demo@events+float16 (input: events, video, image; dtype: float32, float16, bfloat16; "
+    "quantization: 8bit, 4bit; pixels: exact, fast)"
+)
+SHOW_HELP = (
+    "what a model is shown: events, video or image, for all models or for one (MODEL=events); may "
+    "be repeated; the result is named MODEL@events"
+)
 DATASET_HELP = "dataset root (default: the demo dataset)"
 
 
@@ -43,12 +55,44 @@ def read_dataset(root: Path | None) -> Dataset:
     return dataset.read(ensure_dataset(settings.load().demo_dir))
 
 
+def add_models(sub: argparse.ArgumentParser, required: bool = True) -> None:
+    """Adds --models and --show; model_names() reads both."""
+    sub.add_argument("--models", required=required, help=MODELS_HELP)
+    sub.add_argument("--show", action="append", metavar="[MODEL=]INPUT", help=SHOW_HELP)
+
+
+def model_names(options: argparse.Namespace) -> list[str]:
+    """The names of --models in order, as variants where --show says so; BadInput for a repeat."""
+    found = names(options.models)
+    for text in options.show or ():
+        found = _shown(found, text)
+    return registry.distinct(found)
+
+
 def names(text: str) -> list[str]:
-    """The names in --models in order, each once."""
-    found = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    """The names in a comma-separated list; BadInput if there is none."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
     if not found:
         raise BadInput(f"--models is {quoted(text)}: name at least one model.")
     return found
+
+
+def _shown(names: Sequence[str], text: str) -> list[str]:
+    """The names after one --show: of the named model, or of all."""
+    model, _, kind = text.rpartition("=")
+    if kind not in variants.SHOWS:
+        known = ", ".join(variants.SHOWS)
+        raise BadInput(f"--show is {quoted(text)}: write one of {known}, or MODEL=events.")
+    if model and model not in names:
+        raise BadInput(f"--show {quoted(text)} names no model of --models: name one of them.")
+    return [_with(name, kind) if model in ("", name) else name for name in names]
+
+
+def _with(name: str, word: str) -> str:
+    """The name of a variant with one more word; an unknown name as it is."""
+    item = registry.find(name)
+    joined = f"{name}{JOIN if VARIANT_MARK in name else VARIANT_MARK}{word}"
+    return registry.entry(joined).name if item else name
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:

@@ -20,8 +20,9 @@ from engine.cli.common import (
     add_backend,
     add_extent,
     add_json,
+    add_models,
     add_pixels,
-    names,
+    model_names,
     out,
     read_dataset,
     say,
@@ -30,7 +31,6 @@ from engine.errors import BadInput, StageScopeError
 from engine.jobs.run_job import RunJob
 from engine.media import dataset
 from engine.models import registry
-from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT
 from engine.quoting import cut
 from engine.storage.result_rows import AnswerRow, LoadFigures, PrefixState, StageTime
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
     sub = commands.add_parser("compare", help="ask models about one sample")
     sub.add_argument("--sample", required=True, help="an id, the start of an id, or sequence/clip")
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
-    sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
+    add_models(sub)
     sub.add_argument(
         "--prompt", action="append", help=f"a question; may be repeated ({DEFAULT_QUESTION!r})"
     )
@@ -83,6 +83,7 @@ def _compare(options: argparse.Namespace) -> int:
         seed=options.seed,
         backend=options.backend or DecodeConfig.backend,
     )
+    chosen = model_names(options)
     sample = dataset.find(read_dataset(options.dataset), options.sample)
     how = RunOptions(
         decode=decode,
@@ -95,7 +96,7 @@ def _compare(options: argparse.Namespace) -> int:
     requests = [
         how.ask(sample, name, prompt, options.prefix)
         for prompt in options.prompt or [DEFAULT_QUESTION]
-        for name in names(options.models)
+        for name in chosen
     ]
     rounds = [[_run(request) for request in requests] for _ in range(options.repeat)]
     jobs = [job for jobs in rounds for job in jobs]
@@ -110,7 +111,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _run(request: RunRequest) -> RunJob:
     """One run, which has ended; a failure does not stop the other models."""
-    if _entry(request.model):
+    if registry.find(request.model):
         say(f"{request.model}: loading the model, then answering ...")
     job = RunJob(request=request)
     job.work()
@@ -121,7 +122,7 @@ def _run(request: RunRequest) -> RunJob:
 
 def _row(job: RunJob) -> AnswerRow:
     if job.result is None:
-        return AnswerRow.failed(job.request, _entry(job.request.model), job.error)
+        return AnswerRow.failed(job.request, registry.find(job.request.model), job.error)
     return AnswerRow.from_result(job.result, certificates.certificate_status(job.result))
 
 
@@ -176,10 +177,6 @@ class RepeatedRun:
 
 def _spread(times: RunRange) -> str:
     return f"{_ms(times.median)} ({times.low:.1f} to {times.high:.1f})"
-
-
-def _entry(name: str) -> ModelEntry | None:
-    return next((entry for entry in registry.entries() if entry.name == name), None)
 
 
 def _card(row: AnswerRow, asked: bool) -> str:

@@ -34,7 +34,7 @@ def _demo(options: argparse.Namespace) -> int:
     from engine.models import registry
 
     given = options.models
-    models = list(evaluate.DEMO_MODELS) if given is None else names(given)
+    models = list(evaluate.DEMO_MODELS) if given is None else registry.distinct(names(given))
     for model in models:
         registry.entry(model)
     table = evaluate.evaluate(_seeds(options.seeds), models, say)

@@ -17,8 +17,9 @@ from engine.cli.common import (
     add_backend,
     add_extent,
     add_json,
+    add_models,
     add_pixels,
-    names,
+    model_names,
     out,
     read_dataset,
     say,
@@ -31,12 +32,15 @@ from engine.verify.verdict import Verdict, VerifyRequest, choose
 
 SAMPLES = 3
 WRONG = ("failed", "skipped")  # outcomes that are not a proof
-MARKS = {"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open", "skipped": "----"}
+MARKS = {
+    **{"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"},
+    **{"skipped": "----", "refused": "none"},
+}
 
 
 def add(commands: Any) -> None:
     sub = commands.add_parser("verify", help="check decoupled against the model's own inference")
-    sub.add_argument("--models", required=True, help="comma-separated names from models.toml")
+    add_models(sub)
     sub.add_argument("--dataset", type=Path, help=DATASET_HELP)
     sub.add_argument("--samples", type=int, help=f"how many, evenly spread (default: {SAMPLES})")
     sub.add_argument("--runs", type=int, default=VerifyRequest.runs, help="timed warm runs")
@@ -71,7 +75,7 @@ class _PrintingVerifyJob(VerifyJob):
 
 
 def _verify(options: argparse.Namespace) -> int:
-    chosen = names(options.models)
+    chosen = model_names(options)
     found = read_dataset(options.dataset)
     number = min(SAMPLES, len(found.samples)) if options.samples is None else options.samples
     request = VerifyRequest(

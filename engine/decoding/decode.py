@@ -1,6 +1,8 @@
 """Stage 4: prefill, one token, the loop.
 
-Boundary: takes embeddings [1, S, hidden] and gives token ids; knows no pictures, prompts or text.
+Boundary: takes a prompt whose features are in place and gives token ids; knows no pictures and no
+text.  A `Decoder` takes embeddings [1, S, hidden]; a `WholeModel` calls the model's own forward(),
+which computes positions and masks that a family has of its own.
 Choosing a token follows transformers' generate() step by step (float32 scores, minimum length,
 temperature, top-p, softmax, one draw from torch's global generator), so that equal scores and an
 equal seed give equal tokens.
@@ -8,7 +10,7 @@ equal seed give equal tokens.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -46,17 +48,72 @@ class Decoder:
         """The language model as plain weights, or None if its own forward() is needed."""
         return llama.read(self.language_model)
 
+    def prefill(
+        self, prompt: Prompt, past: DynamicCache | None
+    ) -> tuple[torch.Tensor, DynamicCache]:
+        """As the function prefill()."""
+        cache = llama.cache(self.text_config) if past is None else past
+        out = self.language_model(inputs_embeds=prompt, past_key_values=cache, use_cache=True)
+        return self.head(out.last_hidden_state[:, -1]).float(), cache
+
+    def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        """As the function step()."""
+        if self.llama is not None and self.llama.takes(token, cache):
+            hidden = self.llama.token(token, cache)
+        else:
+            out = self.language_model(input_ids=token, past_key_values=cache, use_cache=True)
+            hidden = out.last_hidden_state
+        scores: torch.Tensor = self.head(hidden[:, -1]).float()
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class ModelInputs:
+    """A prompt as keyword arguments of a model's own forward(), with `input_ids` [1, S]."""
+
+    values: Mapping[str, Any]
+
+
+Prompt = torch.Tensor | ModelInputs
+
+
+@dataclass(frozen=True, eq=False)
+class WholeModel(Decoder):
+    """A decoder that calls the model's own forward() for the prefill and for every token.
+
+    The model keeps what later steps need besides the cache (the rope deltas of M-RoPE), so one
+    answer must end before the next one begins.
+    """
+
+    model: Any
+
+    def prefill(
+        self, prompt: Prompt, past: DynamicCache | None
+    ) -> tuple[torch.Tensor, DynamicCache]:
+        assert isinstance(prompt, ModelInputs)
+        cache = self._empty() if past is None else past
+        out = self.model(**prompt.values, past_key_values=cache, use_cache=True)
+        return out.logits[:, -1].float(), out.past_key_values
+
+    def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        out = self.model(input_ids=token, past_key_values=cache, use_cache=True)
+        scores: torch.Tensor = out.logits[:, -1].float()
+        return scores
+
+    def _empty(self) -> DynamicCache | None:
+        """A cache that grows without copies; None if the model must create one of its own kind."""
+        made = llama.cache(self.text_config)
+        return made if all(isinstance(one, llama.RoomyLayer) for one in made.layers) else None
+
 
 def prefill(
-    decoder: Decoder, embeds: torch.Tensor, past: DynamicCache | None = None
+    decoder: Decoder, prompt: Prompt, past: DynamicCache | None = None
 ) -> tuple[torch.Tensor, DynamicCache]:
-    """embeds [1, S, hidden] -> (scores for the first new token [1, vocabulary], filled cache).
+    """prompt -> (scores for the first new token [1, vocabulary], filled cache).
 
-    `past` is the cache of the tokens before the embeddings; it is extended.
+    `past` is the cache of the tokens before the prompt; it is extended.
     """
-    cache = llama.cache(decoder.text_config) if past is None else past
-    out = decoder.language_model(inputs_embeds=embeds, past_key_values=cache, use_cache=True)
-    return decoder.head(out.last_hidden_state[:, -1]).float(), cache
+    return decoder.prefill(prompt, past)
 
 
 def refuse_non_finite(scores: torch.Tensor) -> None:
@@ -87,13 +144,7 @@ class FirstScores(LogitsProcessor):
 
 def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
     """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
-    if decoder.llama is not None and decoder.llama.takes(token, cache):
-        hidden = decoder.llama.token(token, cache)
-    else:
-        out = decoder.language_model(input_ids=token, past_key_values=cache, use_cache=True)
-        hidden = out.last_hidden_state
-    scores: torch.Tensor = decoder.head(hidden[:, -1]).float()
-    return scores
+    return decoder.step(token, cache)
 
 
 def choose(
@@ -148,7 +199,7 @@ class EagerSteps:
 
 def generate(
     decoder: Decoder,
-    embeds: torch.Tensor,
+    prompt: Prompt,
     config: DecodeConfig,
     on_token: Callable[[int], None],
     cancelled: Callable[[], bool],
@@ -161,7 +212,7 @@ def generate(
     `past` is as in prefill(), `rules` as in choose().
     """
     eos, ids = list(decoder.eos_ids), list[int]()
-    scores, kept = prefill(decoder, embeds, past)
+    scores, kept = prefill(decoder, prompt, past)
     refuse_non_finite(scores)
     token = choose(scores, ids, config, eos, rules)
     steps = steps or EagerSteps(decoder)

@@ -87,6 +87,9 @@ class DraftJob(Job, DraftWatcher):
 
         most = self.request.decode.max_new_tokens
         target, *others = [registry.load(entry, most) for entry in entries]
+        for adapter in (target, *others):
+            if why := adapter.refuses.get("draft"):
+                raise BadInput(f"{adapter.info.name}: {why}")
         for draft in others:
             refuse_other(draft, target)
         return target, others[0] if others else None

@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from engine.errors import Cancelled, ModelUnavailable
 from engine.jobs.queue import Job, JobView
 from engine.models import hash_progress as progress
-from engine.models import registry
+from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.hash_progress import Step
 
@@ -81,7 +81,7 @@ class ModelJob(Job):
         registry.load(self.entry)
 
     def _unload(self) -> None:
-        size = registry.resident_bytes().get(self.entry, 0)
+        size = registry.resident_bytes().get(variants.loaded(self.entry), 0)
         self.freed = size if registry.unload(self.entry) else 0
 
     def _hash(self) -> None:

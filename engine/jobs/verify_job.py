@@ -84,6 +84,8 @@ class VerifyJob(Job, VerifyWatcher):
                 model.environment,
                 model.verdicts,
                 model.backend,
+                (model.info.shows or "") if model.info else "",
+                model.pixels,
             )
             for model in models
         ]

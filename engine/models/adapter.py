@@ -1,19 +1,23 @@
 """Adapter: the interface of every model family, and the code that all families share.
 
-Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its visual
-rows; it knows no files, clocks or caches.  Its rows are final: after projector, adaptor and
-pooling, ready to be inserted between the prompt's embeddings, so that nothing is applied twice.
+Boundary: stages 2 to 4 of one loaded model.  An adapter knows its prompt, its pixels and its
+features; it knows no files, clocks or caches.  Its features are final: after projector, adaptor and
+pooling, ready to meet the prompt's embeddings, so that nothing is applied twice.
+
+What a family cannot do, or what is not proved to give the model's own answer, stands in `refuses`
+as a sentence; nothing is refused without one.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 import transformers
@@ -22,7 +26,7 @@ from transformers.generation import BaseStreamer, StoppingCriteriaList
 
 from engine.decoding import compiled, generation_rules
 from engine.decoding.compiled import CompiledStep
-from engine.decoding.decode import Decoder
+from engine.decoding.decode import Decoder, Prompt
 from engine.decoding.generation_rules import AnswerRules, GenerationRules
 from engine.errors import BadInput, ModelUnavailable
 from engine.models import pixels, processors, supported
@@ -31,6 +35,7 @@ from engine.models.shape import Form
 from engine.prompts import refuse_markers
 from engine.types import (
     DecodeConfig,
+    Features,
     FeatureSpec,
     Image,
     Media,
@@ -41,12 +46,32 @@ from engine.types import (
     RunRequest,
 )
 
+Way = Literal["decoupled", "compiled", "prefix", "batch", "draft"]
+
+
+@dataclass(eq=False)
+class _Use:
+    """What changes while a model is in memory, shared by all variants of it."""
+
+    runs: int = 0
+    compiled: CompiledStep | None = None  # created at its first use
+
 
 class Adapter(ABC):
-    """One loaded model.  Subclasses define the classes, the prompt and the order of operations."""
+    """One loaded model.  Subclasses define the classes, the prompt and the order of operations.
 
-    kind: ClassVar[MediaKind]
+    `kind`: what the model is shown; the class has what its family usually gets.  `makers` maps the
+    methods of stage 2 to the kinds of work that they do, for verification.
+    """
+
+    kind: MediaKind
     prompt: ClassVar[str]  # holds {question} once
+    makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "pixels": ("making pixels",),
+        "prompt_ids": ("making token ids",),
+    }
+    tower_takes_pictures: ClassVar[bool] = True  # False: it takes tiles or patches of them
+    refuses: Mapping[Way, str] = {}  # a way that this model does not offer, and why
 
     def __init__(
         self,
@@ -57,13 +82,13 @@ class Adapter(ABC):
         notes: Sequence[str],
     ) -> None:
         self.info = info
+        self.kind = info.shows or type(self).kind
         self.model = model.eval()
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
-        self.runs = 0
-        self.compiled: CompiledStep | None = None  # created at its first use
+        self._use = _Use()
         self.eos_ids = _eos_ids(model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         self.rules = _rules(info, model)
@@ -71,9 +96,46 @@ class Adapter(ABC):
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
         self._plain = pixels.known_settings(image_processor)
-        self._processor = _digest(
-            json.dumps([type(image_processor).__name__, image_processor.to_dict()], default=str)
-        )
+        self._processor = self.processor_digest()
+
+    def remade(self, info: ModelInfo, image_processor: Any = None) -> Adapter:
+        """A copy with another card, or another image processor, that shares the model."""
+        made = copy.copy(self)
+        made.info, made.device = info, torch.device(info.device)
+        if image_processor is not None:
+            made.image_processor = image_processor
+            made._plain = pixels.known_settings(image_processor)
+        made._processor = made.processor_digest()
+        return made
+
+    def processor_digest(self) -> str:
+        """A digest of the class and settings of the image processor."""
+        made = self.image_processor
+        return _digest(json.dumps([type(made).__name__, made.to_dict()], default=str))
+
+    def variant(self, info: ModelInfo, notes: Sequence[str]) -> Adapter:
+        """The same loaded model shown something else; it shares everything with this one."""
+        found = copy.copy(self)
+        found.info, found.kind = info, info.shows or type(self).kind
+        found.notes = (*self.notes, *notes)
+        return found
+
+    @property
+    def runs(self) -> int:
+        """The number of runs since the weights were loaded."""
+        return self._use.runs
+
+    @runs.setter
+    def runs(self, count: int) -> None:
+        self._use.runs = count
+
+    @property
+    def compiled(self) -> CompiledStep | None:
+        return self._use.compiled
+
+    @compiled.setter
+    def compiled(self, step: CompiledStep | None) -> None:
+        self._use.compiled = step
 
     @classmethod
     @abstractmethod
@@ -90,16 +152,20 @@ class Adapter(ABC):
         """The prompt's token ids, and its length once the visual rows are in place."""
 
     @abstractmethod
-    def encode(self, prepared: Prepared) -> torch.Tensor:
-        """Stage 3: pixels -> visual rows [V, hidden]."""
+    def encode(self, prepared: Prepared) -> Features:
+        """Stage 3: pixels -> features."""
 
-    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
-        """Stage 3 of several samples: rows [V, hidden] of each, in one pass if possible."""
+    def see(self, prepared: Prepared) -> None:
+        """Encodes the pictures once and drops the result."""
+        self.encode(prepared)
+
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
+        """Stage 3 of several samples: the features of each, in one pass if possible."""
         return [self.encode(one) for one in prepared]
 
     @abstractmethod
-    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
-        """Inserts rows [V, hidden] between the prompt's embeddings: [1, context, hidden]."""
+    def embed(self, prepared: Prepared, features: Features) -> Prompt:
+        """What the decoder takes for the prefill: the prompt with its features in place."""
 
     @abstractmethod
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
@@ -116,10 +182,10 @@ class Adapter(ABC):
         return self.rules.for_answer(counted, context, config, self.eos_ids, self.device)
 
     def generate_from_features(
-        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+        self, prepared: Prepared, features: Features, **options: Any
     ) -> torch.Tensor:
-        """The model's own generate() on rows [V, hidden], without pixels: new ids only, [1, N]."""
-        embeds = self.embed(prepared, rows)
+        """The model's own generate() on features, without pixels: new ids only, [1, N]."""
+        embeds: Any = self.embed(prepared, features)
         mask = torch.ones(embeds.shape[:2], dtype=torch.long, device=embeds.device)
         ids = torch.tensor([self.counted_ids(prepared)], dtype=torch.long, device=embeds.device)
         out: torch.Tensor = self.model.generate(
@@ -159,13 +225,24 @@ class Adapter(ABC):
         """Stage 2 without pixels ([0]): the prompt, and the digest of the media."""
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
         ids, context = self.prompt_ids(question, len(media.images))
+        placed = torch.tensor([ids], device=self.device)
+        return self.without_pixels(media, placed, context, setting)
+
+    def without_pixels(
+        self, media: Media, ids: torch.Tensor, context: int, setting: Pixels
+    ) -> Prepared:
+        """The prompt's ids [1, S], which take `context` positions, and the digest of the media."""
         return Prepared(
             pixels=torch.empty(0, device=self.device),
-            input_ids=torch.tensor([ids], device=self.device),
+            input_ids=ids,
             digest=_digest(media.digest + self._processor + setting),
             context_tokens=context,
             setting=setting,
         )
+
+    def shown(self, media: Media) -> str:
+        """What the model is shown, in words."""
+        return media.shown
 
     def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""
@@ -188,18 +265,32 @@ class Adapter(ABC):
         places = (prepared.input_ids[0] == self.visual_id).nonzero()
         return prepared.input_ids[:, int(places[-1]) + 1 :]
 
-    def embed_ids(self, ids: torch.Tensor) -> torch.Tensor:
-        """Embeddings [1, S, hidden] of ids [1, S] that stand for no visual row."""
-        embeds: torch.Tensor = self.model.get_input_embeddings()(ids)
+    def embed_question(self, prepared: Prepared) -> Prompt:
+        """What the decoder takes after a reused prefix: the question's ids."""
+        embeds: torch.Tensor = self.model.get_input_embeddings()(self.question_ids(prepared))
         return embeds
+
+    def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
+        """Logits [N, vocabulary] that precede N new ids, computed in one pass; fewer rows, or None,
+        if the model cannot compute all of them.
+
+        `plain_embeds` [1, context, hidden]: the language model's input in plain generate().
+        """
+        tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
+        embeds = torch.cat([plain_embeds, self.model.get_input_embeddings()(tokens)], dim=1)
+        decoder = self.decoder
+        hidden = decoder.language_model(inputs_embeds=embeds, use_cache=False).last_hidden_state
+        return decoder.head(hidden[0, -len(ids) :])
 
     def step_for(self, request: RunRequest) -> CompiledStep | None:
         """The compiled step if the request asks for one; it is compiled at its first use."""
         if request.mode == "hooked" or not compiled.wanted(request.decode, self.device):
             return None
-        if self.compiled is None:
-            self.compiled = CompiledStep(self.decoder)
-        return self.compiled
+        if "compiled" in self.refuses:
+            return None
+        if self._use.compiled is None:
+            self._use.compiled = CompiledStep(self.decoder)
+        return self._use.compiled
 
     def compile_ahead(self, request: RunRequest) -> float:
         """Compiles what the request needs; returns the seconds this took, 0.0 if nothing was
@@ -229,11 +320,12 @@ class Adapter(ABC):
             quantization=self.info.quantization,
         )
 
-    def takes(self, prepared: Prepared, rows: torch.Tensor) -> bool:
-        """Whether cached rows have the shape [V, hidden] that this prompt needs."""
+    def takes(self, prepared: Prepared, features: Features) -> bool:
+        """Whether cached features have the shape that this prompt needs: rows [V, hidden]."""
         words = int((prepared.input_ids != self.visual_id).sum())
         shape = (prepared.context_tokens - words, int(self.text_config.hidden_size))
-        return tuple(rows.shape) == shape and rows.is_floating_point()
+        rows = features.tensors.get("rows")
+        return rows is not None and tuple(rows.shape) == shape and rows.is_floating_point()
 
     def text(self, ids: Sequence[int]) -> str:
         """New token ids as text, without special tokens."""

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import PIL.Image
 from transformers import (
     AutoTokenizer,
@@ -29,6 +30,7 @@ from transformers.models.auto.processing_auto import (
     processor_class_from_name,
 )
 from transformers.models.smolvlm import processing_smolvlm
+from transformers.video_utils import VideoMetadata
 
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint_files, loading, processors, templates
@@ -76,19 +78,34 @@ def load(info: ModelInfo, folder: Path) -> Any:
 
 
 def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, Any]:
-    """All that generate() takes for pictures and a prompt, which the chat template has made.
-
-    As apply_chat_template(tokenize=True) of transformers: no second BOS if the prompt begins so.
-    """
-    bos = processor.tokenizer.bos_token
-    options = {"add_special_tokens": False} if bos and prompt.startswith(bos) else {}
+    """All that generate() takes for pictures and a prompt, which the chat template has made."""
     # Not every class takes arrays: Idefics asks for pictures of Pillow.  One list per prompt:
     # LLaVA-OneVision takes pictures in a flat list as those of several prompts.
-    pictures = [[PIL.Image.fromarray(one) for one in images]]
+    return _inputs(processor, prompt, images=[[PIL.Image.fromarray(one) for one in images]])
+
+
+def clip_inputs(processor: Any, prompt: str, frames: Sequence[Image], fps: float) -> dict[str, Any]:
+    """As `inputs`, for one clip, if the processor has a video_processor; every frame is used."""
+    height, width = frames[0].shape[:2]
+    shown = VideoMetadata(
+        total_num_frames=len(frames),
+        fps=fps,  # Qwen3-VL writes the time of each frame into the prompt
+        frames_indices=list(range(len(frames))),
+        height=height,
+        width=width,
+    )
+    clip = {"videos": [np.stack(frames)], "video_metadata": [shown], "do_sample_frames": False}
+    return _inputs(processor, prompt, **clip)
+
+
+def _inputs(processor: Any, prompt: str, **visual: Any) -> dict[str, Any]:
+    """As apply_chat_template(tokenize=True): no second BOS if the template has written one."""
+    bos = processor.tokenizer.bos_token
+    options = {"add_special_tokens": False} if bos and prompt.startswith(bos) else {}
     with warnings.catch_warnings():
         # PaliGemma's class converts a tensor in a way that numpy has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = dict(processor(text=[prompt], images=pictures, return_tensors="pt", **options))
+        found = dict(processor(text=[prompt], return_tensors="pt", **visual, **options))
     found.pop("labels", None)  # PaliGemma's, for training
     return found
 
@@ -146,8 +163,12 @@ def _named(info: ModelInfo, folder: Path) -> Any:
 
 
 def _known(info: ModelInfo, folder: Path, name: str) -> Any:
-    kind = processor_class_from_name(name)
-    if getattr(kind, "is_dummy", False):
+    try:
+        kind = processor_class_from_name(name)
+        without = getattr(kind, "is_dummy", False)
+    except ImportError:  # older transformers: the class's file imports torchvision itself
+        kind, without = None, not can_video()
+    if without:
         raise _needs_torchvision(info, f"processor {name}")
     if not (inspect.isclass(kind) and issubclass(kind, ProcessorMixin)):
         raise ModelUnavailable(

@@ -7,7 +7,7 @@ transformers and uses no network.  weights.py and checkpoint_files.py read the f
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +15,7 @@ from engine.errors import ModelUnavailable
 from engine.models import other_forms
 from engine.models.checkpoint_files import check_settings, read_json
 from engine.models.weights import weight_files
-from engine.types import MediaKind
+from engine.types import MediaKind, Pixels
 
 Quantization = Literal["8bit", "4bit"]
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -25,10 +25,15 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """One entry of models.toml.  `folder` is set for local checkpoints, None for hub names."""
+    """One entry of models.toml, or a variant of it (variants.py).
+
+    `kind`: what the model is shown.  `folder` is set for local checkpoints, None for hub names.
+    `pixels`: a variant's own setting; None: the run's.  `of`: the entry that a variant is derived
+    from.
+    """
 
     name: str
-    label: str
+    label: str = field(compare=False)  # a page may shorten it
     family: str
     kind: MediaKind
     checkpoint: str
@@ -37,6 +42,8 @@ class ModelEntry:
     dtype: str
     demo: bool
     quantization: Quantization | None = None
+    pixels: Pixels | None = None
+    of: ModelEntry | None = None
     download: str | None = None  # about how much a download fetches, such as "7.5 GB"
 
     @property

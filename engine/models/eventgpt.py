@@ -30,7 +30,7 @@ from engine.models.loading import (
     refuse_larger_tokenizer,
 )
 from engine.models.shape import Form
-from engine.types import ModelInfo, Prepared
+from engine.types import Features, ModelInfo, Prepared
 
 SYSTEM = (
     "A chat between a curious human and an artificial intelligence assistant. "
@@ -74,16 +74,15 @@ class EventGPTAdapter(Adapter):
         tower = self.model.config.tower_config()
         return int(tower.image_size // tower.patch_size) ** 2 + 1
 
-    def encode(self, prepared: Prepared) -> torch.Tensor:
-        rows: torch.Tensor = self.model.encode_events(prepared.pixels)
-        return rows
+    def encode(self, prepared: Prepared) -> Features:
+        return Features({"rows": self.model.encode_events(prepared.pixels)})
 
-    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         rows: list[torch.Tensor] = self.model.encode_batch([one.pixels for one in prepared])
-        return rows
+        return [Features({"rows": one}) for one in rows]
 
-    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
-        embeds: torch.Tensor = self.model.embed_prompt(prepared.input_ids, rows)
+    def embed(self, prepared: Prepared, features: Features) -> torch.Tensor:
+        embeds: torch.Tensor = self.model.embed_prompt(prepared.input_ids, features.rows)
         return embeds
 
     def counted_ids(self, prepared: Prepared) -> list[int]:
@@ -98,11 +97,11 @@ class EventGPTAdapter(Adapter):
         return out
 
     def generate_from_features(
-        self, prepared: Prepared, rows: torch.Tensor, **options: Any
+        self, prepared: Prepared, features: Features, **options: Any
     ) -> torch.Tensor:
         with _quiet():
             out: torch.Tensor = self.model.generate(
-                prepared.input_ids, event_features=rows, **options
+                prepared.input_ids, event_features=features.rows, **options
             )
         return out
 

@@ -16,7 +16,8 @@ from engine.types import MediaKind
 
 @dataclass(frozen=True)
 class Family:
-    """A family's adapter, its kind of media, its model_type and its form of config.json.
+    """A family's adapter, its kind of media, its model_type, its form of config.json, and whether
+    batches are proved to give its own answers.
 
     The family "transformers" has any model_type that transformers knows, and no form of its own.
     """
@@ -25,6 +26,7 @@ class Family:
     kind: MediaKind
     model_type: str
     form: Form | AnyForm
+    batches: bool = True
 
 
 FAMILIES: dict[str, Family] = {
@@ -47,7 +49,7 @@ FAMILIES: dict[str, Family] = {
         Form("text_config", shape.CLIP_L_336, 1, shape.patch_rows),
     ),
     ANY_FAMILY: Family(
-        "engine.models.transformers_adapter:TransformersAdapter", "image", "", AnyForm()
+        "engine.models.transformers_adapter:TransformersAdapter", "image", "", AnyForm(), False
     ),
 }
 # The families with an adapter of their own, by model_type.

@@ -24,7 +24,7 @@ from engine.models.loading import (
     refuse_larger_tokenizer,
 )
 from engine.models.shape import Form
-from engine.types import Prepared
+from engine.types import Features, Prepared
 
 OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
 
@@ -35,6 +35,7 @@ class PlaceholderAdapter(Adapter):
     model_class: ClassVar[Any]
     placeholder: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids
+    one_each = False  # whether each picture has its own placeholder in the prompt
     has_template = False  # whether the prompt comes from the checkpoint's chat template
 
     @classmethod
@@ -77,18 +78,25 @@ class PlaceholderAdapter(Adapter):
         return int(vision.image_size // vision.patch_size) ** 2
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
-        text, bos = self.prompt.format(question=question), self.tokenizer.bos_token
+        marks = images if self.one_each else 1
+        text, bos = self._marked(marks).format(question=question), self.tokenizer.bos_token
         # as in transformers' processors: no second BOS if the template writes one
         own = bool(bos) and text.startswith(bos)
         ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
         if not self.has_template and ids[0] != self.tokenizer.bos_token_id:
             ids = [self.tokenizer.bos_token_id, *ids]  # the published prompt begins with BOS
-        place = ids.index(self.placeholder_id)
-        rows = [self.placeholder_id] * (self.rows_per_image * images)
-        ids = ids[:place] + rows + ids[place + 1 :]
+        rows = [self.placeholder_id] * (self.rows_per_image * images // marks)
+        ids = [new for one in ids for new in (rows if one == self.placeholder_id else (one,))]
         return ids, len(ids)
 
-    def embed(self, prepared: Prepared, rows: torch.Tensor) -> torch.Tensor:
+    def _marked(self, count: int) -> str:
+        """The prompt with `count` placeholders, each on its own line if the first one is."""
+        line = f"{self.placeholder}\n"
+        mark = line if line in self.prompt else self.placeholder
+        return self.prompt.replace(mark, mark * count)
+
+    def embed(self, prepared: Prepared, features: Features) -> torch.Tensor:
+        rows = features.rows
         embeds = self.model.get_input_embeddings()(prepared.input_ids)
         mask = (prepared.input_ids == self.placeholder_id).unsqueeze(-1)
         if int(mask.sum()) != len(rows):
@@ -119,7 +127,7 @@ class PlaceholderAdapter(Adapter):
 
     def use_template(self, template: str) -> None:
         """Uses the checkpoint's chat template instead of the published prompt."""
-        name, kind = self.info.name, self.kind
+        name, kind = self.info.name, type(self).kind  # the template's, whatever is shown
         self.prompt = templates.prompt(  # type: ignore[misc]
             self.tokenizer, template, self.placeholder, kind, name
         )

@@ -37,11 +37,14 @@ _NO_SEAM = _words(
 )
 # generate() cannot be called without pixels, so a seam in forward() does not help it.
 _NEEDS_PIXELS = frozenset({"blip", "blip-2", "instructblip", "instructblipvideo"})
-# A Q-Former reads the question: the features of one picture differ from question to question.
-_ASKED = frozenset({"instructblip", "instructblipvideo"})
-# Measured by tests, and false until then: add a model_type with its test.
-_PREFIX_PROVED = frozenset[str]()
-_SEVERAL_PICTURES = frozenset[str]()
+# Answers after a reused prefix were found equal (tests/verify/test_families.py); add one with its
+# test.
+_PREFIX_PROVED = _words(
+    """
+    aya_vision glm4v idefics2 idefics3 internvl llava llava_next llava_next_video llava_onevision
+    qwen2_5_vl qwen2_vl qwen3_vl smolvlm video_llama_3 video_llava vipllava
+    """
+)
 
 # What AutoModelForCausalLM knows besides, and no picture can be shown to.
 _TEXT_ONLY = _words(
@@ -74,14 +77,11 @@ class Facts:
     """What may be done with a model of one model_type.
 
     `seam`: it answers from cached features; else only the hooked mode times its parts.
-    `asked`: its features depend on the question.  `prefix`: a prompt's prefix may be reused.
-    `several`: one prompt may hold several pictures.
+    `prefix`: a prompt's prefix may be reused.
     """
 
     seam: bool
-    asked: bool
     prefix: bool
-    several: bool
 
 
 def known() -> frozenset[str]:
@@ -95,9 +95,7 @@ def facts(model_type: str) -> Facts:
         raise KeyError(model_type)
     return Facts(
         seam=model_type in _SEAM - _NEEDS_PIXELS,
-        asked=model_type in _ASKED,
         prefix=model_type in _PREFIX_PROVED,
-        several=model_type in _SEVERAL_PICTURES,
     )
 
 

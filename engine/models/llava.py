@@ -1,4 +1,4 @@
-"""LLaVA-1.5: one image, one row per patch.
+"""LLaVA-1.5: one image or several, one row per patch.
 
 Boundary: the family's classes, prompt and encoding; the rest is in hf_llava.py.
 """
@@ -13,7 +13,7 @@ import torch
 from transformers import LlavaForConditionalGeneration
 
 from engine.models.hf_llava import PlaceholderAdapter
-from engine.types import Prepared
+from engine.types import Features, Prepared
 
 
 class LlavaAdapter(PlaceholderAdapter):
@@ -21,6 +21,7 @@ class LlavaAdapter(PlaceholderAdapter):
     prompt = "USER: <image>\n{question} ASSISTANT:"
     placeholder = "<image>"
     markers = ("<image>",)
+    one_each = True
     model_class = LlavaForConditionalGeneration
 
     @property
@@ -32,13 +33,15 @@ class LlavaAdapter(PlaceholderAdapter):
         keeps_cls = self.model.config.vision_feature_select_strategy == "full"
         return self.patches + int(keeps_cls)
 
-    def encode(self, prepared: Prepared) -> torch.Tensor:
+    def encode(self, prepared: Prepared) -> Features:
         return self.encode_batch([prepared])[0]
 
-    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         pixels = torch.cat([one.pixels for one in prepared])
         rows = iter(self.model.model.get_image_features(pixels).pooler_output)
-        return [torch.cat(list(islice(rows, len(one.pixels)))) for one in prepared]
+        return [
+            Features({"rows": torch.cat(list(islice(rows, len(one.pixels))))}) for one in prepared
+        ]
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         out: torch.Tensor = self.model.generate(

@@ -45,6 +45,7 @@ def card(entry: ModelEntry, folder: Path, form: Form | AnyForm) -> ModelInfo:
         generation=generation_rules.notes(
             checkpoint_files.read_if_there(folder / "generation_config.json", entry.name)
         ),
+        shows=entry.kind,
     )
 
 

@@ -14,7 +14,7 @@ from engine.models import checkpoint, checkpoint_files, quantization, supported_
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.models.families import FAMILIES, OWN
 from engine.quoting import quoted, shown
-from engine.types import MediaKind
+from engine.types import VARIANT_MARK, MediaKind
 
 _FIELDS = {
     "name",
@@ -61,6 +61,11 @@ def _entry(row: Any, path: Path) -> ModelEntry:
     if not isinstance(row, dict) or not {"name", "checkpoint"} <= set(row):
         raise SettingsError(f"{shown(path)}: {quoted(row)} needs name and checkpoint.")
     name, where = str(row["name"]), str(row["checkpoint"])
+    if VARIANT_MARK in name:
+        raise SettingsError(
+            f"{shown(path)}: {quoted(name)} holds {VARIANT_MARK}, which begins the words of a "
+            "variant: rename it."
+        )
     _one_of(path, name, "field", set(row), _FIELDS)
     _check_texts(row, path)
     for field, allowed in _ALLOWED.items():

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import settings
-from engine.errors import ModelUnavailable, SettingsError, UnknownModel
+from engine.errors import BadInput, ModelUnavailable, SettingsError, UnknownModel
 from engine.machine import device, memory
 from engine.models import (
     checkpoint,
@@ -27,20 +27,24 @@ from engine.models import (
     shape,
     supported,
     supported_transformers,
+    variants,
 )
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
 from engine.models.families import OWN
 from engine.models.memory_need import NEW_TOKENS, Need
-from engine.models.residents import Residents
+from engine.models.residents import Resident, Residents, View
+from engine.models.shape import AnyForm, Form, Shape
 from engine.quoting import listed, quoted
-from engine.types import ModelInfo, Sample
+from engine.types import VARIANT_MARK, MediaKind, ModelInfo, Sample
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
+# The usual number of pictures of a sample, for memory estimates.
+PICTURES: dict[MediaKind, int] = {"events": 5, "video": 8, "image": 1}
 _residents = Residents()
 _lock = threading.Lock()
 
@@ -51,19 +55,44 @@ def entries() -> tuple[ModelEntry, ...]:
 
 
 def entry(name: str) -> ModelEntry:
-    """The entry with this name; UnknownModel suggests the nearest one."""
+    """The entry with this name, or the variant that it means (variants.py).
+
+    UnknownModel suggests the nearest one.
+    """
     known = {item.name: item for item in entries()}
-    if name in known:
-        return known[name]
+    base = known.get(variants.base_name(name))
+    if base is not None:
+        return variants.parsed(name, base) if VARIANT_MARK in name else base
+    name = variants.base_name(name)
     near = difflib.get_close_matches(name[: model_rows.MAX_TEXT], known, n=1, cutoff=0.4)
     hint = f"did you mean {quoted(near[0])}?" if near else f"known are {listed(known)}."
     raise UnknownModel(f"{quoted(name)} is not a known model: {hint}")
 
 
+def find(name: str) -> ModelEntry | None:
+    """The entry or variant with this name; None if there is none."""
+    return variants.named(name, {item.name: item for item in entries()})
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """The names with a variant's words in their usual form; unknown names are left as they are.
+
+    BadInput if two of them mean the same.
+    """
+    found: list[str] = []
+    for name in names:
+        item = find(name)
+        own = item.name if item else name
+        if own in found:
+            raise BadInput(f"{quoted(name)} is named twice as {quoted(own)}: leave one out.")
+        found.append(own)
+    return found
+
+
 def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
     """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None."""
     try:
-        if item in _residents:
+        if variants.loaded(item) in _residents:
             return None
         folder = _checked(item)
         _refuse_too_large(item, needed(item, new_tokens, folder))
@@ -79,24 +108,59 @@ def cannot_run(item: ModelEntry, sample: Sample) -> str | None:
 
 
 def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
-    """The adapter with its weights on the device; each entry is loaded at most once.
+    """The adapter with its weights on the device; variants with the same weights share them.
 
     Unloads the least recently used models if the memory does not suffice.  Frees everything if
     loading fails.
     """
     with _lock:
-        if (found := _residents.use(item)) is not None:
-            _residents.make_room(memory_need.of_run(item, found.shape, new_tokens).total, item)
-            return found.adapter
-        folder = _checked(item)
-        device.check()
-        sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
-        wanted = memory_need.needed(item, folder, sizes, new_tokens)
-        _refuse_too_large(item, wanted)
-        _refuse_in_use(item, wanted, _residents.make_room(wanted.total, item))
-        adapter = _load(item, folder)
-        _residents.add(item, adapter, sizes)
-        return adapter
+        own = variants.loaded(item)
+        if (found := _residents.use(own)) is None:
+            return _view(item, own, _into_memory(item, own, new_tokens)).adapter
+        view = _view(item, own, found)
+        _residents.make_room(memory_need.of_run(item, view.shape, new_tokens).total, own)
+        return view.adapter
+
+
+def _into_memory(item: ModelEntry, own: ModelEntry, new_tokens: int) -> Resident:
+    """Loads the weights of `own`, with room for a run of `item`."""
+    folder = _checked(own)
+    device.check()
+    wanted = memory_need.needed(item, folder, _sizes(item, folder), new_tokens)
+    _refuse_too_large(item, wanted)
+    _refuse_in_use(item, wanted, _residents.make_room(wanted.total, own))
+    adapter = _load(own, folder)
+    return _residents.add(own, adapter, _sizes(own, folder))
+
+
+def _view(item: ModelEntry, own: ModelEntry, found: Resident) -> View:
+    """The loaded model as this entry uses it; made once."""
+    any_kind = item.family == supported_transformers.FAMILY  # no input is unusual for it
+    notes = variants.notes(item, item.kind if any_kind else FAMILIES[item.family].kind)
+    if item == own and not notes:
+        return found
+    if item not in found.views:
+        sizes = found.shape if item.kind == own.kind else _sizes(item, checkpoint.locate(item))
+        card = replace(
+            found.adapter.info,
+            name=item.name,
+            shows=item.kind,
+            images=sizes.images,
+            visual_tokens=sizes.visual_tokens,
+        )
+        found.views[item] = View(found.adapter.variant(card, notes), sizes)
+    return found.views[item]
+
+
+def _form(item: ModelEntry) -> Form | AnyForm:
+    """The family's form, with the number of pictures that this entry is shown."""
+    family = FAMILIES[item.family]
+    usual = item.kind == family.kind
+    return family.form if usual else replace(family.form, images=PICTURES[item.kind])
+
+
+def _sizes(item: ModelEntry, folder: Path) -> Shape:
+    return shape.read(_form(item), folder, item.name)
 
 
 def _load(item: ModelEntry, folder: Path) -> Adapter:
@@ -107,7 +171,7 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
     try:
         with ordinary_tensors():
             adapter: Adapter = getattr(importlib.import_module(module), name).load(
-                item, folder, family.form
+                item, folder, _form(item)
             )
     except Exception as error:
         memory.forget(error)  # its frames hold the part that was loaded
@@ -119,11 +183,11 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
 def unload(item: ModelEntry) -> bool:
     """Drops the adapter; returns whether it was loaded.  Its memory is freed after its last run."""
     with _lock:
-        return _residents.drop(item)
+        return _residents.drop(variants.loaded(item))
 
 
 def resident() -> tuple[ModelEntry, ...]:
-    """The models in memory, the least recently used first."""
+    """The models in memory, the least recently used first; variants.loaded gives their entry."""
     return _residents.entries()
 
 
@@ -135,8 +199,7 @@ def resident_bytes() -> dict[ModelEntry, int]:
 def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None = None) -> Need:
     """The memory for an answer of `new_tokens`, with weights, or ModelUnavailable."""
     folder = folder or checkpoint.locate(item)
-    sizes = shape.read(FAMILIES[item.family].form, folder, item.name)
-    return memory_need.needed(item, folder, sizes, new_tokens)
+    return memory_need.needed(item, folder, _sizes(item, folder), new_tokens)
 
 
 @dataclass(frozen=True)
@@ -152,9 +215,10 @@ class CombinedMemory:
 def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMemory:
     """The memory for all these models at once, or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
+    weights = {variants.loaded(item): one.weights for item, one in zip(items, needs, strict=True)}
     held = sum(_residents.sizes().values()) + memory.reserved_bytes()
     return CombinedMemory(
-        sum(one.weights for one in needs),
+        sum(weights.values()),
         max(one.run for one in needs),
         device.free_bytes() + held,
     )
@@ -162,9 +226,10 @@ def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMem
 
 def card(item: ModelEntry) -> ModelInfo:
     """The model's card: of the loaded model, else read from its folder; or ModelUnavailable."""
-    if (adapter := _residents.peek(item)) is not None:
-        return adapter.info
-    return model_card.card(item, _checked(item), FAMILIES[item.family].form)
+    own = variants.loaded(item)
+    if (found := _residents.peek(own)) is not None and (item == own or item in found.views):
+        return found.views.get(item, found).adapter.info
+    return model_card.card(item, _checked(item), _form(item))
 
 
 def full_digest(item: ModelEntry) -> str:
@@ -194,7 +259,8 @@ def _check_family(item: ModelEntry, folder: Path) -> None:
         model_types = {family: known.model_type for family, known in FAMILIES.items()}
         supported.refuse_other(item.name, item.family, folder, model_types)
     config = checkpoint_files.read_json(folder / "config.json", item.name)
-    letters = "".join(c for c in f"{item.name} {item.label}".lower() if c.isalnum())
+    base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
+    letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
     for telling, family in _TELLING.items():
         if telling in letters and family != OWN.get(config["model_type"]):
             raise ModelUnavailable(
@@ -216,7 +282,7 @@ def _refuse_in_use(item: ModelEntry, wanted: Need, free: int) -> None:
 def _refuse_too_large(item: ModelEntry, wanted: Need) -> None:
     """ModelUnavailable if the model would not fit even after all others were unloaded."""
     here = device.memory()
-    could = device.free_bytes() + _residents.could_free(item)
+    could = device.free_bytes() + _residents.could_free(variants.loaded(item))
     if wanted.total > could:
         raise ModelUnavailable(
             f"{item.name} needs {wanted}, but {memory.gib(could)} are free on {here.device} "

@@ -7,7 +7,7 @@ running stays in memory until the run ends.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.machine import device, memory
@@ -19,15 +19,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Resident:
-    """A loaded model and its shape, which gives its memory need."""
+class View:
+    """A loaded model as one entry uses it, and its shape, which gives its memory need."""
 
     adapter: Adapter
     shape: Shape
 
 
+@dataclass(frozen=True, eq=False)
+class Resident(View):
+    """A loaded model, and how its variants use it."""
+
+    views: dict[ModelEntry, View] = field(default_factory=dict)
+
+
 class Residents:
-    """The loaded models.  Not thread-safe: the registry calls it under its lock."""
+    """The loaded models, under the entries whose weights they hold (variants.loaded).
+
+    Not thread-safe: the registry calls it under its lock.
+    """
 
     def __init__(self) -> None:
         self._held: OrderedDict[ModelEntry, Resident] = OrderedDict()
@@ -45,13 +55,13 @@ class Residents:
             self._held.move_to_end(item)
         return self._held.get(item)
 
-    def peek(self, item: ModelEntry) -> Adapter | None:
-        """The adapter; does not count as a use."""
-        found = self._held.get(item)
-        return found.adapter if found else None
+    def peek(self, item: ModelEntry) -> Resident | None:
+        """The model; does not count as a use."""
+        return self._held.get(item)
 
-    def add(self, item: ModelEntry, adapter: Adapter, shape: Shape) -> None:
-        self._held[item] = Resident(adapter, shape)
+    def add(self, item: ModelEntry, adapter: Adapter, shape: Shape) -> Resident:
+        found = self._held[item] = Resident(adapter, shape)
+        return found
 
     def drop(self, item: ModelEntry) -> bool:
         """Drops the adapter and frees its memory; returns whether it was loaded."""

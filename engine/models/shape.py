@@ -68,7 +68,7 @@ class Form:
     """How a family writes its config.json, and how many visual rows its pictures give.
 
     `text`: the field of the language model ("" if it is the whole file).  `tower`: the default
-    tower.  `images`: the usual number of pictures of a sample.
+    tower.  `images`: the usual number of pictures of a sample, for what the model is shown.
     """
 
     text: str

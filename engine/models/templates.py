@@ -1,4 +1,4 @@
-"""A checkpoint's chat template, and the prompt that it makes for one picture and one question.
+"""A checkpoint's chat template, and the prompt that it makes for pictures and one question.
 
 Boundary: finds the template's text without transformers.  It is rendered once, when a model loads,
 in transformers' sandbox with limits on its size and work.  Only the text around the question is
@@ -63,14 +63,27 @@ def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str
     raise _refused(name, f"its prompt does not hold {placeholder} once before the question")
 
 
+def prompt_of_parts(tokenizer: Any, template: str, kind: str, count: int, name: str) -> str:
+    """The prompt for `count` parts of this kind ("image", "video"), with {question} once; or
+    ModelUnavailable.  The processor knows its own placeholders, so they are not looked for.
+    """
+    try:
+        _check_size(template)
+        if found := _around(tokenizer, template, "", _parts(kind, count)):
+            return found
+    except _TooMuch as error:
+        raise _refused(name, str(error)) from error
+    raise _refused(name, f"it does not put a question after {count} {kind} parts once")
+
+
 def _refused(name: str, why: str) -> ModelUnavailable:
     return ModelUnavailable(
         f"{name}: its chat template cannot be used ({why}): correct chat_template in its folder."
     )
 
 
-def _parts(kind: str) -> Callable[[str], Any]:
-    return lambda question: [{"type": kind}, {"type": "text", "text": question}]
+def _parts(kind: str, count: int = 1) -> Callable[[str], Any]:
+    return lambda question: [{"type": kind}] * count + [{"type": "text", "text": question}]
 
 
 def _string(placeholder: str) -> Callable[[str], Any]:
@@ -80,9 +93,14 @@ def _string(placeholder: str) -> Callable[[str], Any]:
 def _around(
     tokenizer: Any, template: str, placeholder: str, content: Callable[[str], Any]
 ) -> str | None:
-    """The text around the question; None unless the question and the placeholder occur once."""
+    """The text around the question; None unless the question and the placeholder occur once.
+
+    No placeholder is looked for if it is "".
+    """
     one, two = (_rendered(tokenizer, template, content(mark)) for mark in _MARKS)
-    if one is None or two is None or one.count(_MARKS[0]) != 1 or one.count(placeholder) != 1:
+    if one is None or two is None or one.count(_MARKS[0]) != 1:
+        return None
+    if placeholder and one.count(placeholder) != 1:
         return None
     before, after = one.split(_MARKS[0])
     if placeholder not in before or two != f"{before}{_MARKS[1]}{after}":

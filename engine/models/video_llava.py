@@ -13,7 +13,7 @@ import torch
 from transformers import VideoLlavaForConditionalGeneration
 
 from engine.models.hf_llava import PlaceholderAdapter
-from engine.types import Prepared
+from engine.types import Features, Prepared
 
 
 class VideoLlavaAdapter(PlaceholderAdapter):
@@ -31,15 +31,15 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     def rows_per_image(self) -> int:
         return self.patches + 1
 
-    def encode(self, prepared: Prepared) -> torch.Tensor:
+    def encode(self, prepared: Prepared) -> Features:
         return self.encode_batch([prepared])[0]
 
-    def encode_batch(self, prepared: Sequence[Prepared]) -> list[torch.Tensor]:
+    def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         if len({len(one.pixels) for one in prepared}) > 1:  # lengths must be equal
             return super().encode_batch(prepared)
         pixels = torch.stack([one.pixels for one in prepared])
         rows = self.model.model.get_video_features(pixels).pooler_output
-        return [one.flatten(0, 1) for one in rows.chunk(len(prepared))]
+        return [Features({"rows": one.flatten(0, 1)}) for one in rows.chunk(len(prepared))]
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         out: torch.Tensor = self.model.generate(

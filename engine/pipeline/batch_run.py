@@ -17,13 +17,14 @@ import torch
 
 from engine.decoding import batched, compiled
 from engine.decoding.batched import BatchAnswer
-from engine.errors import Cancelled, StageScopeError
+from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device, memory
 from engine.machine.load_meter import Meter
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.run_stages import (
     StagedRun,
+    feature_specs,
     picture_specs,
     pixel_notes,
     tensor_spec,
@@ -35,6 +36,7 @@ from engine.types import (
     Batch,
     DecodeConfig,
     Extent,
+    Features,
     Generation,
     Media,
     Prepared,
@@ -71,8 +73,10 @@ def run(
     The requests may differ only in sample, prompt and limit of new tokens.  A sample that fails
     leaves the batch, and its time is not counted.  If a single sample is left, it gets a single
     run.  Raises OutOfMemory after freeing the memory, and Cancelled also between two tokens: a
-    partial batch has no result.
+    partial batch has no result.  BadInput if the model refuses batches.
     """
+    if (why := adapter.refuses.get("batch")) and len(requests) > 1:
+        raise BadInput(f"{adapter.info.name}: {why}")
     with memory.guard(adapter.info.name, adapter.device):
         outcomes = _answer(adapter, requests, cache, watcher or Watcher())
     return [
@@ -107,7 +111,7 @@ class _Member:
     extent: Extent | None = None
     config: DecodeConfig = field(default_factory=DecodeConfig)  # with the limit of the context
     prepared: Prepared | None = None
-    rows: torch.Tensor | None = None
+    features: Features | None = None
     answer: BatchAnswer = field(default_factory=BatchAnswer)
     error: str = ""
     result: RunResult | None = None
@@ -170,7 +174,7 @@ class _BatchRun(StagedRun):
     def _load(self, member: _Member) -> Media:
         loaded = self._load_media(member.request)
         member.notes += loaded.notes
-        member.shown, member.extent = loaded.shown, loaded.extent
+        member.shown, member.extent = self.adapter.shown(loaded), loaded.extent
         member.tensors += picture_specs(loaded.images)
         return loaded
 
@@ -189,26 +193,27 @@ class _BatchRun(StagedRun):
     def encode(self) -> None:
         self._enter("vision")
         for member in self.remaining:
-            member.rows = self._stored(member) if self.policy == "use" else None
-        missing = [member for member in self.remaining if member.rows is None]
+            member.features = self._stored(member) if self.policy == "use" else None
+        missing = [member for member in self.remaining if member.features is None]
         self.cached = len(self.remaining) - len(missing)
         if missing:
             with self.timeline.span("vision"):
-                rows = self.adapter.encode_batch([_prepared(member) for member in missing])
-            for member, member_rows in zip(missing, rows, strict=True):
-                member.rows = member_rows
+                found = self.adapter.encode_batch([_prepared(member) for member in missing])
+            for member, features in zip(missing, found, strict=True):
+                member.features = features
         for member in self.remaining:
-            member.record("features", _rows(member))
+            member.tensors += feature_specs(_features(member))
 
-    def _stored(self, member: _Member) -> torch.Tensor | None:
+    def _stored(self, member: _Member) -> Features | None:
         stored = self._cached_features(_prepared(member), member.notes)
-        return None if stored is None else stored.rows.to(self.adapter.device)
+        device = self.adapter.device
+        return None if stored is None else stored.features.changed(lambda one: one.to(device))
 
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            prompts = [self.adapter.embed(_prepared(m), _rows(m)) for m in self.remaining]
+            prompts = [_embeddings(self.adapter, member) for member in self.remaining]
             answers = batched.generate(
                 self.adapter.decoder,
                 prompts,
@@ -320,6 +325,13 @@ def _prepared(member: _Member) -> Prepared:
     return member.prepared
 
 
-def _rows(member: _Member) -> torch.Tensor:
-    assert member.rows is not None
-    return member.rows
+def _features(member: _Member) -> Features:
+    assert member.features is not None
+    return member.features
+
+
+def _embeddings(adapter: Adapter, member: _Member) -> torch.Tensor:
+    """The prompt's embeddings [1, context, hidden]; families without them refuse batches."""
+    prompt = adapter.embed(_prepared(member), _features(member))
+    assert isinstance(prompt, torch.Tensor)
+    return prompt

@@ -113,9 +113,10 @@ class _Trial:
             shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
             prepared = adapter.preprocess(shown, request.prompt, request.pixels)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
+            assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())
         ms = timeline.spans[0].ms
-        return PreparedModel(adapter, prepared, embeds, question, ms, shown.shown)
+        return PreparedModel(adapter, prepared, embeds, question, ms, adapter.shown(shown))
 
     def _limit(self, models: Sequence[PreparedModel]) -> tuple[DecodeConfig, tuple[str, ...]]:
         """The settings for both models, with the lower of their limits of new tokens."""

@@ -33,11 +33,12 @@ from engine.errors import CacheError
 from engine.pipeline import cache_database
 from engine.plain_files import read_limited, reason
 from engine.quoting import shown
-from engine.types import FeatureSpec
+from engine.types import Features, FeatureSpec
 
 MAX_VALUE = 2**28  # bytes of one entry; 8 frames of a 7B model take about 2**25
 CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
+_PLAIN = torch.contiguous_format  # safetensors takes neither views nor strides
 # What diskcache and sqlite raise if a folder is missing, full, locked or damaged.  A changed byte
 # in the database can raise almost any error about a value.
 FOLDER_ERRORS = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
@@ -84,9 +85,9 @@ class BytesOnly(diskcache.Disk):
 
 @dataclass(frozen=True, eq=False)
 class StoredFeatures:
-    """Features as read: rows [V, hidden] on the CPU, and the time of their computation."""
+    """Features as read, on the CPU, and the time of their computation."""
 
-    rows: torch.Tensor
+    features: Features
     encode_ms: float
     cold: bool
 
@@ -144,11 +145,12 @@ class FeatureCache:
         self.hits += 1
         return stored
 
-    def write(self, spec: FeatureSpec, rows: torch.Tensor, encode_ms: float, cold: bool) -> None:
-        """Stores rows [V, hidden] with the time of their computation."""
+    def write(self, spec: FeatureSpec, features: Features, encode_ms: float, cold: bool) -> None:
+        """Stores features with the time of their computation."""
         metadata = {"spec": _text_of(spec)}
         metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
-        data = safetensors.torch.save({"rows": rows.detach().cpu().contiguous()}, metadata)
+        kept = features.changed(lambda one: one.detach().cpu().clone(memory_format=_PLAIN))
+        data = safetensors.torch.save(dict(kept.tensors), metadata)
         with self._guard("write"):
             self._open().set(key(spec), _checksum(data) + data, tag=spec.checkpoint)
 
@@ -230,13 +232,13 @@ def _unpack(value: bytes, spec: FeatureSpec) -> StoredFeatures | None:
     if value[:CHECKSUM] != _checksum(data):
         return None
     try:
-        rows = safetensors.torch.load(data)["rows"]
+        features = Features(safetensors.torch.load(data))
         metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
         encode_ms, cold = float(metadata["encode_ms"]), metadata["cold"] == "1"
     except (SafetensorError, KeyError, ValueError, RecursionError):
         return None
-    usable = metadata["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf and rows.ndim == 2
-    return StoredFeatures(rows, encode_ms, cold) if usable else None
+    usable = metadata["spec"] == _text_of(spec) and 0 <= encode_ms < math.inf
+    return StoredFeatures(features, encode_ms, cold) if usable and features.tensors else None
 
 
 def _text_of(spec: FeatureSpec) -> str:

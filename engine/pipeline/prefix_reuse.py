@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import prefix_cache
@@ -39,18 +37,14 @@ class PrefixReuse:
         self._past: DynamicCache | None = None
 
     def prompt_only(self, shown: Media, question: str, setting: Pixels) -> Prepared | None:
-        """The prompt without pixels if its prefix is in the store, otherwise None."""
+        """The prompt if its prefix is in the store, or if it has its pixels; otherwise None."""
         if self._store is None:
             return None
         prepared = self._adapter.words(shown, question, setting)
         self._key = prefix_cache.key(self._adapter, prepared)
         self._tokens = prefix_cache.tokens(self._adapter, prepared)
         self.prefix = self._store.find(self._key)
-        return prepared if self.prefix else None
-
-    def embed(self, prepared: Prepared) -> torch.Tensor:
-        """Embeddings [1, Q, hidden] of the question's ids, which follow the prefix."""
-        return self._adapter.embed_ids(self._adapter.question_ids(prepared))
+        return prepared if self.prefix or prepared.pixels.numel() else None
 
     def begin(self) -> DynamicCache | None:
         """The KV cache that the run continues from and fills; None for the decoder's own."""

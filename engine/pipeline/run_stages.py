@@ -15,11 +15,21 @@ from typing import TYPE_CHECKING
 import torch
 
 from engine import media
+from engine.decoding.decode import ModelInputs, Prompt
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.models.adapter import Adapter
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Image, Media, Prepared, RunRequest, StageName, TensorSpec
+from engine.types import (
+    DecodeConfig,
+    Features,
+    Image,
+    Media,
+    Prepared,
+    RunRequest,
+    StageName,
+    TensorSpec,
+)
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache, StoredFeatures
@@ -67,7 +77,7 @@ class StagedRun:
         except CacheError as error:
             notes.append(f"{error} The features were computed.")
             return None
-        if stored is not None and not self.adapter.takes(prepared, stored.rows):
+        if stored is not None and not self.adapter.takes(prepared, stored.features):
             notes.append(NO_FEATURES)
             return None
         return stored
@@ -93,11 +103,18 @@ def within_context(
         note = LIMITED.format(room, asked.max_new_tokens, name, context, prompt)
         return replace(asked, max_new_tokens=room), (note,)
     forced, fix = "", "shorten the question"
+    if _visual_tokens(adapter, prepared) > context // 2:
+        fix = "show it fewer pictures, such as one image"
     if room > 0:
         forced, fix = f" and needs {asked.min_new_tokens:,} new ones", f"force at most {room:,}"
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
+
+
+def _visual_tokens(adapter: Adapter, prepared: Prepared) -> int:
+    words = int((prepared.input_ids != adapter.visual_id).sum())
+    return prepared.context_tokens - words
 
 
 def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
@@ -106,6 +123,20 @@ def picture_specs(images: Sequence[Image]) -> list[TensorSpec]:
     return [
         TensorSpec("images", (n, *shape), "uint8", n * prod(shape)) for shape, n in counts.items()
     ]
+
+
+def feature_specs(features: Features) -> list[TensorSpec]:
+    """The specs of features; a single tensor is called "features"."""
+    found = features.tensors
+    names = {name: f"features.{name}" if len(found) > 1 else "features" for name in found}
+    return [tensor_spec(names[name], tensor) for name, tensor in found.items()]
+
+
+def prompt_spec(prompt: Prompt) -> TensorSpec:
+    """The spec of a decoder's prompt: its embeddings, or its ids where the model embeds them."""
+    if isinstance(prompt, ModelInputs):
+        return tensor_spec("prompt", prompt.values["input_ids"])
+    return tensor_spec("embeddings", prompt)
 
 
 def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:

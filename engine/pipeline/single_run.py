@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,10 @@ from engine.pipeline import hooked_run
 from engine.pipeline.prefix_reuse import PrefixReuse
 from engine.pipeline.run_stages import (
     StagedRun,
+    feature_specs,
     picture_specs,
     pixel_notes,
+    prompt_spec,
     tensor_spec,
     within_context,
 )
@@ -35,6 +38,7 @@ from engine.pipeline.watcher import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     Extent,
+    Features,
     Generation,
     Media,
     Prepared,
@@ -55,6 +59,7 @@ COMPILED_BEFORE = (
 COMPILED_WITHIN = (
     "The compiled decode step was prepared in {:.1f} s, between stages 3 and 4 of this run."
 )
+ONLY_HOOKED = "It ran in hooked mode: {}"
 NOT_COMPILED = "The tokens were decoded eagerly, because compiling the step failed: {}."
 
 
@@ -91,12 +96,14 @@ def _answer(
 ) -> RunResult:
     prepare(cache)
     watcher = watcher or Watcher()
+    request, refused = offered(adapter, request)
     if adapter.step_for(request) is not None:
         watcher.stage("compile")
     compiling = adapter.compile_ahead(request)
     with seeded(request.decode.seed, adapter.device):
         reuse = PrefixReuse(adapter, kept if request.prefix else None)
         state = _Run(adapter, request, cache, watcher, reuse)  # the clock starts here
+        state.notes += refused
         if compiling:
             state.notes.append(COMPILED_BEFORE.format(compiling))
         loaded = state.load()
@@ -104,9 +111,24 @@ def _answer(
         if request.mode == "hooked":
             state.generate(prepared)
         else:
-            rows = state.encode(prepared)
-            state.decode(prepared, rows)
+            features = state.encode(prepared)
+            state.decode(prepared, features)
         return state.result()
+
+
+def offered(adapter: Adapter, request: RunRequest) -> tuple[RunRequest, tuple[str, ...]]:
+    """The request without the ways that the model refuses, and a note for each of these."""
+    notes = []
+    if request.mode == "decoupled" and (why := adapter.refuses.get("decoupled")):
+        request = replace(request, mode="hooked", prefix=False)
+        notes.append(ONLY_HOOKED.format(why))
+    if request.prefix and (why := adapter.refuses.get("prefix")):
+        request = replace(request, prefix=False)
+        notes.append(why)
+    explicit = request.mode == "decoupled" and request.decode.backend == "compiled"
+    if explicit and (why := adapter.refuses.get("compiled")):
+        notes.append(why)
+    return request, tuple(notes)
 
 
 def prepare(cache: FeatureCache | None) -> None:
@@ -151,7 +173,7 @@ class _Run(StagedRun):
     def load(self) -> Media:
         loaded = self._load_media(self.request)
         self.notes += loaded.notes
-        self.shown, self.extent = loaded.shown, loaded.extent
+        self.shown, self.extent = self.adapter.shown(loaded), loaded.extent
         self.tensors += picture_specs(loaded.images)
         return loaded
 
@@ -171,52 +193,55 @@ class _Run(StagedRun):
         return prepared
 
     # stage 3
-    def encode(self, prepared: Prepared) -> torch.Tensor | None:
-        """Visual rows [V, hidden]; None if they are part of a reused prefix."""
+    def encode(self, prepared: Prepared) -> Features | None:
+        """The features; None if they are part of a reused prefix."""
         if self.reuse.prefix is not None:
             with self._stage("vision"):  # no work is left; the span is recorded
                 return None
         self._enter("vision")
-        rows = self._read_features(prepared) if self.request.cache == "use" else None
-        if rows is None:
+        found = self._read_features(prepared) if self.request.cache == "use" else None
+        if found is None:
             with self.timeline.span("vision"):
-                rows = self.adapter.encode(prepared)
-            self._plan_to_store(prepared, rows)
-        self._record("features", rows)
-        return rows
+                found = self.adapter.encode(prepared)
+            self._plan_to_store(prepared, found)
+        self.tensors += feature_specs(found)
+        return found
 
-    def _read_features(self, prepared: Prepared) -> torch.Tensor | None:
+    def _read_features(self, prepared: Prepared) -> Features | None:
         start, before = self.timeline.mark()
         stored = self._cached_features(prepared, self.notes)
         if stored is None:
             return None
-        rows = stored.rows.to(self.adapter.device)
+        device = self.adapter.device
+        features = stored.features.changed(lambda one: one.to(device))
         end, after = self.timeline.mark()
         used = after.since(before)
         self.timeline.add("vision", start, end - start, "cached", stored.encode_ms, used)
         if stored.cold:
             self.notes.append("The cached features were computed in a model's first (cold) run.")
-        return rows
+        return features
 
-    def _plan_to_store(self, prepared: Prepared, rows: torch.Tensor) -> None:
+    def _plan_to_store(self, prepared: Prepared, features: Features) -> None:
         """Features are written after the answer, because writing belongs to no stage."""
         cache = self.cache
         if cache is None or self.request.cache == "off":
             return
         spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
-        self.to_store = lambda: cache.write(spec, rows, ms, self.cold)
+        self.to_store = lambda: cache.write(spec, features, ms, self.cold)
 
     # stage 4
-    def decode(self, prepared: Prepared, rows: torch.Tensor | None) -> None:
+    def decode(self, prepared: Prepared, features: Features | None) -> None:
         compiled_step = self._compiled_step()
         with self._stage("decode"):
             start, before = self.timeline.mark()
-            embed = self.reuse.embed if rows is None else partial(self.adapter.embed, rows=rows)
-            embeds = embed(prepared)
-            self._record("embeddings", embeds)
+            if features is None:
+                prompt = self.adapter.embed_question(prepared)
+            else:
+                prompt = self.adapter.embed(prepared, features)
+            self.tensors.append(prompt_spec(prompt))
             _, self.stop = decode.generate(
                 self.adapter.decoder,
-                embeds,
+                prompt,
                 self.config,
                 self._token,
                 self.watcher.cancelled,

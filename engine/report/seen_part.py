@@ -61,7 +61,7 @@ def _heads(header: Header) -> dict[MediaKind, RowHead]:
     for model in header.models:
         if model.family not in FAMILIES:  # the run is of another version
             continue
-        kind = FAMILIES[model.family].kind
+        kind = model.shows or FAMILIES[model.family].kind
         first = heads.get(kind)
         words = f"{first.models}, {model.label}" if first else model.label
         heads[kind] = RowHead(words, first.colour if first else family_colour(model.family))

@@ -61,6 +61,8 @@ class Plan(RunOptions):
             raise BadInput(f"A run needs {what}: name at least one.")
         for name in (*self.models, *self.samples):
             _check_text(name)
+        if twice := next((name for name in self.models if self.models.count(name) > 1), None):
+            raise BadInput(f"models names {quoted(twice)} twice: leave one out.")
         if self.prompt is not None:
             object.__setattr__(self, "prompt", check_question(self.prompt))
         _within("repeat", self.repeat, 1, MAX_REPEAT)

@@ -112,6 +112,7 @@ def _describe_model(entry: ModelEntry) -> ModelIdentity:
         revision=checkpoint.revision(entry, folder),
         dtype=entry.precision,
         digest=model_card.full_digest(entry, folder),
+        shows=entry.kind,
     )
 
 

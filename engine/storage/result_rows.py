@@ -137,6 +137,8 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     digest: str | None = None
     dtype: str | None = None
     quantization: str | None = None
+    # The kind of input that the model is shown; `shown` says which.  Not set in older rows.
+    shows: str | UnsetType | None = UNSET
     identity: dict[str, Any] | None = None
     sample: Name
     prompt: str | None = None
@@ -209,6 +211,7 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
             model=request.model,
             family=entry.family if entry else None,
             checkpoint=entry.checkpoint if entry else None,
+            shows=entry.kind if entry else None,
             sample=request.sample.id,
             prompt=request.prompt,
             mode=request.mode,
@@ -329,7 +332,7 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
 
 
 # Fields with the same name as in their source.
-_OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantization")
+_OF_MODELS = ("family", "checkpoint", "revision", "digest", "dtype", "quantization", "shows")
 _OF_CARDS = ("source", "headers", "device", "parameters", "stored_dtype", "tower", "visual_tokens",
              "images", "context_limit", "missing", "extra", "generation")  # fmt: skip
 _OF_REQUESTS = ("prompt", "mode", "cache", "frames", "pixels")
@@ -337,7 +340,8 @@ _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_
                "uncached_total_ms", "unaccounted_ms", "notes", "off_script",
                "token_limit")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
-_OF_FAILURES = ("model", "family", "checkpoint", "sample", "prompt", "mode", "pixels", "error")
+_OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode", "pixels",
+                "error")  # fmt: skip
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
 _OF_BATCHES = frozenset(n for n in AnswerRow.__struct_fields__ if n.startswith("batch_"))
 _NEEDED_ALONE = ("new_tokens", "stages", "total_ms")

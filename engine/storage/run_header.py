@@ -20,6 +20,7 @@ from engine.errors import StoreError
 from engine.plain_files import read_json, reason
 from engine.quoting import quoted, shown
 from engine.storage.plan import Plan, from_json
+from engine.types import MediaKind
 
 FORMAT, VERSION, HEADER = "stagescope-run", 1, "run.json"
 MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
@@ -44,6 +45,7 @@ class ModelIdentity:
     revision: str | None
     dtype: str
     digest: str
+    shows: MediaKind | None = None  # not set in older runs: what its family usually gets
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from msgspec import Meta, Struct
 
 from engine.storage.plan import Phase, Task
 
-Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped"]  # of a check
+# Of a check; refused: the model does not offer what the check is about, so no run does it.
+Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped", "refused"]
 Choice = Literal["first", "second", "both", "neither", ""]  # of a vote
 PASSED = ("passed", "tie")
 MOST = 10**12  # milliseconds, tokens or bytes; a larger value is not a measurement
@@ -122,6 +123,8 @@ class VerifiedModel(Struct):
     verified: bool
     coverage: dict[str, Any] = {}
     unproved: list[str] = []
+    shows: str = ""  # what it was shown, and its pixels; not set in older certificates
+    pixels: str = ""
 
 
 class VerifiedRequest(Struct):

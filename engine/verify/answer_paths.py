@@ -21,7 +21,7 @@ from transformers.generation import LogitsProcessor, StoppingCriteriaList
 from engine import media
 from engine.errors import Cancelled
 from engine.machine import clocks
-from engine.models.adapter import Adapter, generate_options
+from engine.models.adapter import Adapter, Way, generate_options
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.hooked_run import CancelBetweenTokens
@@ -42,6 +42,15 @@ from engine.types import (
 from engine.verify import named_processor as named
 from engine.verify.verdict import VerifyRequest
 
+# way of answering -> what it needs that a model may refuse (Adapter.refuses)
+WAYS: dict[str, tuple[Way, ...]] = {
+    "plain": (),
+    "hooked": (),
+    "computed": ("decoupled",),
+    "decoupled": ("decoupled",),
+    "features": ("decoupled",),
+    "reused": ("decoupled", "prefix"),
+}
 ANOTHER_QUESTION = "Anything else?"  # asked first, to create the prefix
 # The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = (
@@ -137,8 +146,14 @@ class AnswerRecorder:
         self._scores(module, arguments, out[0])
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
-        if self._embeds is None and named.get("inputs_embeds") is not None:
+        if self._embeds is not None:
+            return
+        if named.get("inputs_embeds") is not None:
             self._embeds = named["inputs_embeds"].detach()
+            return
+        ids = named.get("input_ids", arguments[0] if arguments else None)
+        if ids is not None:  # a model whose pictures do not stand among the prompt's tokens
+            self._embeds = ids.detach()[..., None]
 
     def _count(self, index: int) -> Callable[..., None]:
         def hook(module: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
@@ -208,8 +223,16 @@ class Subject:
         )
 
     @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways of answering that the model offers."""
+        refused = self.adapter.refuses
+        return tuple(way for way, needs in WAYS.items() if not refused.keys() & set(needs))
+
+    @property
     def backend(self) -> Ran:
         """The decode backend of the decoupled way, after it has run."""
+        if "decoupled" in self.adapter.refuses:
+            return "generate"
         step = self.adapter.step_for(self.run_request(self.greedy, "use"))
         return "compiled" if step is not None and not step.failure else "eager"
 
@@ -239,10 +262,20 @@ class Subject:
     @torch.inference_mode()
     def features(self, config: DecodeConfig) -> RecordedAnswer:
         """The model's own generate() on features encoded before."""
-        rows = self.adapter.encode(self.prepared)
+        found = self.adapter.encode(self.prepared)
         with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
-            out = self.adapter.generate_from_features(self.prepared, rows, **self.options(config))
+            out = self.adapter.generate_from_features(self.prepared, found, **self.options(config))
         return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
+
+    @torch.inference_mode()
+    def units(self) -> int | None:
+        """What the vision tower takes for the pictures in one encoding, as tiles or patches; None
+        if it takes the pictures themselves."""
+        if self.adapter.tower_takes_pictures:
+            return None
+        with AnswerRecorder(self.adapter) as watch:
+            self.adapter.see(self.prepared)
+        return watch.answer("encoded alone", ()).seen[0].pictures
 
     def hooked(self, config: DecodeConfig) -> RecordedAnswer:
         return self._watched("hooked", self.run_request(config, "off", "hooked"))
@@ -273,7 +306,8 @@ class Subject:
         Compared on the sample's pictures, and on a wide and a tall one.
         """
         images, prepared = self.media.images, self.prepared.pixels
-        levels = max(self._levels(shown) for shown in (images, named.pictures()))
+        shapes = [images, *([one] for one in named.pictures())]
+        levels = max(self._levels(shown) for shown in shapes)
         ours = self.adapter.pixels(images, self.request.pixels)
         return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
 
@@ -356,16 +390,15 @@ class _Cancelling(Watcher):
 
 
 @torch.inference_mode()
-def rounding(adapter: Adapter, plain: RecordedAnswer) -> float:
+def rounding(adapter: Adapter, prepared: Prepared, plain: RecordedAnswer) -> float:
     """The largest difference of logits that rounding explains in this dtype: twice the noise.
 
     The noise is the largest difference between plain's logits, computed token by token, and the
-    logits of one pass over the same embeddings and tokens; at least one unit in the last place.
+    logits of one pass over the same prompt and tokens; at least one unit in the last place.
     """
-    ids = torch.tensor([plain.ids[:-1]], dtype=torch.long, device=adapter.device)
-    embeds = torch.cat([plain.embeds, adapter.model.get_input_embeddings()(ids)], dim=1)
-    decoder = adapter.decoder
-    hidden = decoder.language_model(inputs_embeds=embeds, use_cache=False).last_hidden_state
-    again = decoder.head(hidden[0, -len(plain.ids) :]).float().cpu()
     unit = torch.finfo(adapter.dtype).eps * float(plain.logits.abs().max())
-    return 2 * max(float((again - plain.logits).abs().max()), unit)
+    again = adapter.again(plain.embeds, prepared, plain.ids)
+    if again is None:  # its forward() needs the pixels
+        return 2 * unit
+    noise = (again.float().cpu() - plain.logits[: len(again)]).abs()
+    return 2 * max(float(noise.max()), unit)

@@ -27,6 +27,7 @@ from engine.types import (
     FRAME_RULES,
     Events,
     Extent,
+    Features,
     FeatureSpec,
     Media,
     MediaKind,
@@ -72,7 +73,7 @@ def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
     yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
     for name, copies in _copies(subject, folder).items():
         copy, renamed, *changed = (_spec(adapter, sample, prompt) for sample in copies.values())
-        subject.cache.write(copy, torch.zeros(1, 1), 0.0, False)
+        subject.cache.write(copy, Features({"rows": torch.zeros(1, 1)}), 0.0, False)
         missed = subject.cache.read(renamed) is None
         yield KeyChange(f"equal {name} under another file name", False, missed)
         for what, spec in zip(list(copies)[2:], changed, strict=True):
@@ -89,7 +90,7 @@ def _prefix_changes(subject: Subject, setting: Pixels) -> Iterator[KeyChange]:
     yield KeyChange(f"prefix: pixels {setting}", True, own != prefix_cache.key(adapter, resized))
     shown = replace(subject.prepared, digest=subject.prepared.digest + "0")
     yield KeyChange("prefix: other pictures", True, own != prefix_cache.key(adapter, shown))
-    wordy = _made(adapter, adapter.info)
+    wordy = adapter.remade(adapter.info)
     wordy.prompt = f"Look! {adapter.prompt}"  # type: ignore[misc]
     words = prefix_cache.key(wordy, wordy.words(subject.media, prompt, used))
     yield KeyChange("prefix: words before the pictures", True, own != words)
@@ -110,25 +111,20 @@ def _other_adapters(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
     """The same model with another checkpoint, precision or image processor in its key."""
     info = adapter.info
     dtype = "float64" if info.dtype != "float64" else "float32"
-    yield "checkpoint digest", _made(adapter, replace(info, digest=(info.digest or "") + "0"))
-    yield "dtype", _made(adapter, replace(info, dtype=dtype))
+    yield "checkpoint digest", adapter.remade(replace(info, digest=(info.digest or "") + "0"))
+    yield "dtype", adapter.remade(replace(info, dtype=dtype))
     other = "4bit" if info.quantization != "4bit" else "8bit"
-    yield "quantization", _made(adapter, replace(info, quantization=other))
-    yield "device", _made(adapter, replace(info, device="meta"))
-    code = _made(adapter, info)
+    yield "quantization", adapter.remade(replace(info, quantization=other))
+    yield "device", adapter.remade(replace(info, device="meta"))
+    code = adapter.remade(info)
     code.code += "0"
     yield "code of the models", code
     kind, values = type(adapter.image_processor), adapter.image_processor.to_dict()
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
-    yield "processor backend", _made(adapter, info, backend(**values))
+    yield "processor backend", adapter.remade(info, backend(**values))
     found = values.get("image_mean")
     mean = [value + 1e-3 for value in found] if isinstance(found, list | tuple) else [0.1, 0.2, 0.3]
-    yield "processor setting", _made(adapter, info, kind(**values | {"image_mean": mean}))
-
-
-def _made(adapter: Adapter, info: Any, processor: Any = None) -> Adapter:
-    chosen = adapter.image_processor if processor is None else processor
-    return type(adapter)(info, adapter.model, adapter.tokenizer, chosen, adapter.notes)
+    yield "processor setting", adapter.remade(info, kind(**values | {"image_mean": mean}))
 
 
 def _copies(subject: Subject, folder: Path) -> dict[str, dict[str, Sample]]:
@@ -212,7 +208,7 @@ class CacheDamage:
 
 
 def damage(subject: Subject) -> CacheDamage:
-    """Writes features, changes a byte in the middle of the file, and runs twice."""
+    """Writes features, changes a byte of a tensor in the file, and runs twice."""
     config = subject.greedy
     folder = subject.cache.folder
     subject.cache.close()
@@ -231,5 +227,5 @@ def damage(subject: Subject) -> CacheDamage:
 
 def _flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 0x40
+    data[-1 - len(data) // 16] ^= 0x40  # the tensors stand at the end
     path.write_bytes(data)

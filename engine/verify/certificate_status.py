@@ -15,7 +15,7 @@ from typing import Any
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
 from engine.machine import device
-from engine.models import checkpoint, weights
+from engine.models import checkpoint, variants, weights
 from engine.models.checkpoint import ModelEntry
 from engine.types import RunRequest
 from engine.verify import certificates
@@ -24,16 +24,20 @@ from engine.verify import certificates
 def covering(entry: ModelEntry) -> dict[str, Any] | None:
     """The newest certificate that verified this entry with its current files and device, or None.
 
-    Only certificates for exact pixels and the device's default backend count here.
+    Only certificates for the entry's own input and pixels (exact, unless it is a variant) and the
+    device's default backend count here.
     """
     digest = digest_now(entry)
     if digest is None:
         return None
     for certificate in certificates.stored_certificates():
-        if certificates.stale(certificate) or not _default(certificate["request"]):
+        if certificates.stale(certificate) or not _usual_size(certificate["request"]):
             continue
         for model in certificate["models"]:
-            same = model["digest"] == digest and model["dtype"] == entry.precision
+            ran = (model["digest"], model["dtype"], model.get("shows"))
+            same = ran == (digest, entry.precision, entry.kind)
+            if certificates.pixels_of(certificate, model) != (entry.pixels or "exact"):
+                continue
             if not same or not _usual(model) or not here(model["environment"]):
                 continue
             if model["verified"] or certificates.failed(certificate, model):
@@ -41,9 +45,9 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
     return None
 
 
-def _default(request: Mapping[str, Any]) -> bool:
-    """Whether the request verified exact pixels and event pictures of the default size."""
-    return request.get("pixels") == "exact" and request.get("extent") == RunRequest.extent
+def _usual_size(request: Mapping[str, Any]) -> bool:
+    """Whether the request verified event pictures of the default size."""
+    return bool(request.get("extent") == RunRequest.extent)
 
 
 def _usual(model: Mapping[str, Any]) -> bool:
@@ -86,7 +90,8 @@ def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> 
         return _other_code(certificate)
     by_name = {entry.name: entry for entry in entries}
     for model in certificate["models"]:
-        if reason := _other_model(model, by_name.get(model["name"])):
+        name = str(model["name"])
+        if reason := _other_model(model, variants.named(name, by_name)):
             return reason
     return ""
 

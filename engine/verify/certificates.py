@@ -116,10 +116,12 @@ def model_entry(
     environment: Mapping[str, str],
     verdicts: Sequence[Verdict],
     backend: Ran = "eager",
+    shows: str = "",
+    pixels: str = "",
 ) -> dict[str, Any]:
     """One model of a certificate; `dtype` is its precision, `digest` is "" if it did not load.
 
-    `backend` decoded the decoupled way; other backends are not covered.
+    `backend` decoded the decoupled way; other backends, inputs and pixels are not covered.
     """
     rows = [as_row(verdict) for verdict in verdicts if verdict.model == name]
     return {
@@ -131,6 +133,8 @@ def model_entry(
         "verified": bool(digest) and verified(verdicts, name),
         "coverage": _plain(asdict(coverage.of(rows))),
         "unproved": unproved(rows),
+        "shows": shows,
+        "pixels": pixels,
     }
 
 
@@ -257,10 +261,7 @@ def certificate_status(result: RunResult) -> Standing:
     certificate of the checkpoint is named.
     """
     closest = UNVERIFIED
-    for certificate in stored_certificates():
-        model = _model(certificate, result.model.digest)
-        if model is None or stale(certificate):
-            continue
+    for certificate, model in _fresh(result.model.digest):
         elsewhere = tuple(_other_setting(certificate, model, result))
         if not model["verified"]:
             if not elsewhere and failed(certificate, model):
@@ -297,10 +298,20 @@ def command(model: str, ran: str, pixels: str) -> str:
     return " ".join(words)
 
 
-def _model(certificate: Mapping[str, Any], digest: str) -> Mapping[str, Any] | None:
-    """The certificate's entry for a checkpoint; the digest "" matches none."""
-    found: list[Mapping[str, Any]] = certificate["models"]
-    return next((one for one in found if digest and one["digest"] == digest), None)
+def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Certificates of the current code with each entry for a checkpoint, the newest first.
+
+    Variants of a model have one checkpoint.  The digest "" matches none.
+    """
+    for certificate in stored_certificates():
+        for model in certificate["models"]:
+            if digest and model["digest"] == digest and not stale(certificate):
+                yield certificate, model
+
+
+def pixels_of(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> str:
+    """The pixel setting with which a model was verified."""
+    return str(model.get("pixels") or certificate["request"].get("pixels", ""))
 
 
 def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
@@ -312,16 +323,17 @@ def failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
 def _other_setting(
     certificate: Mapping[str, Any], model: Mapping[str, Any], result: RunResult
 ) -> Iterator[str]:
-    """Dtype, device, backend and pixels of the result that differ from the verified ones.
+    """Input, dtype, device, backend and pixels of the result that differ from the verified ones.
 
     Results of the model's own generate() are covered with any backend.
     """
     there, here = model["environment"], result.environment
     pairs = [
+        ("shown", result.model.shows or "", model.get("shows", "")),
         ("dtype", result.model.precision, model["dtype"]),
         ("device", here.get("device", ""), there.get("device", "")),
         ("hardware", here.get("hardware", ""), there.get("hardware", "")),
-        ("pixels", result.request.pixels, certificate["request"].get("pixels", "")),
+        ("pixels", result.request.pixels, pixels_of(certificate, model)),
     ]
     if result.extent is not None:
         pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
@@ -329,4 +341,4 @@ def _other_setting(
         pairs.append(("backend", result.backend, model["backend"]))
     for name, ran, proved in pairs:
         if ran != proved:
-            yield f"{name} {ran} ({proved} verified)"
+            yield f"{name} {ran} ({proved or 'unknown'} verified)"

@@ -90,9 +90,15 @@ def prefix(found: CheckFinding, reused: RecordedAnswer) -> CheckFinding:
     return replace(found, outcome="failed", sentence=sentence)
 
 
-def encoded_once(answers: Mapping[str, RecordedAnswer], pictures: int) -> CheckFinding:
-    """Every picture is encoded once, and none if features were given."""
-    faults = [*_plain_encodings(answers["plain"], pictures), *_other_encodings(answers)]
+def encoded_once(
+    answers: Mapping[str, RecordedAnswer], pictures: int, units: int | None = None
+) -> CheckFinding:
+    """Every picture is encoded once, and none if features were given.
+
+    `units`: what the tower takes for these pictures in one encoding, where that is not a batch of
+    pictures but of tiles or patches; None if it is the pictures.
+    """
+    faults = [*_plain_encodings(answers["plain"], pictures, units), *_other_encodings(answers)]
     calls = {way: [vars(seen) for seen in a.seen] for way, a in answers.items()}
     shown = "1 picture" if pictures == 1 else f"{pictures} pictures"
     good = (
@@ -102,20 +108,22 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], pictures: int) -> CheckF
     return judged(faults, good, "ways", {"calls": calls, "pictures": pictures, "faults": faults})
 
 
-def _plain_encodings(plain: RecordedAnswer, pictures: int) -> Iterable[str]:
+def _plain_encodings(plain: RecordedAnswer, pictures: int, units: int | None) -> Iterable[str]:
     tower, *after = plain.seen
-    if tower.pictures != pictures:
+    if units is None and tower.pictures != pictures:
         yield f"plain: the vision tower saw {tower.pictures} pictures, but {pictures} are shown."
+    if units is not None and tower.pictures != units:
+        yield f"plain: the vision tower saw {tower.pictures} tiles or patches instead of {units}."
     for seen in after:
         if seen.calls != tower.calls:
             yield f"plain: {seen.module} ran {seen.calls} times, the tower {tower.calls}."
 
 
 def _other_encodings(answers: Mapping[str, RecordedAnswer]) -> Iterable[str]:
-    for way in ENCODING:
+    for way in (way for way in ENCODING if way in answers):
         if answers[way].seen != answers["plain"].seen:
             yield f"{way}: its calls of the vision modules differ from those of plain."
-    for way in GIVEN:
+    for way in (way for way in GIVEN if way in answers):
         if calls := sum(seen.calls for seen in answers[way].seen):
             yield f"{way}: {calls} calls of vision modules, though features were given."
 

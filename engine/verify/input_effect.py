@@ -11,7 +11,7 @@ import torch
 
 from engine.decoding import decode
 from engine.models.adapter import Adapter
-from engine.types import DecodeConfig, Prepared
+from engine.types import DecodeConfig, Features, Prepared
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ def ablations(
     adapter: Adapter, prepared: Prepared, other: Prepared | None, config: DecodeConfig
 ) -> tuple[list[Ablation], tuple[int, ...]]:
     """(the effects of replaced features, the ids with the original features)."""
-    rows = adapter.encode(prepared)
-    scores, own = _decode(adapter, prepared, rows, config)
+    features = adapter.encode(prepared)
+    scores, own = _decode(adapter, prepared, features, config)
     found = []
     for shown, others in (
         (_name(other, prepared), adapter.encode(_other(prepared, other))),
-        ("zeros", torch.zeros_like(rows)),
+        ("zeros", features.changed(torch.zeros_like)),
     ):
         moved, ids = _decode(adapter, prepared, others, config)
         found.append(Ablation(shown, float((moved - scores).abs().max()), ids))
@@ -56,14 +56,14 @@ def _other(prepared: Prepared, other: Prepared | None) -> Prepared:
 
 
 def _decode(
-    adapter: Adapter, prepared: Prepared, rows: torch.Tensor, config: DecodeConfig
+    adapter: Adapter, prepared: Prepared, features: Features, config: DecodeConfig
 ) -> tuple[torch.Tensor, tuple[int, ...]]:
     """The first scores [1, vocabulary] and the new ids."""
-    embeds = adapter.embed(prepared, rows)
-    scores, _ = decode.prefill(adapter.decoder, embeds)
+    prompt = adapter.embed(prepared, features)
+    scores, _ = decode.prefill(adapter.decoder, prompt)
     ids, _ = decode.generate(
         adapter.decoder,
-        embeds,
+        prompt,
         config,
         lambda _: None,
         lambda: False,

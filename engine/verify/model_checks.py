@@ -5,16 +5,17 @@ Boundary: runs the checks in order; each check is in its own module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.errors import BadInput
+from engine.models.adapter import Adapter
 from engine.types import Sample
 from engine.verify import controls, extents, projection, sampling, stage_work
 from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.equality import Pieces
-from engine.verify.verdict import CheckFinding
+from engine.verify.verdict import NEEDS, CheckFinding
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,20 @@ def findings(
     """(check, finding) pairs; `other`: a second sample for the batch, `plain`: plain's answer."""
     adapter = subject.adapter
     yield "settings", _settings(subject, plain, reading)
-    yield "equal_batch", _batch(subject, other, plain, reading, folder / "other")
+    yield (
+        "equal_batch",
+        refused(adapter, "equal_batch") or _batch(subject, other, plain, reading, folder / "other"),
+    )
     reading.doing("forcing a long answer")
     config = extents.forced(subject)
     forced = subject.plain(config)
-    noise = max(reading.rounding, rounding(adapter, forced))
-    yield "long", extents.long(forced, [subject.decoupled(config)], noise, reading.pieces)
     yield "comparison", controls.comparison(forced, reading.rounding)
+    if "decoupled" in adapter.refuses:
+        for check in ("long", "rows", "probe", "work", "synchronised"):
+            yield check, CheckFinding("refused", adapter.refuses["decoupled"])
+        return
+    noise = max(reading.rounding, rounding(adapter, subject.prepared, forced))
+    yield "long", extents.long(forced, [subject.decoupled(config)], noise, reading.pieces)
     reading.doing("computing visual rows in float64")
     yield "rows", projection.rows(adapter, subject.prepared)
     yield "probe", projection.probe(adapter, subject.prepared)
@@ -50,6 +58,15 @@ def findings(
     logs, contents = stage_work.runs(subject, folder / "work")
     yield "work", stage_work.work(logs, contents)
     yield "synchronised", stage_work.synchronised(logs[-1])
+
+
+def refused(adapter: Adapter, check: str) -> CheckFinding | None:
+    """The finding of a check about something that the model does not offer, else None."""
+    refuses: Mapping[str, str] = {str(way): why for way, why in adapter.refuses.items()}
+    needs = NEEDS.get(check, "")
+    why = refuses.get("decoupled") if needs in ("decoupled", "prefix") else None
+    why = why or refuses.get(needs)
+    return CheckFinding("refused", why) if why else None
 
 
 def _settings(subject: Subject, plain: RecordedAnswer, reading: CheckContext) -> CheckFinding:

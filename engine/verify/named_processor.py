@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image as Pictures
 from transformers import AutoImageProcessor, CLIPImageProcessorPil
 
-from engine.models import checkpoint, registry
+from engine.models import auto_processor, checkpoint, registry
 from engine.types import Image, ModelInfo
 
 _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
@@ -22,10 +23,24 @@ _SHAPES = ((90, 160), (160, 90))  # height and width: padding and cropping diffe
 
 
 def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
-    """T images [H, W, 3] -> [T, 3, S, S] float32 by the named processor itself."""
+    """T images [H, W, 3] -> the named processor's own pixels, usually [T, 3, S, S] float32."""
+    if info.family == "transformers":
+        return _of_a_prompt(info, images)
     processor = _processor(info)
     out = processor(list(images), return_tensors="pt", input_data_format="channels_last")
     found: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
+    return found
+
+
+def _of_a_prompt(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
+    """The pixels of a prompt that the processor renders from the checkpoint's own chat template."""
+    processor = auto_processor.load(info, checkpoint.locate(registry.entry(info.name)))
+    shown = [Pictures.fromarray(image) for image in images]
+    parts: list[dict[str, str]] = [{"type": "image"} for _ in shown]
+    parts.append({"type": "text", "text": "What?"})
+    text = processor.apply_chat_template([{"role": "user", "content": parts}], tokenize=False)
+    made = processor(text=[text], images=[shown], return_tensors="pt")
+    found: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
     return found
 
 

@@ -17,7 +17,7 @@ import torch
 from scipy.special import erf, expit
 
 from engine.models.adapter import Adapter
-from engine.types import Prepared
+from engine.types import Features, Prepared
 from engine.verify.verdict import CheckFinding, judged
 
 Array = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class ProjectionParts:
 def parts(adapter: Adapter) -> ProjectionParts | None:
     """The model's parts; None if its projector has another form."""
     model = adapter.model.model
-    if adapter.kind == "events":
+    if type(adapter).kind == "events":
         first, _, second = model.visual_projector
         layers = [(first, "gelu"), (second, "")]
         if type(model.feature_adaptor) is not torch.nn.Identity:
@@ -86,11 +86,14 @@ def _placeholder_parts(adapter: Adapter) -> ProjectionParts | None:
     projector: Any = getattr(model, "multi_modal_projector", None)
     if not hasattr(projector, "linear_2") or isinstance(config.vision_feature_layer, list | tuple):
         return None
-    tower = model.video_tower if adapter.kind == "video" else model.vision_tower
+    if adapter.model.config.model_type not in ("llava", "video_llava"):
+        return None
+    tower: Any = adapter.vision_modules()[0]
     blocks, chosen = tower.encoder.layers, config.vision_feature_layer
     place = chosen if chosen >= 0 else len(blocks) + 1 + chosen
     layers = ((projector.linear_1, config.projector_hidden_act), (projector.linear_2, ""))
-    full = adapter.kind == "video" or config.vision_feature_select_strategy == "full"
+    clips = tower is getattr(model, "video_tower", None)
+    full = clips or config.vision_feature_select_strategy == "full"
     return ProjectionParts(blocks[place - 1], layers, (projector,), full, False)
 
 
@@ -114,7 +117,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     hidden = hidden if found.keeps_cls else hidden[:, 1:]
     expected = _expected(found, _array(hidden))
     apart = {
-        "rows": _apart(_array(got), _pooled(expected) if found.pools else _flat(expected)),
+        "rows": _apart(_array(_rows_of(got)), (_pooled if found.pools else _flat)(expected)),
         "in float64": _apart(_array(_again(found, hidden)), expected),
     }
     bounds = {"rows": ROUNDS.get(adapter.dtype, 0.0), "in float64": EXACT}
@@ -126,6 +129,12 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     ]
     good = f"Rows are within {apart['rows']:.2g} of the float64 computation from the weights."
     return judged(faults, good, "faults", {"apart": apart, "bounds": bounds})
+
+
+def _rows_of(features: Features) -> torch.Tensor:
+    """All visual rows [V, hidden], of one tensor or of one for each picture."""
+    found = [t for name, t in features.tensors.items() if not name.startswith("deepstack")]
+    return torch.cat([one.reshape(-1, one.shape[-1]) for one in found])
 
 
 def _expected(found: ProjectionParts, hidden: Array) -> Array:

@@ -16,7 +16,7 @@ from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import ModelInfo, Prepared, Ran, Sample
+from engine.types import ModelInfo, Prepared, Ran, Sample, pixels_of
 from engine.verify import (
     busy_checks,
     cache_checks,
@@ -55,6 +55,7 @@ class ModelVerdicts:
     verdicts: tuple[Verdict, ...]
     known: bool = True
     backend: Ran = "eager"  # of the decoupled way
+    pixels: str = ""
 
 
 def verify(request: VerifyRequest, watcher: VerifyWatcher) -> list[ModelVerdicts]:
@@ -73,12 +74,14 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
         watcher.found(verdict)
         return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
     verdicts: list[Verdict] = []
+    request = replace(request, pixels=pixels_of(name) or request.pixels)
     model = _ModelChecks(adapter, request, watcher)
     for verdict in model.verdicts():
         watcher.found(verdict)
         verdicts.append(verdict)
     environment = device.environment(adapter.device)
-    return ModelVerdicts(name, adapter.info, environment, tuple(verdicts), backend=model.backend)
+    found = (adapter.info, environment, tuple(verdicts))
+    return ModelVerdicts(name, *found, backend=model.backend, pixels=request.pixels)
 
 
 class _ModelChecks:
@@ -141,6 +144,7 @@ class _SampleChecks:
         self.once = model.once
         self.now = ""
         self.before: cleanup.ModelState
+        self.plain: RecordedAnswer
         self.rounding = 0.0
         self.pairs = observer.Pairs()
         self._doing("loading and preprocessing the sample")
@@ -156,34 +160,50 @@ class _SampleChecks:
         """(check, finding) pairs of the sample; once per model also those of the model."""
         subject, pictures = self.subject, len(self.subject.media.images)
         answers = self._answers()
-        plain = answers["plain"]
+        plain = self.plain = answers["plain"]
         self._doing("measuring rounding noise")
-        self.rounding = rounding(self.adapter, plain)
+        self.rounding = rounding(self.adapter, subject.prepared, plain)
         yield "answer", self._answer(plain)
         yield "pixels", checks.pixels(self.request.pixels, *subject.pixels())
         for check, ways in EQUAL.items():
-            others = [answers[way] for way in ways]
-            found, _ = equality.finding(plain, others, self.rounding, self._pieces)
-            reused = check == "equal_prefix"
-            yield check, checks.prefix(found, answers["reused"]) if reused else found
+            yield check, self.refused(check) or self._equal(check, [answers[way] for way in ways])
         yield "equal_sampled", self._sampled()
         yield "ends", extents.ends(answers, self.adapter.eos_ids)
         yield "greedy", checks.greedy(answers.values())
         yield "counted", checks.counted(answers.values(), self._text)
-        yield "encoded_once", checks.encoded_once(answers, pictures)
+        yield "encoded_once", checks.encoded_once(answers, pictures, subject.units())
         yield from self._timings(answers)
         self._doing("reading the frames a second time")
         yield "frames", shown.frames(self.adapter, self.sample)
         if self.once:
             yield from self._once(plain)
-        self._doing("changing the ingredients of cache keys")
-        yield "keys", checks.keys(list(cache_checks.changes(subject, self.folder)))
-        self._doing("changing a byte in the cache")
-        yield "damage", checks.damage(cache_checks.damage(subject), plain)
-        yield "sight", self._sight()
+        yield from self._of_features(plain)
         self._doing("timing generate() with and without the probe")
         self.pairs = self._pairs()
         yield "left_as_found", self._left_as_found(plain)
+
+    def refused(self, check: str) -> CheckFinding | None:
+        """The finding of a check about something that the model does not offer, else None."""
+        return model_checks.refused(self.adapter, check)
+
+    def _equal(self, check: str, others: Sequence[RecordedAnswer]) -> CheckFinding:
+        found, _ = equality.finding(self.plain, others, self.rounding, self._pieces)
+        return checks.prefix(found, others[0]) if check == "equal_prefix" else found
+
+    def _of_features(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
+        """The checks of the cache, and whether the features reach the answer."""
+        for check in ("keys", "damage", "sight"):
+            if (refused := self.refused(check)) is not None:
+                yield check, refused
+                continue
+            if check == "keys":
+                self._doing("changing the ingredients of cache keys")
+                yield check, checks.keys(list(cache_checks.changes(self.subject, self.folder)))
+            elif check == "damage":
+                self._doing("changing a byte in the cache")
+                yield check, checks.damage(cache_checks.damage(self.subject), plain)
+            else:
+                yield check, self._sight()
 
     def _once(self, plain: RecordedAnswer) -> Iterator[tuple[str, CheckFinding]]:
         """The checks that are done once per model."""
@@ -200,7 +220,7 @@ class _SampleChecks:
     def _answers(self) -> dict[str, RecordedAnswer]:
         """The answers of all ways; "computed" is the decoupled way while it fills the cache."""
         found = {}
-        for way in ("plain", "hooked", "computed", "decoupled", "features", "reused"):
+        for way in self.subject.ways:
             self._doing(f"answering the {way} way")
             found[way] = getattr(self.subject, way)(self.subject.greedy)
             if way == "plain":  # transformers adds its hooks in a model's first call
@@ -236,8 +256,8 @@ class _SampleChecks:
         self._doing("sampling with one seed")
         subject, config = self.subject, self.subject.sampled
         plain = subject.plain(config)
-        ways = (subject.hooked, subject.decoupled, subject.features, subject.reused)
-        others = [way(config) for way in ways]
+        drawn = ("hooked", "decoupled", "features", "reused")
+        others = [getattr(subject, way)(config) for way in drawn if way in subject.ways]
         found, worst = equality.finding(plain, others, self.rounding, self._pieces)
         if worst.result == "EXACT" or not 0 < worst.logit_difference <= self.rounding:
             return found
@@ -253,7 +273,7 @@ class _SampleChecks:
             looks = (
                 stage_times.clock(rounds, late),
                 stage_times.accounted(rounds),
-                stage_times.stage3(rounds),
+                self.refused("stage3") or stage_times.stage3(rounds),
             )
             for check, found in zip(TIMINGS, looks, strict=True):
                 if busy_checks.needs_retry(tries[check]):

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
 
 from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
@@ -101,33 +100,22 @@ def try_settings(subject: Subject, plain: RecordedAnswer) -> Iterator[TriedSetti
             config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
             with changed(adapter, change):
                 answer = own(subject, config)
-                yield TriedSetting(
-                    name, answer, (subject.hooked(config), subject.decoupled(config))
-                )
+                ways = [way for way in ("hooked", "decoupled") if way in subject.ways]
+                others = tuple(getattr(subject, way)(config) for way in ways)
+                yield TriedSetting(name, answer, others)
 
 
 @torch.inference_mode()
 def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
-    """The model's own generate() with the settings built here and the same seed."""
+    """The model's own generate() with the request's settings, the checkpoint's rules and the same
+    seed; the settings are built without engine.decoding.decode."""
     adapter = subject.adapter
-    options = subject.options(config) | {"generation_config": generation(config, adapter.eos_ids)}
+    options = subject.options(config)
     devices = [] if adapter.device.type == "cpu" else [adapter.device]
     with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
         torch.manual_seed(config.seed)
         out = adapter.generate(subject.prepared, **options)
     return watch.answer("plain", subject.new_ids(out, watch.steps))
-
-
-def generation(config: DecodeConfig, eos_ids: tuple[int, ...]) -> GenerationConfig:
-    """transformers' settings for a request, built without engine.decoding.decode."""
-    drawn = config.temperature > 0
-    values: dict[str, Any] = {"max_new_tokens": config.max_new_tokens, "do_sample": drawn}
-    values |= {"eos_token_id": list(eos_ids), "pad_token_id": eos_ids[0]}
-    if config.min_new_tokens:
-        values["min_new_tokens"] = config.min_new_tokens
-    if drawn:
-        values |= {"temperature": config.temperature, "top_p": config.top_p, "top_k": 0}
-    return GenerationConfig(**values)
 
 
 def settings(

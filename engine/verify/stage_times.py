@@ -48,6 +48,8 @@ def repeat(subject: Subject, runs: int) -> Iterator[list[TimedRun]]:
         "cached": subject.run_request(config, "use"),
         "hooked": subject.run_request(config, "off", "hooked"),
     }
+    if "decoupled" not in subject.ways:
+        requests = {"hooked": requests["hooked"]}
     wait = ThreadWait()
     for _ in range(runs + 1):
         found = []
@@ -175,6 +177,8 @@ def _share(result: RunResult, ms: float) -> float:
 def _misquoted(rounds: Sequence[Sequence[TimedRun]]) -> str:
     """A fault if a cached stage reports another original time than was measured."""
     for round_ in rounds:
+        if len(round_) == 1:  # hooked runs only, which cache nothing
+            continue
         took, reported = _vision(round_, "computed").ms, _vision(round_, "cached").original_ms
         if reported is None or abs(reported - took) > 1e-6:
             return f"A cached stage 3 reports an original time of {reported} ms; it took {took} ms."

@@ -69,18 +69,9 @@ def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
             log.work("reading files")
             return load(*given)
 
-        def pixels(images: Any, *given: Any) -> Any:
-            log.work("making pixels")
-            log.shown.append(tuple(images))
-            return type(adapter).pixels(adapter, images, *given)
-
-        def prompt_ids(*given: Any) -> Any:
-            log.work("making token ids")
-            return type(adapter).prompt_ids(adapter, *given)
-
         stack.enter_context(_instead(media, "load", reading))
-        stack.enter_context(_instead(adapter, "pixels", pixels))
-        stack.enter_context(_instead(adapter, "prompt_ids", prompt_ids))
+        for maker, kinds in adapter.makers.items():
+            stack.enter_context(_instead(adapter, maker, _making(adapter, log, maker, kinds)))
         recorder = lambda _: lambda: log.events.append(("sync", ""))  # noqa: E731
         stack.enter_context(_instead(timing, "synchronizer", recorder))
         hooked = ((adapter.vision_modules()[0], "the vision tower"),
@@ -88,6 +79,19 @@ def watched(adapter: Adapter, log: WorkLog) -> Iterator[None]:
         for module, what in hooked:
             stack.callback(module.register_forward_pre_hook(_noting(log, what)).remove)
         yield
+
+
+def _making(adapter: Adapter, log: WorkLog, maker: str, kinds: Sequence[str]) -> Callable[..., Any]:
+    """A method of stage 2 that logs its kinds of work, and the pictures that it gets first."""
+
+    def made(first: Any, *given: Any) -> Any:
+        for what in kinds:
+            log.work(what)
+        if "making pixels" in kinds:
+            log.shown.append(tuple(first))
+        return getattr(type(adapter), maker)(adapter, first, *given)
+
+    return made
 
 
 def _noting(log: WorkLog, what: str) -> Callable[..., None]:

@@ -103,6 +103,14 @@ MEASURED = frozenset({"stage3", "observer"})
 # If these stay open, the coverage is smaller, or they are listed as not proved.
 COVERING = frozenset({"equal_sampled", "settings", "equal_batch", "long", "ends", "rows", "frames"})
 MAY_STAY_OPEN = MEASURED | COVERING
+# What each check needs that a model may refuse (Adapter.refuses).
+NEEDS: dict[str, str] = {
+    "equal_prefix": "prefix",
+    "equal_batch": "batch",
+    **dict.fromkeys(("equal_decoupled", "equal_features", "long", "rows", "probe"), "decoupled"),
+    **dict.fromkeys(("work", "synchronised", "keys", "damage", "sight", "stage3"), "decoupled"),
+}
+REFUSABLE = frozenset(NEEDS)
 MAX_BATCH = 64
 
 
@@ -209,7 +217,7 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
 def verified(verdicts: Iterable[Verdict], model: str) -> bool:
     """Whether these verdicts prove the model: all passed, except for figures that may stay open.
 
-    Samples that it cannot take do not count.
+    Samples that it cannot take do not count, nor do ways that it refuses, which no run takes.
     """
     return proves((v.check, v.outcome) for v in verdicts if v.model == model)
 
@@ -217,10 +225,12 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
 def proves(found: Iterable[tuple[str, str]]) -> bool:
     """The same for (check, outcome) pairs of one model."""
     own = [(check, outcome) for check, outcome in found if outcome != "skipped"]
-    passed = {check for check, outcome in own if outcome in PASSED}
-    complete = passed >= set(CHECKS) - MAY_STAY_OPEN
+    settled = {check for check, outcome in own if outcome in (*PASSED, "refused")}
+    complete = settled >= set(CHECKS) - MAY_STAY_OPEN and any(one in PASSED for _, one in own)
     return complete and not any(_spoils(*pair) for pair in own)
 
 
 def _spoils(check: str, outcome: str) -> bool:
+    if outcome == "refused":
+        return check not in REFUSABLE
     return outcome not in PASSED and (outcome == "failed" or check not in MAY_STAY_OPEN)

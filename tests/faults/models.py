@@ -35,7 +35,7 @@ def adaptor_applied_twice(patch: Patch) -> None:
     once = EventGPTAdapter.encode
 
     def twice(self: Any, prepared: Any) -> Any:
-        return self.model.model.feature_adaptor(once(self, prepared))
+        return once(self, prepared).changed(self.model.model.feature_adaptor)
 
     patch.setattr(EventGPTAdapter, "encode", twice)
 
@@ -103,16 +103,16 @@ def other_rows(made: Callable[[Any, Any, Any], Any]) -> Callable[[Patch], None]:
     def plant(patch: Patch) -> None:
         embed = PlaceholderAdapter.embed
 
-        def instead(self: Any, prepared: Any, rows: Any) -> Any:
-            return embed(self, prepared, made(self, prepared, rows))
+        def instead(self: Any, prepared: Any, features: Any) -> Any:
+            return embed(self, prepared, made(self, prepared, features))
 
         patch.setattr(PlaceholderAdapter, "embed", instead)
 
     return plant
 
 
-encodes_again = other_rows(lambda self, prepared, rows: self.encode(prepared))
-features_ignored = other_rows(lambda self, prepared, rows: torch.zeros_like(rows))
+encodes_again = other_rows(lambda self, prepared, features: self.encode(prepared))
+features_ignored = other_rows(lambda self, prepared, features: features.changed(torch.zeros_like))
 
 
 def pixels_shifted(patch: Patch) -> None:

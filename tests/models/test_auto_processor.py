@@ -15,7 +15,7 @@ from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoPr
 
 from engine.errors import ModelUnavailable
 from engine.models import auto_processor
-from tests.models import family_checkpoints
+from tests.models import family_checkpoints, family_parts
 from tests.models.test_family_checkpoints import READABLE, counts, info, pictures, prompt
 
 pytestmark = pytest.mark.slow
@@ -125,7 +125,7 @@ def test_a_prompt_begins_with_one_bos(family_folder: Folder) -> None:
         for one in (text, text.removeprefix("<bos>"))
     )
     assert written == added
-    assert written.count(family_checkpoints.BOS) == 1
+    assert written.count(family_parts.BOS) == 1
 
 
 @pytest.fixture
@@ -186,6 +186,34 @@ def test_settings_that_do_not_fit_are_refused(folder: Path) -> None:
     assert "its processor Gemma3Processor" in refusal(folder)
     change(folder / "preprocessor_config.json", max_pixels=2**40)
     assert "max_pixels is 1099511627776" in refusal(folder)
+
+
+def test_only_areas_may_be_larger_than_a_side(folder: Path) -> None:
+    file = folder / "preprocessor_config.json"
+    area = {"shortest_edge": 56 * 56, "longest_edge": 28 * 28 * 16384}
+    change(file, min_pixels=None, max_pixels=None, size=area)
+    assert auto_processor.load(info("qwen"), folder).image_processor.size == area
+    change(file, image_processor_type="CLIPImageProcessor")
+    assert "size[...] is" in refusal(folder)
+
+
+@pytest.mark.skipif(not auto_processor.can_video(), reason="torchvision cannot be imported")
+@pytest.mark.parametrize("family", family_checkpoints.VIDEO)
+def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
+    folder = family_folder(family)
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
+    processor = auto_processor.load(info(family), folder)
+    content = [{"type": "video"}, {"type": "text", "text": "What is on the road?"}]
+    text = processor.apply_chat_template(
+        [{"role": "user", "content": content}], add_generation_prompt=True
+    )
+    frames = pictures(8)
+    one, other = (
+        auto_processor.clip_inputs(processor, text, shown, fps=4.0)
+        for shown in (frames, [*frames[:7], frames[0]])
+    )
+    first, second = (model(**found).logits[0, -1] for found in (one, other))
+    assert (first - second).abs().max() > 0.001  # the last frame counts
 
 
 @pytest.mark.skipif(auto_processor.can_video(), reason="torchvision can be imported")

@@ -19,7 +19,7 @@ from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.types import DecodeConfig, Prepared, RunRequest, Sample
+from engine.types import DecodeConfig, Features, Prepared, RunRequest, Sample
 from tests.conftest import make_sample
 
 pytestmark = pytest.mark.slow
@@ -62,8 +62,8 @@ def plain(adapter: Adapter, prepared: Prepared, config: DecodeConfig = GREEDY) -
     return out[len(prompt) :] if returns_prompt else out
 
 
-def own(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> list[int]:
-    embeds = adapter.embed(prepared, rows)
+def own(adapter: Adapter, prepared: Prepared, features: Features) -> list[int]:
+    embeds = adapter.embed(prepared, features)
     with torch.inference_mode():
         ids, _ = decode.generate(adapter.decoder, embeds, GREEDY, lambda _: None, lambda: False)
     return ids

@@ -51,7 +51,7 @@ def test_five_images_and_the_adaptor_once(adapter: Adapter, prepared: Prepared) 
         expected = torch.stack(
             [one.mean(dim=0) for one in tokens] + list(torch.stack(tokens).mean(dim=0))
         )
-        rows = adapter.encode(prepared)
+        rows = adapter.encode(prepared).rows
         torch.testing.assert_close(rows, expected)
         twice = model.feature_adaptor(rows)
         one_image = adapter.model.encode_events(prepared.pixels[:1])
@@ -74,15 +74,15 @@ def test_published_generate_equals_the_cached_path(adapter: Adapter, prepared: P
         prepared.input_ids, event_tensors=prepared.pixels, generation_config=config
     )
     assert calls == [5]
-    rows = adapter.encode(prepared)
+    found = adapter.encode(prepared)
     calls.clear()
     features = adapter.model.generate(
-        prepared.input_ids, event_features=rows, generation_config=config
+        prepared.input_ids, event_features=found.rows, generation_config=config
     )
     handle.remove()
     assert not calls
     assert published.tolist() == features.tolist()
-    embeds = adapter.embed(prepared, rows)
+    embeds = adapter.embed(prepared, found)
     ids, _ = decode.generate(
         adapter.decoder, embeds, DecodeConfig(max_new_tokens=30), lambda _: None, lambda: False
     )

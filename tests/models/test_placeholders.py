@@ -49,7 +49,7 @@ def test_llava_inputs_equal_its_processors(tiny_models: Path) -> None:
 def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int) -> None:
     adapter = registry.load(registry.entry("tiny-video_llava"))
     prepared = adapter.preprocess(pictures(frames), "What is it?")
-    rows = adapter.encode(prepared)
+    rows = adapter.encode(prepared).rows
     per_frame = (tiny.SIZE // tiny.PATCH) ** 2 + 1
     assert len(rows) == frames * per_frame
     assert prepared.input_ids[0].tolist().count(adapter.placeholder_id) == len(rows)
@@ -75,7 +75,7 @@ def test_rows_that_do_not_fit_the_placeholders_are_refused(tiny_models: Path) ->
     adapter = registry.load(registry.entry("tiny-llava"))
     prepared = adapter.preprocess(pictures(1), "What is it?")
     with pytest.raises(ValueError, match="3 visual rows for 4 placeholders"):
-        adapter.embed(prepared, adapter.encode(prepared)[:3])
+        adapter.embed(prepared, adapter.encode(prepared).changed(lambda rows: rows[:3]))
 
 
 @pytest.mark.parametrize("family", ["llava", "video_llava"])

@@ -19,7 +19,7 @@ from engine.models.adapter import Adapter
 from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
 from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
-from engine.types import DecodeConfig, Prepared, RunRequest, Sample
+from engine.types import DecodeConfig, Features, Prepared, RunRequest, Sample
 from tests import published_checkpoints
 from tests.conftest import make_sample, picture
 from tests.models.conftest import loaded
@@ -225,13 +225,13 @@ def test_one_event_image_up_to_ten(copy: Path, tmp_path: Path, count: int) -> No
     shown = media.load(Sample("s", "q", event_images=images), "events", "arange")
     adapter = loaded(copy, "eventgpt")
     prepared = adapter.preprocess(shown, DEFAULT_QUESTION)
-    rows = adapter.encode(prepared)
-    assert prepared.pixels.shape[0] == count and len(rows) == count + 5
-    assert prepared.context_tokens == 59 + count + 5 == _embedded(adapter, prepared, rows)
+    features = adapter.encode(prepared)
+    assert prepared.pixels.shape[0] == count and len(features.rows) == count + 5
+    assert prepared.context_tokens == 59 + count + 5 == _embedded(adapter, prepared, features)
 
 
-def _embedded(adapter: Adapter, prepared: Prepared, rows: torch.Tensor) -> int:
-    return adapter.embed(prepared, rows).shape[1]
+def _embedded(adapter: Adapter, prepared: Prepared, features: Features) -> int:
+    return adapter.embed(prepared, features).shape[1]
 
 
 def test_the_release_answers_and_says_which_processor_it_used(copy: Path, tmp_path: Path) -> None:

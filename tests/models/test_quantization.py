@@ -176,6 +176,7 @@ def test_a_certificate_of_the_whole_model_says_nothing_of_the_quantized_one(
     proof = made.certificate(digest=result.model.digest, environment=result.environment)
     for model in proof["models"]:
         model["coverage"] |= {"pictures": [1], "natural_end": True}
+        model["shows"] = "image"
     monkeypatch.setattr(certificates, "stored_certificates", lambda: [proof])
     assert made.covering_hash(result) == proof["hash"]
     small = replace(result.model, quantization="4bit")

@@ -103,8 +103,8 @@ def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: lis
         adapter.preprocess(media.load(one, adapter.kind, "arange"), "Why?") for one in samples
     ]
     with torch.inference_mode():
-        together = adapter.encode_batch(prepared)
-        alone = [adapter.encode(one) for one in prepared]
+        together = [one.rows for one in adapter.encode_batch(prepared)]
+        alone = [adapter.encode(one).rows for one in prepared]
     for one, own in zip(together, alone, strict=True):
         assert one.shape == own.shape and torch.allclose(one, own, atol=1e-5)
     assert not torch.allclose(alone[0], alone[1], atol=1e-2)
@@ -124,7 +124,7 @@ def test_videos_of_other_lengths_are_encoded_one_by_one(
     prepared[1] = replace(prepared[1], pixels=prepared[1].pixels[:5])
     with torch.inference_mode():
         first, second = adapter.encode_batch(prepared)
-    assert len(first) * 5 == len(second) * 8
+    assert len(first.rows) * 5 == len(second.rows) * 8
 
 
 def test_times_are_the_batchs_and_a_row_has_none_of_its_own(

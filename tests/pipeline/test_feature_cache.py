@@ -19,7 +19,12 @@ import torch
 from engine.errors import CacheError
 from engine.pipeline import cache_database
 from engine.pipeline.feature_cache import BytesOnly, FeatureCache, key
-from engine.types import FeatureSpec
+from engine.types import Features, FeatureSpec
+
+
+def _features(rows: torch.Tensor) -> Features:
+    return Features({"rows": rows})
+
 
 SPEC = FeatureSpec(
     model="llava",
@@ -40,23 +45,23 @@ def cache(tmp_path: Path) -> FeatureCache:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_rows_come_back_bit_for_bit(cache: FeatureCache, dtype: torch.dtype) -> None:
     rows = torch.randn(7, 5).to(dtype)
-    cache.write(SPEC, rows, 12.5, cold=True)
+    cache.write(SPEC, _features(rows), 12.5, cold=True)
     stored = cache.read(SPEC)
     assert stored is not None
-    assert stored.rows.dtype == dtype and torch.equal(stored.rows, rows)
+    assert stored.features.rows.dtype == dtype and torch.equal(stored.features.rows, rows)
     assert (stored.encode_ms, stored.cold) == (12.5, True)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(FeatureSpec)])
 def test_every_ingredient_changes_the_key(cache: FeatureCache, name: str) -> None:
     other = replace(SPEC, **{name: "changed"})
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     assert key(other) != key(SPEC) == key(replace(SPEC))
     assert cache.read(other) is None
 
 
 def test_another_process_reads_what_was_written(cache: FeatureCache) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     cache.close()
     assert FeatureCache(cache.folder, 64).read(SPEC) is not None
 
@@ -66,7 +71,7 @@ def value_files(cache: FeatureCache) -> list[Path]:
 
 
 def test_one_changed_byte_is_noticed_and_the_entry_goes(cache: FeatureCache) -> None:
-    cache.write(SPEC, torch.randn(300, 40), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.randn(300, 40)), 1.0, cold=False)
     (file,) = value_files(cache)
     data = bytearray(file.read_bytes())
     data[-5] ^= 1
@@ -77,7 +82,7 @@ def test_one_changed_byte_is_noticed_and_the_entry_goes(cache: FeatureCache) -> 
 
 
 def test_a_value_file_that_vanished_is_a_miss(cache: FeatureCache) -> None:
-    cache.write(SPEC, torch.randn(300, 40), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.randn(300, 40)), 1.0, cold=False)
     value_files(cache)[0].unlink()
     assert cache.read(SPEC) is None
 
@@ -91,7 +96,7 @@ def test_a_file_in_the_folders_place_is_said(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_leaves_no_partial_file(
     cache: FeatureCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache.write(SPEC, torch.ones(300, 40), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(300, 40)), 1.0, cold=False)
 
     def full(self: BytesOnly, path: str, pieces: object, *_: object) -> int:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +105,7 @@ def test_a_full_disk_is_said_and_leaves_no_partial_file(
 
     monkeypatch.setattr(BytesOnly, "_write", full)
     with pytest.raises(CacheError, match="No space left"):
-        cache.write(replace(SPEC, media="m1"), torch.ones(300, 40), 1.0, cold=False)
+        cache.write(replace(SPEC, media="m1"), _features(torch.ones(300, 40)), 1.0, cold=False)
     assert len(value_files(cache)) == 1
 
 
@@ -122,7 +127,7 @@ def rewrite(cache: FeatureCache, sql: str, *values: object) -> None:
 
 
 def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: Path) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     trap = tmp_path / "sprung"
     code = pickle.dumps(Trap(trap))
     pickle.loads(code)  # noqa: S301 - control: the trap works
@@ -152,7 +157,7 @@ def test_a_planted_pickle_is_refused_and_not_run(cache: FeatureCache, tmp_path: 
     ],
 )
 def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: str) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     rewrite(cache, sql)
     damaged = FeatureCache(cache.folder, 64)
     with pytest.raises(CacheError, match="delete this folder"):
@@ -162,7 +167,7 @@ def test_a_damaged_database_is_said_with_what_to_do(cache: FeatureCache, sql: st
 
 def test_a_fresh_database_holds_what_is_expected(cache: FeatureCache) -> None:
     """Another version of diskcache may write other tables: then SCHEMA and SETTINGS change."""
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     cache.close()
     with sqlite3.connect(cache.folder / "cache.db") as database:
         schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
@@ -174,7 +179,7 @@ def test_a_fresh_database_holds_what_is_expected(cache: FeatureCache) -> None:
 
 @pytest.mark.parametrize("name", cache_database.FILES)
 def test_a_database_that_is_no_regular_file_is_not_opened(cache: FeatureCache, name: str) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     cache.close()
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
         shutil.rmtree(cache.folder)
@@ -195,7 +200,7 @@ def test_a_database_of_garbage_is_said(cache: FeatureCache) -> None:
 def test_a_value_that_is_no_regular_file_is_a_miss(cache: FeatureCache, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to(tmp_path / "secret")):
-        cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+        cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
         (file,) = value_files(cache)
         file.unlink()
         put(file)
@@ -214,7 +219,7 @@ FORGED = ({"encode_ms": "nan"}, {"encode_ms": "-1"}, {"cold": None}, {"spec": "[
 def test_a_forged_note_of_an_entry_is_noticed(
     cache: FeatureCache, change: dict[str, str | None]
 ) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     (file,) = value_files(cache)
     data = file.read_bytes()[16:]
     note = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"] | change
@@ -228,7 +233,7 @@ def test_a_forged_note_of_an_entry_is_noticed(
 
 @pytest.mark.parametrize("name", ["../../../etc/passwd", "/etc/passwd", "aa/bb/../../cache.db"])
 def test_a_value_file_outside_the_folder_is_refused(cache: FeatureCache, name: str) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     rewrite(cache, "UPDATE Cache SET mode = 2, value = NULL, filename = ?", name)
     with pytest.raises(CacheError, match="did not write"):
         FeatureCache(cache.folder, 64).read(SPEC)
@@ -241,12 +246,12 @@ def test_only_bytes_go_in(tmp_path: Path, value: object) -> None:
 
 
 def test_the_folder_is_the_users_alone(cache: FeatureCache) -> None:
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
 
 
 def test_clear_and_count(cache: FeatureCache) -> None:
-    cache.write(SPEC, torch.ones(300, 40), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(300, 40)), 1.0, cold=False)
     count, size = cache.entries()
     assert count == 1 and size > 300 * 40 * 4
     assert cache.clear() == 1 and cache.entries()[0] == 0
@@ -255,9 +260,9 @@ def test_clear_and_count(cache: FeatureCache) -> None:
 def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:
     assert cache.state().hit_rate is None
     other = replace(SPEC, checkpoint="c1")
-    cache.write(SPEC, torch.ones(20, 20), 1.0, cold=False)
-    cache.write(replace(SPEC, media="m1"), torch.ones(20, 20), 1.0, cold=False)
-    cache.write(other, torch.ones(40, 20), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(20, 20)), 1.0, cold=False)
+    cache.write(replace(SPEC, media="m1"), _features(torch.ones(20, 20)), 1.0, cold=False)
+    cache.write(other, _features(torch.ones(40, 20)), 1.0, cold=False)
     assert cache.read(SPEC) and cache.read(other) and cache.read(SPEC)
     assert cache.read(replace(SPEC, media="m2")) is None
     state = cache.state()
@@ -270,7 +275,7 @@ def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:
 def test_clearing_one_checkpoint_leaves_the_others(cache: FeatureCache) -> None:
     other = replace(SPEC, checkpoint="c1")
     for spec in (SPEC, replace(SPEC, media="m1"), other):
-        cache.write(spec, torch.ones(2, 2), 1.0, cold=False)
+        cache.write(spec, _features(torch.ones(2, 2)), 1.0, cold=False)
     assert cache.clear("c0") == 2 and cache.clear("c0") == 0
     assert cache.read(SPEC) is None and cache.read(other) is not None
     assert len(value_files(cache)) == 1
@@ -281,7 +286,7 @@ def test_clearing_removes_no_file_outside_the_folder(cache: FeatureCache, tmp_pa
     """A hostile database that names one."""
     precious = tmp_path / "precious.txt"
     precious.write_text("kept")
-    cache.write(SPEC, torch.ones(2, 2), 1.0, cold=False)
+    cache.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
     cache.close()
     with sqlite3.connect(cache.folder / "cache.db") as database:
         database.execute("UPDATE Cache SET filename = '../precious.txt'")

@@ -84,10 +84,10 @@ def test_the_prefix_ends_with_the_last_visual_row(
     rest = adapter.question_ids(prepared)[0].tolist()
     assert adapter.visual_id not in rest and FIRST in adapter.tokenizer.decode(rest)
     visual = prepared.context_tokens - len(rest)
-    rows_ = adapter.encode(prepared)
-    whole = adapter.embed(prepared, rows_)[0]
-    assert torch.equal(whole[visual - 1], rows_[-1].to(whole.dtype))
-    assert torch.equal(whole[visual:], adapter.embed_ids(adapter.question_ids(prepared))[0])
+    features = adapter.encode(prepared)
+    whole = adapter.embed(prepared, features)[0]
+    assert torch.equal(whole[visual - 1], features.rows[-1].to(whole.dtype))
+    assert torch.equal(whole[visual:], adapter.embed_question(prepared)[0])
     kept = ask(adapter, sample, FIRST, store)
     assert kept.prefix == PrefixUse("kept", visual)
 
@@ -260,7 +260,7 @@ def test_a_run_without_memory_gives_the_prefixes_up(
         raise MemoryError
 
     monkeypatch.setattr(memory, "_message", lambda *_: "full")
-    monkeypatch.setattr(adapter, "embed_ids", full)
+    monkeypatch.setattr(adapter, "embed_question", full)
     with pytest.raises(OutOfMemory):
         ask(adapter, sample, SECOND, store)
     assert len(store) == 0

@@ -172,7 +172,7 @@ def test_rounding_is_measured_on_plain_and_is_small_in_float32(
 ) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     subject = answer_paths.Subject(adapter, sample, request(sample), tmp_path, lambda: False)
-    noise = answer_paths.rounding(adapter, subject.plain(subject.greedy))
+    noise = answer_paths.rounding(adapter, subject.prepared, subject.plain(subject.greedy))
     assert 0 < noise < 1e-3
 
 

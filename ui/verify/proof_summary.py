@@ -140,9 +140,17 @@ def _not_done(report: Report, name: str) -> list[str]:
     ]
 
 
+NAMED_OUTCOMES = (
+    ("failed", "Failed"),
+    ("unresolved", "Open"),
+    ("skipped", "Cannot run"),
+    ("refused", "Not offered"),
+)
+
+
 def _bad(report: Report, name: str) -> Iterator[str]:
-    """Failed checks, then open ones, then samples it cannot run on, with their sentences."""
-    for outcome, word in (("failed", "Failed"), ("unresolved", "Open"), ("skipped", "Cannot run")):
+    """Failed checks, open ones, samples it cannot run on, ways it refuses; with sentences."""
+    for outcome, word in NAMED_OUTCOMES:
         for check in report.checks:
             rows = [row for row in report.of(name, check) if row.outcome == outcome]
             if rows:

@@ -18,7 +18,7 @@ from engine.jobs.verify_job import VerifyView
 from engine.verify import certificates
 from engine.verify.verdict import CHECKS, MAY_STAY_OPEN, ONCE, verified
 
-WORST_FIRST = ("failed", "unresolved", "skipped", "tie", "passed")
+WORST_FIRST = ("failed", "unresolved", "skipped", "refused", "tie", "passed")
 OTHER_VERSION = "A check from another version of StageScope."
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_CHARS = 14

@@ -17,6 +17,7 @@ MARKS = {
     "failed": ("✕", "failed"),
     "unresolved": ("?", "open"),
     "skipped": ("○", "cannot run"),
+    "refused": ("–", "not offered"),
     "": ("–", "not done"),
     "pending": ("·", ""),
 }
@@ -30,7 +31,7 @@ def mark(outcome: str, help_text: str = "", number: int | None = None) -> str:
     symbol, word = MARKS[outcome]
     times = "" if number is None else f"{number:,} "
     label = escape(help_text, quote=True)
-    kind = "absent" if outcome in ("", "skipped") else outcome
+    kind = "absent" if outcome in ("", "skipped", "refused") else outcome
     return (
         f'<span class="proof-mark proof-{kind}" title="{label}">'
         f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{times}{word}</span>'

@@ -19,7 +19,7 @@ from engine.analysis import result_device
 from engine.benchmark.cluster import serialization
 from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
-from engine.models import registry
+from engine.models import registry, variants
 from engine.storage import provenance
 from engine.storage.plan import Task
 
@@ -57,7 +57,7 @@ class Worker:
         try:
             entry = registry.entry(model)
             for other in registry.resident():
-                if other != entry:
+                if other != variants.loaded(entry):
                     self.adapter = None
                     registry.unload(other)
             self.task_executor = TaskExecutor(

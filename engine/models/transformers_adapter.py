@@ -1,0 +1,428 @@
+"""Any image-text-to-text model of transformers, by what all of them share.
+
+Stage 2 is the checkpoint's own processor and chat template, stage 3 get_image_features() of the
+model, stage 4 its forward() on `input_ids` and `mm_encoder_outputs`, which transformers takes since
+5.18.  Embeddings alone would not do: models with M-RoPE compute positions from `input_ids` and
+grids; without them they give other logits and raise no error.
+
+Boundary: everything that is the same for all families.  What is only true of some is a row of
+image_text_models.py.  A model without the seam runs in hooked mode only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForImageTextToText
+from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from engine.decoding import llama
+from engine.decoding.decode import ModelInputs, WholeModel
+from engine.errors import BadInput, ModelUnavailable
+from engine.models import auto_processor, image_text_models, templates
+from engine.models.adapter import Adapter
+from engine.models.checkpoint import ModelEntry
+from engine.models.hf_llava import OWN_PROMPT
+from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
+from engine.models.shape import AnyForm, Form
+from engine.prompts import refuse_markers
+from engine.quoting import first_line
+from engine.types import (
+    Features,
+    FeatureSpec,
+    Image,
+    Media,
+    MediaKind,
+    ModelInfo,
+    Pixels,
+    Prepared,
+)
+
+FIELDS = ("pooler_output", "deepstack_features")  # what forward() reads of an encoder's output
+_QUESTION = ("input_ids", "qformer_input_ids")  # an encoder that takes these reads the question
+_TYPES = ("token_type_ids", "mm_token_type_ids")  # one number per token of the prompt
+_VISION = ("vision", "visual", "image")  # how the modules of a tower are called
+_TRIED = (96, 128)  # height and width of the picture that a loaded model is tried with
+NOT_COMPILED = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
+NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or another model."
+NO_DRAFT = "drafting is not proved for {kind} models: choose another model."
+NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
+NO_PREFIX = "The whole prompt is read again: reusing its prefix is not proved for {kind} models."
+ATTENDS = "The whole prompt is read again: the pictures' tokens of {kind} attend to the question."
+
+
+class TransformersAdapter(Adapter):
+    """One loaded model of a family that AutoModelForImageTextToText knows."""
+
+    kind: MediaKind = "image"
+    prompt = "{rendered}"  # the chat template's text for the number of pictures
+    tower_takes_pictures = False
+    makers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "processor_inputs": ("making pixels", "making token ids")
+    }
+
+    @classmethod
+    def load(cls, entry: ModelEntry, folder: Path, form: Form | AnyForm) -> Adapter:
+        info = info_of(entry, folder, form)
+        template = templates.find(folder, info.name)
+        if template is None:
+            raise ModelUnavailable(
+                f"{info.name} has no chat template in {folder}: copy its chat_template.jinja "
+                "there; a checkpoint that was never published with one answers no questions."
+            )
+        processor = auto_processor.load(info, folder)
+        model, info = load_weights(_model_class(info, folder), info, folder)
+        adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
+        adapter.kind = entry.kind
+        adapter.begin(processor, template)
+        return adapter
+
+    def begin(self, processor: Any, template: str) -> None:
+        """Takes the processor and tries a picture, which shows what the model calls in stage 3."""
+        self.processor, self.template = processor, template
+        self.pixel_name = "pixel_values"  # as the processor calls them
+        self.family: str = self.model.config.model_type
+        self._texts: dict[int, str] = {}
+        self._encoder = getattr(self.model.base_model, "get_image_features", None)
+        self._takes = _parameters(self.model.forward)
+        if "mm_encoder_outputs" not in self._takes or "pixel_values" in _parameters(
+            self.model.generate
+        ):
+            self._encoder = None  # it takes no features, or none without pixels
+        self.refuses = _refusals(self.family, self._encoder is not None, self.text_config)
+        self._vision = self._tried()
+
+    def _tried(self) -> list[torch.nn.Module]:
+        """The outermost modules that a picture passes through, or ModelUnavailable."""
+        noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
+        shown = Media("image", (noise,), "", "a picture")
+        try:
+            with torch.inference_mode():
+                prepared = self.preprocess(shown, "What is it?")
+                found, fits = self._modules_of(prepared)
+        except CANNOT_LOAD as error:
+            raise ModelUnavailable(
+                f"{self.info.name}: a trial with one picture failed ({first_line(error)}): copy "
+                "processor, config.json and weights from one checkpoint."
+            ) from error
+        if not fits or not found:
+            raise ModelUnavailable(
+                f"{self.info.name}: its processor writes other visual tokens than the model has "
+                "features for: copy processor_config.json and config.json from one checkpoint."
+            )
+        return found
+
+    def _modules_of(self, prepared: Prepared) -> tuple[list[torch.nn.Module], bool]:
+        with _Outermost(self._outside_language()) as seen:
+            self.see(prepared)
+        fits = self._encoder is None or self.takes(prepared, self.encode(prepared))
+        return seen.modules, fits
+
+    def _outside_language(self) -> Iterator[torch.nn.Module]:
+        """The modules that are neither in the language model nor around it, nor the head.
+
+        A few old models have their tower inside the language model: there the names decide.
+        """
+        decoder = self.decoder
+        if decoder.language_model in (self.model, self.model.base_model):
+            names = ((name.split(".")[-1], one) for name, one in self.model.named_modules())
+            yield from (one for name, one in names if name.startswith(_VISION))
+            return
+        parts = (decoder.language_model, decoder.head)
+        inside = {id(one) for part in parts for one in part.modules()}
+        for module in self.model.modules():
+            if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
+                yield module
+
+    # stage 2
+    def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
+        text = self.prompt_text(question, len(media.images))
+        inputs = self._placed(self.processor_inputs(media.images, text))
+        inputs.pop("attention_mask", None)  # nothing is padded
+        self.pixel_name = _pixel_name(inputs)
+        ids, pixels = inputs.pop("input_ids"), inputs.pop(self.pixel_name)
+        words = self.without_pixels(media, ids, ids.shape[1], setting)
+        return replace(words, pixels=pixels, inputs=inputs)
+
+    def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
+        """As preprocess: the number of visual tokens is only known with the pixels."""
+        return self.preprocess(media, question, setting)
+
+    def prompt_text(self, question: str, images: int) -> str:
+        """The prompt as the chat template writes it for this many pictures."""
+        if images not in self._texts:
+            name, template = self.info.name, self.template
+            self._texts[images] = templates.prompt_of_parts(
+                self.tokenizer, template, "image", images, name
+            )
+        return self.prompt.format(rendered=self._texts[images].format(question=question))
+
+    def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
+        """The ids before the processor puts the visual tokens in place."""
+        ids: list[int] = self.tokenizer(self.prompt_text(question, images))["input_ids"]
+        return ids, len(ids)
+
+    def processor_inputs(self, images: Sequence[Image], text: str) -> dict[str, Any]:
+        """The processor's outputs for all pictures and the prompt, or BadInput."""
+        try:
+            return auto_processor.inputs(self.processor, text, images)
+        except CANNOT_LOAD as error:
+            count = "1 picture" if len(images) == 1 else f"{len(images)} pictures"
+            raise BadInput(
+                f"{self.info.name} does not take {count} of this size ({first_line(error)}): show "
+                "it one picture, or a larger one."
+            ) from error
+
+    def _placed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """On the device; pixels in the model's dtype."""
+        placed = {}
+        for name, value in inputs.items():
+            if not isinstance(value, torch.Tensor):
+                placed[name] = value
+            elif name.startswith("pixel_values") and value.is_floating_point():
+                placed[name] = value.to(self.device, self.dtype)
+            else:
+                placed[name] = value.to(self.device)
+        return placed
+
+    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
+        """What the processor makes of the pictures, in a shape of its own."""
+        found = self.processor_inputs(images, self.prompt_text("What is it?", len(images)))
+        pixels: torch.Tensor = found[_pixel_name(found)]
+        return pixels
+
+    def shown(self, media: Media) -> str:
+        count = len(media.images)
+        what = {"events": "event images", "video": "frames"}.get(media.kind, "pictures")
+        if count == 1:
+            return media.shown
+        detail = "" if media.shown == f"{count} {what}" else f": {media.shown}"
+        return f"{count} {what} as {count} images{detail}"
+
+    # stage 3
+    def encode(self, prepared: Prepared) -> Features:
+        assert self._encoder is not None  # decoupled runs are refused without it
+        wanted = _parameters(self._encoder)
+        given = {
+            name: value for name, value in self._all_inputs(prepared).items() if name in wanted
+        }
+        out = self._encoder(**given, return_dict=True)
+        found: dict[str, torch.Tensor] = {}
+        for name in FIELDS:
+            found |= _named(name, getattr(out, name, None))
+        return Features(found)
+
+    def see(self, prepared: Prepared) -> None:
+        if self._encoder is None:  # only the model's own generate() encodes
+            self.generate(prepared, max_new_tokens=1)
+        else:
+            self.encode(prepared)
+
+    def _all_inputs(self, prepared: Prepared) -> dict[str, Any]:
+        """What generate() takes besides the ids, as the processor named it."""
+        return {**prepared.inputs, self.pixel_name: prepared.pixels}
+
+    # stage 4
+    def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
+        values = self._rest(prepared) | {"mm_encoder_outputs": {"image": _output(features)}}
+        return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
+
+    def embed_question(self, prepared: Prepared) -> ModelInputs:
+        ids = self.question_ids(prepared)
+        count, rest = ids.shape[1], self._rest(prepared)
+        values = {name: rest[name][:, -count:] for name in _TYPES if name in rest}
+        if hasattr(self.model.base_model, "rope_deltas"):
+            # Sets the rope deltas too, from the whole prompt: later steps read them.
+            whole = self.model._prepare_position_ids_for_generation(
+                prepared.input_ids, rest | {"input_ids": prepared.input_ids}
+            )
+            values["position_ids"] = whole[..., -count:]
+        return ModelInputs({"input_ids": ids, **values, **self._last_logits(1)})
+
+    def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
+        if self._encoder is None:
+            return None  # its forward() would need the pixels
+        if self.visual_id in ids:  # would stand for a picture in one pass; only untrained models
+            ids = ids[: ids.index(self.visual_id) + 1]
+        tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
+        values = dict(self.embed(prepared, self.encode(prepared)).values)
+        values["input_ids"] = torch.cat([prepared.input_ids, tokens], dim=1)
+        for name in (name for name in _TYPES if name in values):
+            new = 1 if self.family == "paligemma" else 0  # 0 means a prompt's token there
+            values[name] = torch.nn.functional.pad(values[name], (0, tokens.shape[1]), value=new)
+        out = self.model(**values | self._last_logits(len(ids)), use_cache=False)
+        return out.logits[0, -len(ids) :]
+
+    def _rest(self, prepared: Prepared) -> dict[str, Any]:
+        """The processor's outputs without pixels, as far as forward() takes them."""
+        return {name: value for name, value in prepared.inputs.items() if name in self._takes}
+
+    def _last_logits(self, count: int) -> dict[str, int]:
+        return {"logits_to_keep": count} if "logits_to_keep" in self._takes else {}
+
+    def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            **self._all_inputs(prepared),
+            **options,
+        )
+        return out
+
+    def generate_from_features(
+        self, prepared: Prepared, features: Features, **options: Any
+    ) -> torch.Tensor:
+        out: torch.Tensor = self.model.generate(
+            input_ids=prepared.input_ids,
+            attention_mask=torch.ones_like(prepared.input_ids),
+            mm_encoder_outputs={"image": _output(features)},
+            **prepared.inputs,
+            **options,
+        )
+        return out[:, prepared.input_ids.shape[1] :]
+
+    @property
+    def visual_id(self) -> int:
+        config = self.model.config
+        found = getattr(config, "image_token_id", None)
+        return int(config.image_token_index if found is None else found)
+
+    def vision_modules(self) -> list[torch.nn.Module]:
+        return self._vision
+
+    @property
+    def decoder(self) -> WholeModel:
+        model = self.model
+        return WholeModel(
+            model.get_decoder(),
+            model.get_output_embeddings(),
+            self.text_config,
+            self.eos_ids,
+            model,
+        )
+
+    @property
+    def text_config(self) -> Any:
+        return self.model.config.get_text_config()
+
+    # keys
+    def feature_spec(self, prepared: Prepared) -> FeatureSpec:
+        spec = replace(super().feature_spec(prepared), model=f"transformers {self.family}")
+        if self._encoder is None or not set(_QUESTION) & _parameters(self._encoder):
+            return spec
+        return replace(spec, question=str(prepared.input_ids[0].tolist()))
+
+    def takes(self, prepared: Prepared, features: Features) -> bool:
+        """Whether there is one row of features for each visual token of the prompt."""
+        rows = [one for name, one in features.tensors.items() if name.startswith(FIELDS[0])]
+        count = sum(one.numel() // max(one.shape[-1], 1) for one in rows)
+        floating = all(one.is_floating_point() for one in features.tensors.values())
+        return floating and count == int((prepared.input_ids == self.visual_id).sum())
+
+
+class _Outermost:
+    """Inside a `with`: which of these modules are called while none of the others is running."""
+
+    def __init__(self, modules: Iterator[torch.nn.Module]) -> None:
+        self.modules: list[torch.nn.Module] = []
+        self._given, self._depth = list(modules), 0
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+
+    def __enter__(self) -> _Outermost:
+        for module in self._given:
+            self._handles.append(module.register_forward_pre_hook(self._enter))
+            self._handles.append(module.register_forward_hook(self._leave))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def _enter(self, module: torch.nn.Module, *_: Any) -> None:
+        if self._depth == 0 and not any(module is one for one in self.modules):
+            self.modules.append(module)
+        self._depth += 1
+
+    def _leave(self, *_: Any) -> None:
+        self._depth -= 1
+
+
+def _model_class(info: ModelInfo, folder: Path) -> Any:
+    """The class for the folder's config.json, or ModelUnavailable."""
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        return AutoModelForImageTextToText._model_mapping[type(config)]
+    except CANNOT_LOAD as error:
+        raise unreadable(info, folder, "config.json", error) from error
+
+
+def _refusals(kind: str, seam: bool, text_config: Any) -> dict[Any, str]:
+    """What models of this kind do not offer, each with its reason."""
+    found = {"compiled": NOT_COMPILED} | {
+        "batch": NO_BATCH.format(kind=kind),
+        "draft": NO_DRAFT.format(kind=kind),
+    }
+    if not seam:
+        found["decoupled"] = NO_SEAM.format(kind=kind)
+    if kind == "paligemma":
+        found["prefix"] = ATTENDS.format(kind=kind)
+    elif not seam or not image_text_models.facts(kind).prefix or not _plain_cache(text_config):
+        found["prefix"] = NO_PREFIX.format(kind=kind)
+    return found
+
+
+def _plain_cache(text_config: Any) -> bool:
+    """Whether each layer keeps the keys and values of all tokens, so that a prefix can be cut."""
+    return all(isinstance(one, llama.RoomyLayer) for one in llama.cache(text_config).layers)
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    return set(inspect.signature(function).parameters)
+
+
+def _pixel_name(inputs: Mapping[str, Any]) -> str:
+    """The name of the pixels among a processor's outputs."""
+    return next(name for name in inputs if name.startswith("pixel_values"))
+
+
+def _named(name: str, value: Any) -> dict[str, torch.Tensor]:
+    """A tensor, or nested lists of tensors, by names such as "pooler_output.0"."""
+    if value is None:
+        return {}
+    if isinstance(value, torch.Tensor):
+        return {name: value}
+    found: dict[str, torch.Tensor] = {}
+    for index, one in enumerate(value):
+        found |= _named(f"{name}.{index}", one)
+    return found
+
+
+def _output(features: Features) -> BaseModelOutputWithPooling:
+    """The encoder's output that forward() takes, from named tensors."""
+    out = BaseModelOutputWithPooling()
+    for name in FIELDS:
+        if (value := _nested(features.tensors, name)) is not None:
+            out[name] = value
+    return out
+
+
+def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
+    """The tensor, or the nested lists of tensors, that _named() took apart."""
+    if name in tensors:
+        return tensors[name]
+    found: list[Any] = []
+    while (value := _nested_item(tensors, f"{name}.{len(found)}")) is not None:
+        found.append(value)
+    return found or None
+
+
+def _nested_item(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
+    known = any(one == name or one.startswith(f"{name}.") for one in tensors)
+    return _nested(tensors, name) if known else None

@@ -1,0 +1,154 @@
+"""A variant of a model: the same checkpoint with another input, dtype, quantization or pixels.
+
+It is named NAME@WORD[+WORD...], as in llava-demo@events+float16, and is an entry like any other, so
+that requests, rows, plans, keys and certificates need no second concept.  A word that is the
+entry's own value is dropped, so llava-demo@image is llava-demo.
+
+Boundary: names in, entries out; reads no file.  registry.py knows the entries of models.toml.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, get_args
+
+from engine.errors import BadInput, UnknownModel
+from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
+from engine.models.quantization import KINDS
+from engine.quoting import quoted
+from engine.types import PIXELS, VARIANT_MARK, MediaKind
+
+JOIN = "+"
+SHOWS: tuple[MediaKind, ...] = get_args(MediaKind)
+# Field of ModelEntry -> its words, in the order of a canonical name.
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "kind": SHOWS,
+    "dtype": tuple(DTYPE_BYTES),
+    "quantization": tuple(KINDS),
+    "pixels": PIXELS,
+}
+FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations",
+               "pixels": "pixel settings"}  # fmt: skip
+FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
+LABELS: Mapping[str, str] = {
+    **{kind: f"shown {kind}" for kind in SHOWS},
+    **{setting: f"{setting} pixels" for setting in PIXELS},
+}
+MEDIA: Mapping[str, str] = {
+    "events": "event images",
+    "video": "8 frames",
+    "image": "one picture",
+}
+# How a family takes pictures, by the kind of media that it usually gets.
+TAKEN: Mapping[str, str] = {
+    "events": "event images",
+    "video": "the frames of a clip",
+    "image": "separate images",
+}
+
+
+def base_name(name: str) -> str:
+    """The name in models.toml."""
+    return name.partition(VARIANT_MARK)[0]
+
+
+def derived(base: ModelEntry, values: Mapping[str, str | None]) -> ModelEntry:
+    """The variant of a models.toml entry with these values; the entry itself if none differs."""
+    changed: dict[str, Any] = {
+        field: value
+        for field in WORDS
+        if (value := values.get(field)) is not None and value != getattr(base, field)
+    }
+    if not changed:
+        return base
+    words = list(changed.values())
+    name = f"{base.name}{VARIANT_MARK}{JOIN.join(words)}"
+    return replace(base, name=name, label=_label(base, words), of=base, **changed)
+
+
+def _label(base: ModelEntry, words: Sequence[str]) -> str:
+    return ", ".join([base.label, *(LABELS.get(word, word) for word in words)])
+
+
+def parsed(name: str, base: ModelEntry) -> ModelEntry:
+    """The variant that `name` means; BadInput for unknown or contradictory words."""
+    values: dict[str, str] = {}
+    for word in name.partition(VARIANT_MARK)[2].split(JOIN):
+        if word not in FIELDS:
+            raise _unknown(name, word)
+        before = values.setdefault(FIELDS[word], word)
+        if before != word:
+            raise BadInput(
+                f"{quoted(name)} names two {FIELD_WORDS[FIELDS[word]]} ({before} and {word}): "
+                "keep one."
+            )
+    return derived(base, values)
+
+
+def named(name: str, known: Mapping[str, ModelEntry]) -> ModelEntry | None:
+    """The entry or variant with this name, from entries by name; None if there is none."""
+    base = known.get(base_name(name))
+    if base is None or name == base.name:
+        return base
+    with suppress(BadInput):
+        return parsed(name, base)
+    return None
+
+
+def _unknown(name: str, word: str) -> UnknownModel:
+    near = difflib.get_close_matches(word[:80], FIELDS, n=1, cutoff=0.6)
+    hint = f"did you mean {quoted(near[0])}?" if near else f"known are {', '.join(FIELDS)}."
+    return UnknownModel(f"{quoted(name)} holds the unknown word {quoted(word)}: {hint}")
+
+
+def loaded(item: ModelEntry) -> ModelEntry:
+    """The entry whose weights `item` uses: what is shown and pixels are chosen run by run."""
+    if item.of is None:
+        return item
+    return derived(item.of, {"dtype": item.dtype, "quantization": item.quantization})
+
+
+def labelled(entries: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
+    """The entries; labels of several columns of one model say only in what they differ."""
+    groups: dict[str, list[ModelEntry]] = {}
+    for item in entries:
+        groups.setdefault(base_name(item.name), []).append(item)
+    return tuple(_in_group(item, groups[base_name(item.name)]) for item in entries)
+
+
+def _in_group(item: ModelEntry, group: Sequence[ModelEntry]) -> ModelEntry:
+    if len(group) == 1:
+        return item
+    differing = [field for field in WORDS if len({getattr(one, field) for one in group}) > 1]
+    words = [value for field in differing if (value := getattr(item, field)) is not None]
+    return replace(item, label=_label(item.of or item, words))
+
+
+def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:
+    """The variant with this label, as in a link; None if it is no label of a variant."""
+    words = {LABELS.get(word, word): word for word in FIELDS}
+    for base in entries:
+        rest = text.removeprefix(f"{base.label}, ").split(", ")
+        if text.startswith(f"{base.label}, ") and all(one in words for one in rest):
+            return derived(base, {FIELDS[words[one]]: words[one] for one in rest})
+    return None
+
+
+def notes(item: ModelEntry, usual: MediaKind) -> tuple[str, ...]:
+    """What to know of an answer to another input than the family's usual one."""
+    found, trained = [], (item.of or item).kind
+    if item.kind != usual:
+        taken = "one image" if usual == item.kind == "image" else TAKEN[usual]
+        found.append(
+            f"Shown {MEDIA[item.kind]} as {taken}: models of this family usually get "
+            f"{MEDIA[usual]}."
+        )
+    if item.demo and item.kind != trained:
+        found.append(
+            f"This demo checkpoint was not trained on {MEDIA[item.kind]}: its answer says nothing "
+            "about the model."
+        )
+    return tuple(found)

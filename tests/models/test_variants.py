@@ -1,0 +1,198 @@
+"""Variants of a model: their names and labels, and what they share with it in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import BadInput, SettingsError, UnknownModel
+from engine.models import registry, variants
+from engine.models.checkpoint import ModelEntry
+from engine.pipeline import single_run
+from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
+from tests import tiny
+from tests.ui.verify import made
+
+
+@pytest.fixture(autouse=True)
+def _nothing_loaded(tiny_models: Path) -> None:
+    tiny.unload_all()
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "label"),
+    [
+        ("tiny-llava", "tiny-llava", "Tiny llava"),
+        ("tiny-llava@image", "tiny-llava", "Tiny llava"),
+        ("tiny-llava@image+float32", "tiny-llava", "Tiny llava"),
+        ("tiny-llava@events", "tiny-llava@events", "Tiny llava, shown events"),
+        ("tiny-llava@events+events", "tiny-llava@events", "Tiny llava, shown events"),
+        (
+            "tiny-llava@fast+4bit+float16+video",
+            "tiny-llava@video+float16+4bit+fast",
+            "Tiny llava, shown video, float16, 4bit, fast pixels",
+        ),
+        ("tiny-llava@exact", "tiny-llava@exact", "Tiny llava, exact pixels"),
+    ],
+)
+def test_a_name_means_one_variant(name: str, canonical: str, label: str) -> None:
+    found = registry.entry(name)
+    assert (found.name, found.label) == (canonical, label)
+    assert registry.entry(canonical) == found == registry.find(name)
+    assert variants.by_label(label, registry.entries()) == (found if "@" in canonical else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("tiny-llava@evnts", UnknownModel, "unknown word 'evnts': did you mean 'events'?"),
+        ("tiny-llava@", UnknownModel, "unknown word '': known are events, video"),
+        ("tiny-llava@events+video", BadInput, "two inputs (events and video): keep one"),
+        ("tiny-llava@exact+fast", BadInput, "two pixel settings (exact and fast)"),
+        ("tiny-lava@events", UnknownModel, "'tiny-lava' is not a known model: did you mean"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(name: str, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind) as caught:
+        registry.entry(name)
+    assert words in str(caught.value) and registry.find(name) is None
+
+
+def test_two_names_of_one_variant_are_refused() -> None:
+    names = ["tiny-llava@fast+events", "tiny-llava", "unknown"]
+    assert registry.distinct(names) == ["tiny-llava@events+fast", "tiny-llava", "unknown"]
+    with pytest.raises(BadInput, match="'tiny-llava@image' is named twice as 'tiny-llava'"):
+        registry.distinct(["tiny-llava", "tiny-llava@image"])
+
+
+def test_labels_of_one_models_columns_say_only_what_differs() -> None:
+    def labels(*names: str) -> list[str]:
+        return [item.label for item in variants.labelled([registry.entry(n) for n in names])]
+
+    assert labels("tiny-llava@events", "tiny-eventgpt") == [
+        "Tiny llava, shown events",
+        "Tiny eventgpt",
+    ]
+    assert labels("tiny-llava", "tiny-llava@events") == [
+        "Tiny llava, shown image",
+        "Tiny llava, shown events",
+    ]
+    assert labels("tiny-llava@events", "tiny-llava@events+float16+fast") == [
+        "Tiny llava, float32",
+        "Tiny llava, float16, fast pixels",
+    ]
+
+
+def test_models_toml_may_say_what_a_model_is_shown(
+    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def entries(line: str) -> tuple[ModelEntry, ...]:
+        row = f'[[model]]\n{line}\nfamily = "llava"\ncheckpoint = "{tiny_models / "llava"}"\n'
+        file = tmp_path / "models.toml"
+        file.write_text(row, encoding="utf-8")
+        monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+        return registry.entries()
+
+    (found,) = entries('name = "a"\nshows = "events"')
+    assert found.kind == "events" and registry.entry("a@events") == found
+    assert (
+        registry.needed(found).features == 5 * registry.needed(registry.entry("a@image")).features
+    )
+    with pytest.raises(SettingsError, match="unknown shows 'sound'"):
+        entries('name = "a"\nshows = "sound"')
+    with pytest.raises(SettingsError, match="'a@events' holds @"):
+        entries('name = "a@events"')
+
+
+def test_variants_share_the_weights_and_what_was_compiled(sample: Sample) -> None:
+    base = registry.load(registry.entry("tiny-llava"))
+    shown = registry.load(registry.entry("tiny-llava@events+fast"))
+    assert shown is registry.load(registry.entry("tiny-llava@fast+events"))
+    assert shown is not base and shown.model is base.model and shown.tokenizer is base.tokenizer
+    assert (base.kind, shown.kind) == ("image", "events")
+    assert shown.info.name == "tiny-llava@events+fast" and shown.info.images == 5
+    assert shown.info.visual_tokens == 5 * (base.info.visual_tokens or 0)
+    assert len(registry.resident()) == 1
+    one, *_ = items = [registry.entry(n) for n in ("tiny-llava", "tiny-llava@events")]
+    assert registry.combined_memory(items, 8).weights == registry.needed(one).weights
+    first, second = _run(shown.info.name, sample), _run("tiny-llava", sample)
+    assert first.cold and not second.cold and base.runs == shown.runs == 2
+    other = registry.load(registry.entry("tiny-llava@float16"))  # a control: other weights
+    assert other.model is not base.model and other.runs == 0 and len(registry.resident()) == 2
+    assert other.dtype == torch.float16
+    assert registry.unload(registry.entry("tiny-llava@events"))
+    assert registry.resident() == (registry.entry("tiny-llava@float16"),)
+
+
+def _run(name: str, sample: Sample, **options: str) -> RunResult:
+    adapter = registry.load(registry.entry(name))
+    how = RunOptions(decode=DecodeConfig(max_new_tokens=4), **options)  # type: ignore[arg-type]
+    return single_run.run(adapter, how.ask(sample, name, "Why?"), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "pictures", "shown"),
+    [
+        ("tiny-llava@events", 5, "5 event images"),
+        ("tiny-video_llava@events", 5, "5 event images"),
+        ("tiny-llava@video", 8, "frame folder: frames 0, 1, 2, 3, 5, 6, 7, 8 of 10 (arange)"),
+        ("tiny-eventgpt@video", 8, "frame folder: frames 0, 1, 2, 3, 5, 6, 7, 8 of 10 (arange)"),
+        ("tiny-video_llava@image", 1, "frame folder: frame 5 of 10 (middle)"),
+    ],
+)
+def test_a_result_says_what_was_shown(name: str, pictures: int, shown: str, sample: Sample) -> None:
+    found = _run(name, sample, cache="off")
+    assert found.shown == shown and found.model.name == name
+    (images,) = [one for one in found.tensors if one.name == "images"]
+    assert images.shape[0] == pictures
+    assert found.notes[-2].startswith("Shown ") and "was not trained on" in found.notes[-1]
+    usual = _run(variants.base_name(name), sample, cache="off")  # a control
+    assert not any(note.startswith("Shown ") for note in usual.notes)
+    assert usual.generation.prompt_tokens != found.generation.prompt_tokens
+
+
+def test_each_image_of_llava_has_its_own_placeholder() -> None:
+    adapter = registry.load(registry.entry("tiny-llava@events"))
+    ids, context = adapter.prompt_ids("Why?", 5)
+    tokens = adapter.tokenizer("USER: " + "<image>\n" * 5 + "Why? ASSISTANT:")["input_ids"]
+    rows = (context - len(tokens)) // 5 + 1
+    own = [
+        one
+        for token in tokens
+        for one in ([token] * rows if token == adapter.visual_id else [token])
+    ]
+    assert ids[-len(own) :] == own and context == len(ids)
+
+
+def test_the_name_decides_the_pixels(sample: Sample) -> None:
+    how = RunOptions(pixels="exact")
+    assert how.ask(sample, "tiny-llava@events+fast", "Why?").pixels == "fast"
+    assert how.ask(sample, "tiny-llava@events", "Why?").pixels == "exact"
+    fast = RunOptions(pixels="fast")
+    assert fast.ask(sample, "tiny-llava@exact", "Why?").pixels == "exact"
+    assert fast.ask(sample, "fast", "Why?").pixels == "fast"
+    assert RunRequest(sample, "exact-fast", "Why?").pixels == "exact"  # a control: no variant
+
+
+def test_a_certificate_of_one_input_says_nothing_of_another(
+    sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from engine.verify import certificates
+
+    shown, usual = _run("tiny-llava@events", sample), _run("tiny-llava", sample)
+    assert shown.model.digest == usual.model.digest
+    proof = made.certificate(digest=usual.model.digest, environment=usual.environment)
+    for model in proof["models"]:
+        model["coverage"] |= {"pictures": [1, 5], "natural_end": True}
+        model["shows"] = "image"
+    monkeypatch.setattr(certificates, "stored_certificates", lambda: [proof])
+    assert certificates.certificate_status(usual).state == "verified"
+    status = certificates.certificate_status(shown)
+    assert status.words == "not covered: shown events (image verified)"
+    proof["models"].append(proof["models"][0] | {"name": "tiny-llava@events", "shows": "events"})
+    assert certificates.certificate_status(shown).state == "verified"
+    assert certificates.certificate_status(usual).state == "verified"
+    fast = certificates.certificate_status(_run("tiny-llava@fast", sample))
+    assert fast.words == "not covered: pixels fast (exact verified)"
