@@ -49,6 +49,8 @@ def show(entry: ModelEntry) -> None:
         model_actions.show(entry, loadable=reason is None, hashable=hashable)
         rows = card_rows.of_card(entry, card) if card else card_rows.of_entry(entry)
         with contextlib.suppress(ModelUnavailable):  # `reason` already says why
+            if only := registry.hooked_only(entry):
+                rows.append(("Modes", only))
             rows.append(("Memory needed", str(registry.needed(entry))))
         st.html(facts(rows, entry.label))
         if reason is None:

@@ -110,6 +110,9 @@ def _card(entry: ModelEntry, options: argparse.Namespace) -> int:
     row |= {"revision": card.revision, "digest": card.digest or None}
     row |= {"needed_bytes": vars(need) | {"total": need.total}}
     lines = [f"{name}: {value}" for name, value in _card_lines(card)]
+    if only := registry.hooked_only(entry):
+        row["hooked_only"] = only
+        lines.append(f"modes: {only}")
     out(row, "\n".join([*lines, f"memory: {need}", f"state: {reason or 'ready'}"]), options)
     return 0
 

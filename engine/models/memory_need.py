@@ -70,7 +70,7 @@ def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -
         features=rows * text.hidden * size,
         kv_cache=text.kv_bytes(context, size),
         context=context,
-        assumed=assumed,
+        assumed=min(assumed, context),
     )
 
 

@@ -232,6 +232,13 @@ def card(item: ModelEntry) -> ModelInfo:
     return model_card.card(item, _checked(item), _form(item))
 
 
+def hooked_only(item: ModelEntry) -> str | None:
+    """Why only the hooked mode can run this model, or None; ModelUnavailable without its files."""
+    if item.family != supported_transformers.FAMILY:
+        return None
+    return supported_transformers.hooked_only(item.name, checkpoint.locate(item))
+
+
 def full_digest(item: ModelEntry) -> str:
     """The hash of all bytes of the checkpoint; the first call reads all of them."""
     return model_card.full_digest(item, checkpoint.locate(item))

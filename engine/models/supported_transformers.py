@@ -85,6 +85,14 @@ def _converted(model_type: str, checkpoint: str) -> str:
     return _CONVERTED.get(model_type, f"a checkpoint in transformers' own form, such as {_EXAMPLE}")
 
 
+def hooked_only(name: str, folder: Path) -> str | None:
+    """Why only the hooked mode can run the folder's model, or None."""
+    model_type = str(checkpoint_files.read_json(folder / "config.json", name).get("model_type"))
+    if model_type not in image_text_models.known() or image_text_models.facts(model_type).seam:
+        return None
+    return f"hooked mode only: transformers' {model_type} takes no features"
+
+
 def family_of(config: Mapping[str, Any], own: Mapping[str, str]) -> str:
     """The family of a config.json that models.toml does not name.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.__main__ import main
 from engine.errors import ModelUnavailable
 from engine.models import registry, shape, supported_transformers
 from engine.models.shape import AnyForm
@@ -240,3 +241,16 @@ def test_every_small_checkpoint_is_accepted_and_described(
     assert (found.hidden, found.heads) == (text.hidden_size, text.num_attention_heads)
     kv_heads = getattr(text, "num_key_value_heads", None) or found.heads
     assert (found.layers, found.kv_heads) == (text.num_hidden_layers, kv_heads)
+
+
+def test_the_card_says_where_only_the_hooked_mode_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = folder.parent / "models.toml"
+    rows.write_text('[[model]]\nname = "one"\ncheckpoint = "./chosen"\n')
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(rows))
+    assert main(["models", "one"]) == 0 and "modes:" not in capsys.readouterr().out
+    change(folder, "config.json", model_type="mllama")
+    said = "modes: hooked mode only: transformers' mllama takes no features"
+    assert main(["models", "one"]) == 0 and said in capsys.readouterr().out
+    assert registry.hooked_only(entry(folder)) and not registry.hooked_only(entry(folder, "llava"))

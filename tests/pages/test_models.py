@@ -18,6 +18,7 @@ from engine.models import registry
 from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunRequest, Sample
 from engine.verify import certificates
+from tests.models import published_folders
 from tests.pages.conftest import Open
 from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
@@ -184,6 +185,21 @@ def test_what_is_missing_or_broken_says_what_to_do(
     assert "hub has not been downloaded" not in texts(at)  # the command says it
     assert [code.value for code in at.code] == ["python -m engine download hub"]
     assert "Hugging Face hub: nobody/<wbr>has-this-7b" in html(at)
+
+
+def test_a_model_of_transformers_says_what_is_known_before_loading(
+    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for model_type in ("qwen2_5_vl", "mllama"):
+        folder = published_folders.build(tmp_path / model_type)
+        published_folders.change(folder, "config.json", model_type=model_type)
+    names = ("qwen2_5_vl", "mllama")
+    plant(tmp_path, monkeypatch, "\n".join(row(one, f"./{one}", "transformers") for one in names))
+    at = opened(app)
+    assert marks(at).count("ready to load") == 2 and "not installed" not in marks(at)
+    assert html(at).count("<dt>Visual tokens</dt><dd>known after loading") == 2
+    assert html(at).count("assumed for pictures") == 2
+    assert html(at).count("hooked mode only: transformers&#x27; mllama") == 1
 
 
 def test_a_model_too_large_shows_its_card_and_no_load(
