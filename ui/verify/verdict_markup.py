@@ -17,7 +17,7 @@ MARKS = {
     "failed": ("✕", "failed"),
     "unresolved": ("?", "open"),
     "skipped": ("○", "cannot run"),
-    "refused": ("–", "not offered"),
+    "refused": ("∅", "not offered"),
     "": ("–", "not done"),
     "pending": ("·", ""),
 }
