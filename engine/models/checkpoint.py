@@ -43,6 +43,12 @@ class ModelEntry:
     quantization: Quantization | None = None
     pixels: Pixels | None = None
     of: ModelEntry | None = None
+    tone: str = field(default="", compare=False)  # of its column on a page; see palette.tones
+
+    @property
+    def colour(self) -> str:
+        """The name of its colour in palette.py: its column's, else its family's."""
+        return self.tone or self.family
 
     @property
     def precision(self) -> str:
