@@ -6,7 +6,7 @@ apart for the three kinds of colour blindness; the model colours always stand be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 UNACCOUNTED = "unaccounted"
 STAGE_COLOURS: Mapping[str, str] = {
@@ -25,11 +25,37 @@ FAMILY_COLOURS: Mapping[str, str] = {
     "eventgpt": "#8768D8",
     "video_llava": "#1F8A9C",
     "llava": "#B5652B",
+    "transformers": "#346EA8",
 }
+# For the second and later columns of one family on a page; they stay apart from the families too.
+COLUMN_COLOURS: Mapping[str, str] = {
+    "column-1": "#FF4D79",
+    "column-2": "#B38D1B",
+    "column-3": "#A3527C",
+    "column-4": "#B83A3A",
+    "column-5": "#268053",
+}
+TONES: Mapping[str, str] = {**FAMILY_COLOURS, **COLUMN_COLOURS}
 OTHER_FAMILY = "#868D97"
 # Close to the red and blue of event pictures, readable on both grounds.
 EVENT_COLOURS: Mapping[str, str] = {"brighter": "#D6453D", "darker": "#3D6FD8"}
 
 
-def family_colour(family: str) -> str:
-    return FAMILY_COLOURS.get(family, OTHER_FAMILY)
+def family_colour(tone: str) -> str:
+    """The colour of a family, or of a column that tones() named."""
+    return TONES.get(tone, OTHER_FAMILY)
+
+
+def tones(families: Sequence[str]) -> list[str]:
+    """A name in TONES for each column: the first of a family has the family's colour, later ones
+    have the next free colour."""
+    free, seen, found = iter(COLUMN_COLOURS), set[str](), []
+    for family in families:
+        found.append(next(free, family) if family in seen else family)
+        seen.add(family)
+    return found
+
+
+def toned(families: Mapping[str, str]) -> dict[str, str]:
+    """The same for families by label."""
+    return dict(zip(families, tones(list(families.values())), strict=True))

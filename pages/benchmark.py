@@ -6,7 +6,7 @@ continues when the user opens another page or closes the browser.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from engine.models.checkpoint import ModelEntry
 from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.benchmark.start_command import command
-from ui.widgets import first_visit, followed_runs, links, notices
+from ui.widgets import columns, first_visit, followed_runs, links, notices
 from ui.widgets.followed_job import Followed
 from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import escape
@@ -79,7 +79,7 @@ def resume(folder: Path, force: bool, cluster: ClusterOptions | None) -> None:
     RUN.start(BenchmarkJob(resume=folder, force=force, cluster=cluster))
 
 
-def board(job: BenchmarkJob, live: bool, labels: dict[str, str]) -> None:
+def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
     """The shown run, refreshed until it ends.  live: what the buttons show."""
     known = job.folder is not None
 
@@ -106,7 +106,7 @@ def show(
     shown: BenchmarkJob | None, live: bool, entries: Sequence[ModelEntry], choice: RunChoice
 ) -> None:
     """The shown run or a hint, then the other runs and the unfinished ones."""
-    labels = {entry.name: entry.label for entry in entries}
+    labels = columns.Labels(entries)
     if shown is not None:
         board(shown, live, labels)
     else:

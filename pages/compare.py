@@ -1,4 +1,4 @@
-"""Compare: one sample, up to three models, one question; answers and stage times side by side.
+"""Compare: one sample, up to six columns, one question; answers and stage times side by side.
 
 Boundary: puts the widgets of ui/ on the page and turns the choice into RunRequests.  The runs are
 jobs in the engine's queue, so a redraw of the page loses nothing.
@@ -19,7 +19,7 @@ from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHAR
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import card_board, draft_panel, history, input_changes, known_answer, overview
 from ui.compare.spoken import Spoken
-from ui.widgets import dataset_picker, first_visit, followed_runs, links, notices
+from ui.widgets import columns, dataset_picker, first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_models, pick_sample
 
@@ -185,12 +185,16 @@ def main() -> None:
     dimmed = input_changes.DIMMED if stale else ""
     st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")
     how = choice.options
+    names = [view.model for view in followed_runs.views()]
+    entries = columns.on_page(entries, choice.models, names)
+    named = {entry.name: entry for entry in entries}
+    models = tuple(named[model.name] for model in choice.models)
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, choice.models, how.frames, how.extent, spoken)
+        card_board.show(entries, choice.sample, models, how.frames, how.extent, spoken)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
     history.section(entries)
-    asked = (choice.sample, choice.models, choice.question)
+    asked = (choice.sample, models, choice.question)
     draft_panel.section(*asked, how)
 
 

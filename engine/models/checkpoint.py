@@ -45,6 +45,12 @@ class ModelEntry:
     pixels: Pixels | None = None
     of: ModelEntry | None = None
     download: str | None = None  # about how much a download fetches, such as "7.5 GB"
+    tone: str = field(default="", compare=False)  # of its column on a page; see palette.tones
+
+    @property
+    def colour(self) -> str:
+        """The name of its colour in palette.py: its column's, else its family's."""
+        return self.tone or self.family
 
     @property
     def precision(self) -> str:

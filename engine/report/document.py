@@ -17,6 +17,7 @@ from engine.analysis.number_text import NONE, number
 from engine.analysis.results_table import GROUPS, labels, measured
 from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
+from engine.palette import toned
 from engine.report import device_notes, svg_charts
 from engine.report.comparison_part import comparing
 from engine.report.document_parts import (
@@ -212,7 +213,8 @@ def _distribution(found: Findings) -> alt.LayerChart:
     lines = measured(found.table)
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
     families = dict(zip(lines["label"], lines["family"], strict=True))
-    return svg_charts.distributions(lines, labels(lines), "total", families)
+    colours = toned({label: families[label] for label in labels(lines)})
+    return svg_charts.distributions(lines, labels(lines), "total", colours)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ browser cannot animate it, the finished answers are shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import accumulate, pairwise
 from math import ceil
 
 from engine.analysis.number_text import count, ms
-from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour
+from engine.palette import DECODE_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import printable
 from engine.storage.result_rows import AnswerRow, StageTime
 from engine.types import STAGES
@@ -92,6 +92,8 @@ def _stage_words(name: str, span: StageTime) -> str:
 
 def section(lanes: Sequence[ReplayLane]) -> str:
     """The replay of at least one lane, with its controls and its style; one per document."""
+    colours = tones([lane.family for lane in lanes])
+    lanes = [replace(lane, family=tone) for lane, tone in zip(lanes, colours, strict=True)]
     longest = max(lane.total_ms for lane in lanes)
     size = ceil(sum(len(lane.pieces) for lane in lanes) / MOST_PIECES)
     remarks = [TOGETHER] * (len(lanes) > 1) + [GROUPED.format(size)] * (size > 1)

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.errors import DatasetError
 from engine.media import dataset
 from engine.models.families import FAMILIES
-from engine.palette import family_colour
+from engine.palette import family_colour, tones
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.storage import provenance
 from engine.storage.run_header import Header
@@ -58,11 +58,11 @@ def _samples(header: Header) -> list[Sample]:
 def _heads(header: Header) -> dict[MediaKind, RowHead]:
     """The models of each kind in words, with the colour of the first one's family."""
     heads = dict[MediaKind, RowHead]()
-    for model in header.models:
+    for model, tone in zip(header.models, tones([m.family for m in header.models]), strict=True):
         if model.family not in FAMILIES:  # the run is of another version
             continue
         kind = model.shows or FAMILIES[model.family].kind
         first = heads.get(kind)
         words = f"{first.models}, {model.label}" if first else model.label
-        heads[kind] = RowHead(words, first.colour if first else family_colour(model.family))
+        heads[kind] = RowHead(words, first.colour if first else family_colour(tone))
     return heads

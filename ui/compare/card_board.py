@@ -17,7 +17,7 @@ from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Extent, RunOptions, RunRequest, Sample
+from engine.types import Extent, RunOptions, RunRequest, Sample, pixels_of
 from ui.compare import (
     agreement_view,
     cards,
@@ -53,7 +53,10 @@ class _Subject:
         """The changed settings that only some cards have."""
         own = next((one for one in self.requests if one.model == entry.name), None)
         common = setting_chips.shared(self.requests) if own else ()
-        return [words for words in setting_chips.changed(own) if words not in common] if own else []
+        if own is None:
+            return []
+        named = f"{own.pixels} pixels" if pixels_of(entry.name) else ""  # a badge says it
+        return [words for words in setting_chips.changed(own) if words not in (*common, named)]
 
 
 def show(
@@ -74,7 +77,7 @@ def show(
     if found:
         subject = _of_runs(entries, found)
     elif sample is None or not chosen:
-        missing = "a sample, or drop your own files," if sample is None else "one to three models"
+        missing = "a sample, or drop your own files," if sample is None else "one to six models"
         notices.hint(f"Choose {missing} in the sidebar, then press Run.")
         return
     else:

@@ -21,7 +21,7 @@ from ui.compare import card_figures, setting_chips, trust_badges
 from ui.widgets import followed_runs, notices
 from ui.widgets.contact_sheets import ContactSheet
 from ui.widgets.text import count, escape, ms, queued, rate
-from ui.widgets.theme import FAMILY_COLOURS
+from ui.widgets.theme import TONES
 
 DEMO_HELP = "A small checkpoint that ships with StageScope, trained on drawn scenes."
 AGAIN_HELP = "Asks this model the same question with the same settings; other cards stay."
@@ -57,7 +57,8 @@ class CardSlot:
 def row(
     entries: Sequence[ModelEntry], live: bool, chips: Callable[[ModelEntry], Sequence[str]]
 ) -> list[CardSlot]:
-    """Empty cards side by side; `chips` gives the settings that only one card has."""
+    """Empty cards side by side, in rows of up to three; `chips` gives the settings that only one
+    card has."""
     with st.container(key="compare_cards"):
         columns = st.columns(max(2, len(entries)))[: len(entries)]
     slots = []
@@ -98,9 +99,9 @@ def place(live: bool) -> DeltaGenerator:
 
 
 def frame(entry: ModelEntry) -> DeltaGenerator:
-    """A bordered box with the family's colour at its upper edge."""
-    family = entry.family if entry.family in FAMILY_COLOURS else "other"
-    return st.container(border=True, key=f"card_{family}_{entry.name}")
+    """A bordered box with the column's colour at its upper edge."""
+    tone = entry.colour if entry.colour in TONES else "other"
+    return st.container(border=True, key=f"card_{tone}_{entry.name}")
 
 
 def heading(entry: ModelEntry) -> None:

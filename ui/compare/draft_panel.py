@@ -17,7 +17,7 @@ from engine.pipeline import draft_results
 from engine.pipeline.draft_results import LOOKUP, MAX_GAMMA, DraftReport, DraftRequest, SampleTrial
 from engine.prompts import OFF_SCRIPT
 from engine.types import RunOptions, Sample
-from ui.widgets import notices, token_marks, uploads
+from ui.widgets import columns, notices, token_marks, uploads
 from ui.widgets.followed_job import Followed
 from ui.widgets.text import escape, name_of, queued
 
@@ -141,8 +141,10 @@ def _doing(view: DraftView) -> str:
 
 def _ended(view: DraftView) -> None:
     request = view.request
-    labels = {entry.name: entry.label for entry in registry.entries()} | {LOOKUP: LOOKUP_WORDS}
-    target, draft = (labels.get(name, name) for name in (request.target, request.draft))
+    named = columns.Labels(registry.entries())
+    labels = {name: named.get(name, name) for name in (request.target, request.draft)}
+    labels |= {LOOKUP: LOOKUP_WORDS}
+    target, draft = labels[request.target], labels[request.draft]
     subject = f"{name_of(request.samples[0])}: {request.prompt}"
     how = f"{target}, drafted by {draft}, up to {request.gamma} tokens at once"
     notices.small(f"{subject}\n{how}; {request.how}", "draft_subject")

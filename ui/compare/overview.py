@@ -103,7 +103,7 @@ def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) ->
         return run_bars.finished(found)
     state = f"run {view.repeat:,} of {view.repeats:,}" if view.state == "running" else view.state
     spans = () if view.ended else view.progress
-    return run_bars.growing(entry.label, entry.family, spans, state)
+    return run_bars.growing(entry.label, entry.colour, spans, state)
 
 
 def _table(compared: Sequence[ComparedModel]) -> None:

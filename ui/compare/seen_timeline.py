@@ -46,7 +46,7 @@ def section(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions) 
 def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions) -> None:
     heads = dict[MediaKind, tuple[str, str]]()
     for entry in entries:
-        models, colour = heads.get(entry.kind, ("", family_colour(entry.family)))
+        models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
         heads[entry.kind] = (f"{models}, {entry.label}" if models else entry.label, colour)
     how = (options.frames, options.extent, repr(heads), stamp_of(sample))
     try:

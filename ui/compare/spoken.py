@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from engine.jobs.run_job import RunView
-from ui.widgets.followed_runs import MAX_RUNS
+from ui.widgets.followed_runs import MAX_MODELS
 from ui.widgets.text import ms
 
 _POLITE = """<span></span><script>
@@ -29,7 +29,7 @@ class Spoken:
     def __init__(self) -> None:
         with st.container(key="spoken_runs"):
             st.html(_POLITE, unsafe_allow_javascript=True)
-            self._places = [st.container() for _ in range(MAX_RUNS)]
+            self._places = [st.container() for _ in range(MAX_MODELS)]
         self._said: set[str] = set()
 
     def say(self, views: Sequence[RunView], labels: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from engine.machine.device import Memory
 from engine.machine.memory import gib
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.palette import tones
 from engine.pipeline import prefix_cache
 from engine.pipeline.prefix_cache import Prefixes
 from ui.models import model_actions
@@ -71,7 +72,11 @@ def parts(
     """Models in the order of models.toml (then those no longer in it), other use, free."""
     order = [entry for entry in entries if entry in held]
     order += [entry for entry in held if entry not in order]
-    models = [BarPart(entry.label, held[entry], family_colour(entry.family)) for entry in order]
+    colours = map(family_colour, tones([entry.family for entry in order]))
+    models = [
+        BarPart(entry.label, held[entry], colour)
+        for entry, colour in zip(order, colours, strict=True)
+    ]
     rest = max(0, memory.total - memory.free - sum(held.values()))
     return [*models, BarPart(OTHER_USE, rest, OTHER_FAMILY), BarPart(FREE, memory.free, None)]
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from engine.analysis import ranking, vote_counts
 from engine.analysis.ranking import DeckCard
-from engine.errors import DatasetError, MediaError
+from engine.errors import DatasetError, MediaError, UnknownModel
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
 from engine.report import vote_part
@@ -26,7 +26,7 @@ from ui.results.sample_view import Result
 from ui.widgets import contact_sheets, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
-from ui.widgets.theme import FAMILY_COLOURS
+from ui.widgets.theme import TONES
 
 SAMPLE, NAMES = "results_deck", "results_names"  # in the URL
 HIDDEN, SHOWN = "Hidden until you vote", "Shown"
@@ -146,11 +146,11 @@ def differences(card: DeckCard) -> str:
 def _pictures(sides: Sequence[Result]) -> None:
     """The pictures of both models, in an order that does not depend on the sides."""
     try:
-        entries = {entry.name: entry for entry in registry.entries()}
+        entries = {one.task.model: registry.entry(one.task.model) for one in sides}
         kinds = {(entries[one.task.model].kind, one.frames, one.extent) for one in sides}
         sample = sample_view.sample_of(sides[0])
         sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(kinds)]
-    except KeyError:
+    except UnknownModel:
         notices.small("No pictures to show: models.toml lacks an entry of a model.", "seen_deck")
         return
     except (MediaError, DatasetError) as error:
@@ -166,8 +166,8 @@ def _pictures(sides: Sequence[Result]) -> None:
 def _side(found: OpenCard, side: int) -> None:
     """One answer; nothing here may tell the model while the names are hidden."""
     line, letter = found.sides[side].line, "AB"[side]
-    family = str(line["family"])
-    colour = family if family in FAMILY_COLOURS and not found.hidden else "other"
+    tone = found.sides[side].tone
+    colour = tone if tone in TONES and not found.hidden else "other"
     with st.container(border=True, key=f"card_{colour}_deck_{letter}"):
         st.markdown(f"**{literal(found.name(side))}**")
         with st.container(key=f"answer_deck_{letter}"):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from engine import palette
 from engine.analysis import (
     agreement,
     equal_length,
@@ -67,7 +68,10 @@ class OpenedRuns:
 
     @property
     def families(self) -> dict[str, str]:
-        return dict(zip(self.table["label"], self.table["family"].astype(str), strict=True))
+        """The colour of each label, named as in palette.tones."""
+        lines = self.table.drop_duplicates("label")
+        families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
+        return palette.toned({label: families[label] for label in self.labels})
 
 
 def open_(chosen: Sequence[ResultSource]) -> OpenedRuns:

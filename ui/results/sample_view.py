@@ -26,7 +26,7 @@ from ui.results.opened_runs import OpenedRuns
 from ui.results.run_sources import ResultSource
 from ui.widgets import contact_sheets, dataset_picker, notices, word_difference
 from ui.widgets.text import escape as literal
-from ui.widgets.theme import FAMILY_COLOURS
+from ui.widgets.theme import TONES
 
 PER_ROW = 3
 THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's values
@@ -43,6 +43,7 @@ class Result:
     frames: str
     extent: Extent
     root: str
+    tone: str  # of its label, as in palette.tones
 
     @property
     def task(self) -> Task:
@@ -104,6 +105,7 @@ def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:
         frames=plan.plan.frames if plan else "arange",
         extent=plan.plan.extent if plan else "slice",
         root=plan.dataset.root if plan else "",
+        tone=found.families.get(str(line["label"]), ""),
     )
 
 
@@ -121,8 +123,7 @@ def asked(results: Sequence[Result]) -> None:
 
 
 def _card(result: Result, marks: Mapping[Task, Feedback]) -> None:
-    family = str(result.line["family"])
-    known = family if family in FAMILY_COLOURS else "other"
+    known = result.tone if result.tone in TONES else "other"
     with st.container(border=True, key=f"card_{known}_result_{result.label}"):
         st.markdown(f"**{literal(result.label)}**")
         _pictures(result)
@@ -149,8 +150,7 @@ def _pictures(result: Result) -> None:
 
 
 def _seen(result: Result) -> contact_sheets.ContactSheet:
-    entries = {entry.name: entry for entry in registry.entries()}
-    entry = entries.get(str(result.line["model"]))
+    entry = registry.find(str(result.line["model"]))
     if entry is None:
         raise DatasetError("models.toml has no entry for this model now.")
     return contact_sheets.seen(sample_of(result), entry.kind, result.frames, result.extent)

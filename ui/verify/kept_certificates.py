@@ -18,6 +18,7 @@ from engine.verify import certificate_status, certificates
 from ui.verify import verdict_markup
 from ui.verify.report_view import made, of_certificate
 from ui.widgets import notices
+from ui.widgets.columns import Labels
 from ui.widgets.text import count
 
 HASH = "verify_certificate"  # in the URL
@@ -62,9 +63,9 @@ def head(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> None:
     _details(certificate, labels_of(entries))
 
 
-def labels_of(entries: Sequence[ModelEntry]) -> dict[str, str]:
+def labels_of(entries: Sequence[ModelEntry]) -> Mapping[str, str]:
     """Model name -> label."""
-    return {entry.name: entry.label for entry in entries}
+    return Labels(entries)
 
 
 def _label(model: Mapping[str, Any], labels: Mapping[str, str]) -> str:

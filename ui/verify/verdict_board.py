@@ -6,17 +6,19 @@ rows are in the URL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.verify.verdict import MAY_STAY_OPEN, ONCE
 from ui.compare import cards
 from ui.verify import evidence, verdict_markup
 from ui.verify.proof_summary import Summary, summary
 from ui.verify.report_view import WORST_FIRST, CheckRow, Model, Report, short_names
+from ui.widgets.columns import columns
 from ui.widgets.text import escape
 
 OPEN = "verify_open"  # model~check, in the URL
@@ -29,7 +31,9 @@ class Board:
     """The containers of a report on the page, and their content."""
 
     def __init__(self, report: Report, entries: Sequence[ModelEntry]) -> None:
-        self._entries: Mapping[str, ModelEntry] = {entry.name: entry for entry in entries}
+        known = {entry.name: entry for entry in entries}
+        found = (variants.named(model.name, known) for model in report.models)
+        self._entries = {item.name: item for item in columns([one for one in found if one])}
         self._cards: dict[str, DeltaGenerator] = {}
         self._marks: dict[tuple[str, str], DeltaGenerator] = {}
         self._evidence: dict[tuple[str, str], tuple[str, DeltaGenerator]] = {}
@@ -51,9 +55,9 @@ class Board:
 
     def _lay_out_cards(self, report: Report) -> None:
         for start in range(0, len(report.models), CARDS):
-            columns = st.columns(min(CARDS, len(report.models)))
+            places = st.columns(min(CARDS, len(report.models)))
             row = report.models[start : start + CARDS]
-            for model, column in zip(row, columns, strict=False):
+            for model, column in zip(row, places, strict=False):
                 with column, st.container(border=True, key=f"proof_card_{start}_{model.name}"):
                     self._heading(model)
                     self._cards[model.name] = st.empty()

@@ -24,7 +24,7 @@ IDS = "compare_jobs"  # in the session and in the URL
 REDRAW_S = 0.1
 LOOK_S = 4.0  # well below run_job.PATIENCE_S
 GRACE_S = 0.5  # wait for the end: the page is then drawn once instead of twice
-MAX_MODELS = 3
+MAX_MODELS = 6
 MAX_REPEATS = 10
 MAX_RUNS = MAX_MODELS * MAX_REPEATS
 
@@ -54,7 +54,7 @@ class ModelRuns:
         without = [view for view in self.views if view.ended and view.result is None]
         errors = tuple(view.error for view in without if view.state == "failed")
         unfinished = len(without) - len(errors)
-        return ComparedModel(entry.label, entry.family, results, errors, unfinished)
+        return ComparedModel(entry.label, entry.colour, results, errors, unfinished)
 
     def _numbered(self, view: RunView) -> RunView:
         number = [one.id for one in self.views].index(view.id) + 1

@@ -62,6 +62,16 @@ def say_unknown(name: str, known: Iterable[str], what: str) -> None:
         )
 
 
+def say_more(name: str, most: int) -> None:
+    """A notice if the link names more than a page shows."""
+    if len(asked := st.session_state.get(_LINK, {}).get(name, [])) > most:
+        notices.notice(
+            f"The link names {len(asked):,} columns; the first {most} are shown: a page has up to "
+            f"{most}.",
+            f"link_{name}",
+        )
+
+
 def forget() -> None:
     """Stop reporting unknown names: after a Run the visitor has made their own choice."""
     st.session_state[_LINK] = {}

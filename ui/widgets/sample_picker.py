@@ -14,10 +14,19 @@ from engine.errors import BadInput, ModelUnavailable
 from engine.models import checkpoint, registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
-from ui.widgets import contact_sheets, dataset_picker, gallery, links, notices, uploads
+from ui.widgets import (
+    contact_sheets,
+    dataset_picker,
+    gallery,
+    links,
+    notices,
+    uploads,
+    variant_picker,
+)
 from ui.widgets.text import count, names_of
 
-MAX_MODELS = 3
+MAX_MODELS = 6
+DEFAULT_MODELS = 3
 SOURCES = {"dataset": "Dataset", "files": "Own files"}
 PICTURES = {"frames": "Camera frames", "events": "Event images"}
 NOTHING: Mapping[str, str] = {}
@@ -115,10 +124,10 @@ def _show(sample: Sample) -> None:
 
 
 def pick_models(entries: Sequence[ModelEntry], sample: Sample | None) -> tuple[ModelEntry, ...]:
-    """Up to three models for this sample."""
+    """Up to six models or variants of them for this sample."""
     reasons = {entry: registry.unavailable(entry) for entry in entries}
     able = [entry.name for entry, why in reasons.items() if why is None]
-    default = (able or [entry.name for entry in entries])[:MAX_MODELS]
+    default = (able or [entry.name for entry in entries])[:DEFAULT_MODELS]
     missing = sample.missing if sample is not None else {}
     return choose_models("compare", reasons, default, MAX_MODELS, missing)
 
@@ -139,12 +148,17 @@ def choose_models(
     most: int | None = None,
     missing: Mapping[str, str] = NOTHING,
 ) -> tuple[ModelEntry, ...]:
-    """The chosen models in the order of `reasons`, which says why one cannot run, if so.
+    """The chosen models and variants in the order of `reasons`, which says why one cannot run, if
+    so; variants follow their model.
 
     Without those whose kind of input is `missing`: they stay in the list, for the next sample.
     """
+    entries = tuple(reasons)
+    reasons = _with_variants(page, reasons)
     labels = {entry.name: entry.label for entry in reasons}
     links.say_unknown(f"{page}_models", labels.values(), "model")
+    if most:
+        links.say_more(f"{page}_models", most)
     chosen = st.multiselect(
         f"Models (up to {most})" if most else "Models",
         list(labels),
@@ -155,12 +169,25 @@ def choose_models(
         bind="query-params",
         placeholder="Choose models",
     )
+    variant_picker.draw(page, entries, chosen, most)
     left_out = [entry for entry in reasons if entry.name in chosen and entry.kind in missing]
     for entry in left_out:
         notices.notice(f"{entry.label} is left out. {missing[entry.kind]}", f"left_{entry.name}")
     others = [(entry, missing.get(entry.kind) or why) for entry, why in reasons.items()]
     _say_why_not([(entry, why) for entry, why in others if why and entry not in left_out], page)
     return tuple(entry for entry in reasons if entry.name in chosen and entry not in left_out)
+
+
+def _with_variants(
+    page: str, reasons: Mapping[ModelEntry, str | None]
+) -> dict[ModelEntry, str | None]:
+    """Each model, then its variants in the page's list."""
+    listed = variant_picker.in_list(page, tuple(reasons))
+    found = dict[ModelEntry, str | None]()
+    for entry, reason in reasons.items():
+        found[entry] = reason
+        found |= {item: registry.unavailable(item) for item in listed if item.of == entry}
+    return found
 
 
 def installed(entry: ModelEntry) -> bool:

@@ -12,7 +12,14 @@ from pathlib import Path
 import streamlit as st
 
 from engine.analysis.stage_bars import PARTS
-from engine.palette import FAMILY_COLOURS, OTHER_FAMILY, STAGE_COLOURS, UNACCOUNTED, family_colour
+from engine.palette import (
+    FAMILY_COLOURS,
+    OTHER_FAMILY,
+    STAGE_COLOURS,
+    TONES,
+    UNACCOUNTED,
+    family_colour,
+)
 
 __all__ = [
     "FAMILY_COLOURS",
@@ -22,6 +29,7 @@ __all__ = [
     "PARTS",
     "STAGE_COLOURS",
     "STAGE_MEANING",
+    "TONES",
     "UNACCOUNTED",
     "apply",
     "family_colour",
@@ -156,13 +164,28 @@ dl.card-figures { display: grid; grid-template-columns: repeat(6, auto);
   dl.card-figures { grid-template-columns: repeat(3, auto); justify-content: space-around; }
   .card-figures div:nth-child(n + 4) dt { min-height: 0; }
 }
-/* The parts of all cards lie on common rows, so that figures and answers stand side by side. */
+/* The list of models shows all its entries, with their whole names. */
+.stSidebar [data-testid="stMultiSelect"] :is([role="group"],
+  [data-testid="stMultiSelectTagsContainer"]) { max-height: none; height: auto; }
+.stSidebar [data-testid="stMultiSelect"] [data-tag] { height: auto; min-height: 1.5rem;
+  max-width: 100%; }
+.stSidebar [data-testid="stMultiSelect"] [data-tag] > span { white-space: normal; max-width: none;
+  line-height: 1.25; padding: 0.15rem 0; }
+/* Rows of up to three cards, or of two in a narrow page; four cards are two rows of two.  The
+   parts of a row's cards lie on common lines, so that figures and answers stand side by side. */
+.st-key-compare_cards { container-type: inline-size; }
 @media (min-width: 641px) {
-  .st-key-compare_cards > * > .stHorizontalBlock { display: grid; grid-auto-flow: column;
-    grid-auto-columns: minmax(0, 1fr); grid-template-rows: repeat(8, auto); row-gap: 0; }
+  .st-key-compare_cards > * > .stHorizontalBlock { display: grid; row-gap: 0; --beside: 3;
+    grid-template-columns: repeat(var(--beside), minmax(0, 1fr)); grid-auto-rows: auto; }
+  .st-key-compare_cards > * > .stHorizontalBlock:not(:has(> :nth-child(3))),
+  .st-key-compare_cards > * > .stHorizontalBlock:has(> :nth-child(4):last-child) { --beside: 2; }
   .st-key-compare_cards .stColumn, .st-key-compare_cards .stColumn > *,
   .st-key-compare_cards .stColumn > * > *, .st-key-compare_cards .stColumn [class*="st-key-card_"] {
     display: grid; grid-template: subgrid / minmax(0, 1fr); grid-row: 1 / -1; width: auto; gap: 0; }
+  .st-key-compare_cards > * > .stHorizontalBlock > .stColumn { grid-row: span 8;
+    margin-bottom: 1rem; }
+  @container (max-width: 640px) {
+    .st-key-compare_cards > * > .stHorizontalBlock { --beside: 2; } }
   .st-key-compare_cards [class*="st-key-card_"] > * { margin-bottom: 0.5rem; }
   [class*="st-key-card_"] > :has(> [class*="st-key-head_"]) { grid-row: 1; }
   [class*="st-key-card_"] > :has(> [class*="st-key-figures_"]) { grid-row: 2; }
@@ -251,8 +274,8 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 def apply() -> None:
     """Put the style sheet on the page; it contains constants only."""
     edges = "".join(
-        f'[class*="st-key-card_{family}_"] {{ border-top: 4px solid {colour}; '
+        f'[class*="st-key-card_{tone}_"] {{ border-top: 4px solid {colour}; '
         f"--family: {colour}; }}\n"
-        for family, colour in {**FAMILY_COLOURS, "other": OTHER_FAMILY}.items()
+        for tone, colour in {**TONES, "other": OTHER_FAMILY}.items()
     )
     st.html(f"<style>{_STYLE}{edges}</style>")

@@ -37,7 +37,7 @@ def contrast(one: str, two: str) -> float:
 @pytest.mark.parametrize("base", ["light", "dark"])
 def test_marks_stand_out_from_the_ground(base: str) -> None:
     ground = config()["theme"][base]["backgroundColor"]
-    for colour in (*theme.STAGE_COLOURS.values(), *theme.FAMILY_COLOURS.values()):
+    for colour in (*theme.STAGE_COLOURS.values(), *theme.TONES.values()):
         assert contrast(colour, ground) >= 3, colour
 
 

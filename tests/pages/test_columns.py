@@ -1,0 +1,138 @@
+"""Variants and up to six columns on the pages, over tiny checkpoints."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from streamlit.testing.v1 import AppTest
+
+from engine.benchmark import execute
+from engine.jobs import queue
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.jobs.run_job import RunJob, RunView
+from engine.models import registry
+from engine.storage import run_store
+from tests.pages.conftest import Open
+
+SIX = [
+    "Tiny eventgpt",
+    "Tiny eventgpt, shown video",
+    "Tiny video_llava",
+    "Tiny llava",
+    "Tiny llava, shown events",
+    "Tiny llava, float16, fast pixels",
+]
+
+
+def texts(at: AppTest) -> list[str]:
+    return [element.value for element in at.text]
+
+
+def heads(at: AppTest) -> list[str]:
+    return [element.value.replace("\\", "") for element in at.subheader]
+
+
+def names(at: AppTest, page: str = "compare") -> list[str]:
+    found: list[str] = at.multiselect(key=f"{page}_models").value
+    return found
+
+
+def results(at: AppTest) -> list[RunView]:
+    found = (queue.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
+    return [job.view() for job in found if isinstance(job, RunJob)]
+
+
+def test_six_columns_answer_with_labels_that_say_what_differs(app: Open) -> None:
+    at = app(models=SIX, tokens="5")
+    at.button(key="compare_run").click().run()
+    assert not at.exception
+    done = {view.model: view.result for view in results(at)}
+    assert list(done) == [
+        "tiny-eventgpt",
+        "tiny-eventgpt@video",
+        "tiny-video_llava",
+        "tiny-llava",
+        "tiny-llava@events",
+        "tiny-llava@float16+fast",
+    ]
+    assert heads(at)[:6] == [
+        "Tiny eventgpt, shown events",
+        "Tiny eventgpt, shown video",
+        "Tiny video_llava",
+        "Tiny llava, shown image, float32",
+        "Tiny llava, shown events, float32",
+        "Tiny llava, shown image, float16, fast pixels",
+    ]
+    shown, fast = done["tiny-llava@events"], done["tiny-llava@float16+fast"]
+    assert shown is not None and fast is not None
+    assert shown.shown == "5 event images" and shown.request.pixels == "exact"
+    assert fast.request.pixels == "fast" and fast.model.dtype == "float16"
+    notes = [text for text in texts(at) if text.startswith("Shown event images as separate")]
+    assert len(notes) == 1
+    assert at.query_params["compare_models"] == SIX  # a link reopens the same columns
+    assert not any("up to 6" in text and "link" in text for text in texts(at))
+
+
+def test_a_link_with_more_columns_says_how_many_are_shown(app: Open) -> None:
+    at = app(models=[*SIX, "Tiny video_llava, shown image"])
+    assert len(names(at)) == 6
+    assert "The link names 7 columns; the first 6 are shown: a page has up to 6." in texts(at)
+    assert any(text.startswith("A page has up to 6 columns") for text in texts(at))
+
+
+def test_a_column_is_added_and_removed(app: Open) -> None:
+    at = app(models=["Tiny llava"], tokens="5")
+    assert not at.button(key="compare_add_it").disabled  # a control: another model as it is
+    at.selectbox(key="compare_add_model").select("tiny-llava").run()
+    assert at.button(key="compare_add_it").disabled
+    at.selectbox(key="compare_add_kind").select("events").run()
+    at.selectbox(key="compare_add_pixels").select("fast").run()
+    assert "Adds: Tiny llava, shown events, fast pixels" in texts(at)
+    at.button(key="compare_add_it").click().run()
+    assert names(at) == ["tiny-llava", "tiny-llava@events+fast"]
+    assert heads(at)[:2] == ["Tiny llava, shown image", "Tiny llava, shown events, fast pixels"]
+    assert at.button(key="compare_add_it").disabled  # twice is refused
+    at.multiselect(key="compare_models").set_value(["tiny-llava@events+fast"]).run()
+    assert heads(at)[:1] == ["Tiny llava, shown events, fast pixels"]
+    assert not at.exception
+
+
+def test_an_unknown_variant_in_a_link_is_named(app: Open) -> None:
+    at = app(models=["Tiny llava", "Tiny llava, shown sound"])
+    assert names(at) == ["tiny-llava"]
+    assert any("'Tiny llava, shown sound'" in text for text in texts(at))
+
+
+def test_variants_are_benchmarked_and_named_in_results(app: Open) -> None:
+    parameters = {"models": ["Tiny llava", "Tiny llava, shown events"], "which": "The first"}
+    at = app("pages/benchmark.py", samples="2", tokens="4", **parameters)
+    at.button(key="benchmark_start").click().run()
+    assert not at.exception
+    job = queue.manager().get(at.session_state["benchmark_job"])
+    assert isinstance(job, BenchmarkJob)
+    while not job.ended:
+        time.sleep(0.05)
+    assert job.folder is not None
+    run = run_store.read(job.folder)
+    rows = [row for _, row in run.results() if row.phase == "measured"]
+    assert {(row.model, row.shows) for row in rows} == {
+        ("tiny-llava", "image"),
+        ("tiny-llava@events", "events"),
+    }
+    labels = [(model.label, model.shows) for model in run.header.models]
+    assert labels == [("Tiny llava", "image"), ("Tiny llava, shown events", "events")]
+    header = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    assert header["plan"]["models"] == ["tiny-llava", "tiny-llava@events"]
+    ready = execute.resume(run.folder)
+    ready.writer.close()
+    assert registry.entry("tiny-llava@events") in ready.entries.values()
+
+
+def test_variants_are_chosen_on_verify(app: Open) -> None:
+    at = app("pages/verify.py", models=["Tiny llava, shown events"])
+    assert names(at, "verify") == ["tiny-llava@events"]
+    at.selectbox(key="verify_add_kind").select("video").run()
+    at.button(key="verify_add_it").click().run()
+    assert names(at, "verify") == ["tiny-llava@events", "tiny-eventgpt@video"]
+    assert not at.exception
