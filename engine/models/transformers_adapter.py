@@ -252,7 +252,8 @@ class TransformersAdapter(Adapter):
         if self.visual_id in ids:  # would stand for a picture in one pass; only untrained models
             ids = ids[: ids.index(self.visual_id) + 1]
         tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
-        values = dict(self.embed(prepared, self.encode(prepared)).values)
+        inputs = self._all_inputs(prepared)  # pixels, so that a fault of embed() stands out
+        values = {name: value for name, value in inputs.items() if name in self._takes}
         values["input_ids"] = torch.cat([prepared.input_ids, tokens], dim=1)
         for name in (name for name in _TYPES if name in values):
             new = 1 if self.family == "paligemma" else 0  # 0 means a prompt's token there

@@ -32,6 +32,7 @@ def proof(entry: ModelEntry, **changes: Any) -> dict[str, Any]:
         "digest": certificate_status.digest_now(entry),
         "name": entry.name,
         "environment": HERE,
+        "shows": entry.kind,
     }
     return certificate(**as_is | changes)
 
