@@ -53,7 +53,7 @@ def _usual_size(request: Mapping[str, Any]) -> bool:
 
 def _usual(model: Mapping[str, Any], entry: ModelEntry) -> bool:
     """Whether the verified backend is the one that "auto" selects on the model's device."""
-    if not FAMILIES[entry.family].lean:  # eager, or its own generate() where nothing else is offered
+    if not FAMILIES[entry.family].lean:  # a model without a seam only has its own generate()
         return model["backend"] in ("eager", "generate")
     on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
     return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
