@@ -43,7 +43,7 @@ NICKNAMES: dict[str, str] = {
 }
 LANGUAGE_STEPS = 240
 TOWER_STEPS = 2200
-QWEN_TOWER_STEPS, QWEN_LANGUAGE_STEPS, QWEN_STEPS = 2200, 200, 900
+QWEN_TOWER_STEPS, QWEN_LANGUAGE_STEPS, QWEN_STEPS = 2200, 200, 500
 JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 420, "eventgpt": 500}
 Weights = dict[str, torch.Tensor]
 
