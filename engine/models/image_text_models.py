@@ -41,8 +41,9 @@ _NEEDS_PIXELS = frozenset({"blip", "blip-2", "instructblip", "instructblipvideo"
 # test.
 _PREFIX_PROVED = _words(
     """
-    aya_vision glm4v idefics2 idefics3 internvl llava llava_next llava_next_video llava_onevision
-    qwen2_5_vl qwen2_vl qwen3_vl smolvlm video_llama_3 video_llava vipllava
+    aya_vision glm46v glm4v idefics2 idefics3 internvl lighton_ocr llava llava_next
+    llava_next_video llava_onevision qwen2_5_vl qwen2_vl qwen3_vl smolvlm video_llama_3
+    video_llava vipllava
     """
 )
 

@@ -6,6 +6,7 @@ folder's path, so a wrong class or setting there shows up as a difference here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,10 @@ def _of_a_prompt(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
     parts: list[dict[str, str]] = [{"type": "image"} for _ in shown]
     parts.append({"type": "text", "text": "What?"})
     text = processor.apply_chat_template([{"role": "user", "content": parts}], tokenize=False)
-    made = processor(text=[text], images=[shown], return_tensors="pt")
+    with warnings.catch_warnings():
+        # PaliGemma's class converts a tensor in a way that numpy has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        made = processor(text=[text], images=[shown], return_tensors="pt")
     found: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
     return found
 
