@@ -105,7 +105,9 @@ def _embeds(adapter: Adapter, sample: Sample) -> torch.Tensor:
     from engine import media
 
     prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
-    return adapter.embed(prepared, adapter.encode(prepared))
+    embeds = adapter.embed(prepared, adapter.encode(prepared))
+    assert isinstance(embeds, torch.Tensor)
+    return embeds
 
 
 def _ways(adapter: Adapter) -> Ways:

@@ -242,6 +242,7 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     with torch.inference_mode():
         rows = adapter.encode(prepared)
         embeds = adapter.embed(prepared, rows)
+        assert isinstance(embeds, torch.Tensor)
         own, _ = decode.generate(
             adapter.decoder, embeds, request.decode, lambda _: None, lambda: False
         )

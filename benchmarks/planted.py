@@ -154,10 +154,13 @@ def _prepare(folder: Path) -> None:
     from engine.verify import runner  # noqa: F401 - imported before the forks
     from tests import tiny
     from tests.conftest import make_sample
+    from tests.faults import FAULTS
 
     torch.set_num_threads(1)
     with contextlib.redirect_stderr(open(os.devnull, "w")):  # noqa: PTH123
-        tiny.models_toml(folder / "models")
+        path = tiny.models_toml(folder / "models")
+        for family in sorted({one.family for one in FAULTS.values()} - set(tiny.BUILDERS)):
+            tiny.add_family(path, family)
     make_sample(folder / "sample")
 
 

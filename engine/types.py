@@ -110,11 +110,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class ChosenFrames:
-    """Which frames of a clip, or of a folder (`clip` None), of `count` frames are shown."""
+    """Which frames of a clip, or of a folder (`clip` None), of `count` frames are shown.
+
+    `rate`: the clip's average number of frames per second; None if it does not say.
+    """
 
     indices: tuple[int, ...]
     count: int
     clip: Path | None = None
+    rate: float | None = None
+
+    @property
+    def shown_rate(self) -> float | None:
+        """The average number of shown frames per second of the clip."""
+        span = self.indices[-1] - self.indices[0]
+        return self.rate * (len(self.indices) - 1) / span if self.rate and span > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +267,7 @@ class Prepared:
     digest: str
     context_tokens: int
     setting: Pixels = "exact"
+    pixel_name: str = "pixel_values"  # as the model's own generate() calls the pixels
     inputs: Mapping[str, Any] = field(default_factory=dict)
 
 

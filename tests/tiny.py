@@ -160,6 +160,16 @@ def models_toml(folder: Path, dtype: str = "float32") -> Path:
     return path
 
 
+def add_family(path: Path, family: str) -> None:
+    """Adds an entry for a small model of transformers, shown event images, and its checkpoint."""
+    from tests.models import family_checkpoints
+
+    family_checkpoints.build(family, path.parent / family)
+    entry = f'\n[[model]]\nname = "tiny-{family}"\ncheckpoint = "./{family}"\nshows = "events"\n'
+    with path.open("a", encoding="utf-8") as file:
+        file.write(entry)
+
+
 def unload_all() -> None:
     """Unloads every model of the registry."""
     for entry in registry.resident():

@@ -134,7 +134,7 @@ def _refuse_hopeless(
 ) -> None:
     """Raises if a model is not available or refuses batches, or if no sample can be used."""
     for entry in entries.values() if plan.batch > 1 else ():
-        if not FAMILIES[entry.family].batches:
+        if not FAMILIES[entry.family].lean:
             raise BadInput(
                 f"{entry.name} is answered one sample at a time, because batches are not proved "
                 f"for its family, but batch is {plan.batch:,}: choose 1, or other models."

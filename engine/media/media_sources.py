@@ -146,7 +146,8 @@ def _clip(path: Path, choice: video.Choice) -> LoadedPictures:
     clip = video.decode(data, label(path), choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     source = _source(_called(data), clip.indices, clip.count)
-    chosen = ChosenFrames(clip.indices, clip.count, path)
+    rate = video.rate(data, label(path))
+    chosen = ChosenFrames(clip.indices, clip.count, path, rate)
     return LoadedPictures(clip.images, [data], "mp4", source, notes, frames=chosen)
 
 

@@ -136,6 +136,13 @@ def times(path: Path) -> tuple[float, ...]:
     return tuple(float((time - known[0]) * 1_000_000) for time in known)
 
 
+def rate(data: Data, name: str) -> float | None:
+    """The average number of frames per second, by the clip's header; None if it does not say."""
+    with container(data, name, probed=False) as clip:
+        found = clip.streams.video[0].average_rate
+        return float(found) if found else None
+
+
 def _times(data: Data, name: str) -> list[Fraction | None]:
     """The display time in seconds of each frame that is decoded, in the order of the packets."""
     found: list[Fraction | None] = []

@@ -244,6 +244,10 @@ class Adapter(ABC):
         """What the model is shown, in words."""
         return media.shown
 
+    def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
+        """The pixels of all pictures of a sample, as preprocess() makes them."""
+        return self.pixels(media.images, setting)
+
     def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32, by the given setting."""
         found = self._plain.pixels(images, setting) if self._plain else None
@@ -260,9 +264,13 @@ class Adapter(ABC):
         """The same, computed by the checkpoint's own image processor."""
         return processors.values(self.image_processor, images)
 
+    def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
+        """Which of these ids stand for visual rows."""
+        return ids == self.visual_id
+
     def question_ids(self, prepared: Prepared) -> torch.Tensor:
         """The ids after the last visual row, [1, Q]: the only part that a question changes."""
-        places = (prepared.input_ids[0] == self.visual_id).nonzero()
+        places = self.visual_places(prepared.input_ids[0]).nonzero()
         return prepared.input_ids[:, int(places[-1]) + 1 :]
 
     def embed_question(self, prepared: Prepared) -> Prompt:

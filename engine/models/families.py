@@ -17,7 +17,7 @@ from engine.types import MediaKind
 @dataclass(frozen=True)
 class Family:
     """A family's adapter, its kind of media, its model_type, its form of config.json, and whether
-    batches are proved to give its own answers.
+    batches and a compiled step are proved to give its own answers (`lean`).
 
     The family "transformers" has any model_type that transformers knows, and no form of its own.
     """
@@ -26,7 +26,7 @@ class Family:
     kind: MediaKind
     model_type: str
     form: Form | AnyForm
-    batches: bool = True
+    lean: bool = True
 
 
 FAMILIES: dict[str, Family] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,6 +35,7 @@ from engine.models.shape import AnyForm, Form
 from engine.prompts import refuse_markers
 from engine.quoting import first_line
 from engine.types import (
+    ChosenFrames,
     Features,
     FeatureSpec,
     Image,
@@ -54,6 +56,10 @@ NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or an
 NO_DRAFT = "drafting is not proved for {kind} models: choose another model."
 NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
 NO_PREFIX = "The whole prompt is read again: reusing its prefix is not proved for {kind} models."
+ONE_PICTURE = (
+    "{}: the prompt of {} models has room for 1 picture, and this sample would show it {}: write "
+    'shows = "image" in models.toml, or choose to show it one image.'
+)
 ATTENDS = "The whole prompt is read again: the pictures' tokens of {kind} attend to the question."
 
 
@@ -86,29 +92,38 @@ class TransformersAdapter(Adapter):
     def begin(self, processor: Any, template: str) -> None:
         """Takes the processor and tries a picture, which shows what the model calls in stage 3."""
         self.processor, self.template = processor, template
-        self.pixel_name = "pixel_values"  # as the processor calls them
         self.family: str = self.model.config.model_type
-        self._texts: dict[int, str] = {}
-        self._encoder = getattr(self.model.base_model, "get_image_features", None)
+        self._texts: dict[tuple[str, int], str] = {}
         self._takes = _parameters(self.model.forward)
-        if "mm_encoder_outputs" not in self._takes or "pixel_values" in _parameters(
-            self.model.generate
-        ):
-            self._encoder = None  # it takes no features, or none without pixels
-        self.refuses = _refusals(self.family, self._encoder is not None, self.text_config)
-        self._vision = self._tried()
-
-    def _tried(self) -> list[torch.nn.Module]:
-        """The outermost modules that a picture passes through, or ModelUnavailable."""
+        needs_pixels = "pixel_values" in _parameters(self.model.generate)
+        self._seam = "mm_encoder_outputs" in self._takes and not needs_pixels
+        self.refuses = _refusals(self.family, self._seam, self.text_config)
+        self._clips = False
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
-        shown = Media("image", (noise,), "", "a picture")
+        self._vision = {"image": self._tried(Media("image", (noise,), "", "a picture"))}
+        self._clips = self._reads_clips()
+        if self._clips:
+            frames = ChosenFrames((0, 1, 2, 3), 4, rate=4.0)
+            clip = Media("video", (noise,) * 4, "", "a clip", frames=frames)
+            self._vision["video"] = self._tried(clip)
+
+    def _reads_clips(self) -> bool:
+        """Whether frames can be given as one clip: needs torchvision and a template for it."""
+        if getattr(self.processor, "video_processor", None) is None or not self._seam:
+            return False
+        with suppress(ModelUnavailable):
+            return bool(self.prompt_text("What is it?", 1, "video"))
+        return False
+
+    def _tried(self, shown: Media) -> list[torch.nn.Module]:
+        """The outermost modules that these pictures pass through, or ModelUnavailable."""
         try:
             with torch.inference_mode():
                 prepared = self.preprocess(shown, "What is it?")
                 found, fits = self._modules_of(prepared)
         except CANNOT_LOAD as error:
             raise ModelUnavailable(
-                f"{self.info.name}: a trial with one picture failed ({first_line(error)}): copy "
+                f"{self.info.name}: a trial with {shown.source} failed ({first_line(error)}): copy "
                 "processor, config.json and weights from one checkpoint."
             ) from error
         if not fits or not found:
@@ -121,7 +136,7 @@ class TransformersAdapter(Adapter):
     def _modules_of(self, prepared: Prepared) -> tuple[list[torch.nn.Module], bool]:
         with _Outermost(self._outside_language()) as seen:
             self.see(prepared)
-        fits = self._encoder is None or self.takes(prepared, self.encode(prepared))
+        fits = not self._seam or self.takes(prepared, self.encode(prepared))
         return seen.modules, fits
 
     def _outside_language(self) -> Iterator[torch.nn.Module]:
@@ -143,35 +158,54 @@ class TransformersAdapter(Adapter):
     # stage 2
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
-        text = self.prompt_text(question, len(media.images))
-        inputs = self._placed(self.processor_inputs(media.images, text))
+        inputs = self._placed(self._of_media(media, question))
         inputs.pop("attention_mask", None)  # nothing is padded
-        self.pixel_name = _pixel_name(inputs)
-        ids, pixels = inputs.pop("input_ids"), inputs.pop(self.pixel_name)
+        name = _pixel_name(inputs)
+        ids, pixels = inputs.pop("input_ids"), inputs.pop(name)
         words = self.without_pixels(media, ids, ids.shape[1], setting)
-        return replace(words, pixels=pixels, inputs=inputs)
+        return replace(words, pixels=pixels, pixel_name=name, inputs=inputs)
+
+    def _of_media(self, media: Media, question: str) -> dict[str, Any]:
+        if len(media.images) > 1 and not image_text_models.facts(self.family).several:
+            raise BadInput(ONE_PICTURE.format(self.info.name, self.family, len(media.images)))
+        rate = self.clip_rate(media)
+        text = self.prompt_text(question, *((1, "video") if rate else (len(media.images), "image")))
+        return self.processor_inputs(media.images, text, rate)
+
+    def clip_rate(self, media: Media) -> float | None:
+        """Frames per second if the frames are given as one clip; None if as single images."""
+        if not self._clips or media.kind != "video" or media.frames is None:
+            return None
+        return media.frames.shown_rate
 
     def words(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
         """As preprocess: the number of visual tokens is only known with the pixels."""
         return self.preprocess(media, question, setting)
 
-    def prompt_text(self, question: str, images: int) -> str:
-        """The prompt as the chat template writes it for this many pictures."""
-        if images not in self._texts:
+    def prompt_text(self, question: str, count: int, part: str = "image") -> str:
+        """The prompt as the chat template writes it for this many images, or clips ("video")."""
+        if (part, count) not in self._texts:
             name, template = self.info.name, self.template
-            self._texts[images] = templates.prompt_of_parts(
-                self.tokenizer, template, "image", images, name
+            self._texts[part, count] = templates.prompt_of_parts(
+                self.tokenizer, template, part, count, name
             )
-        return self.prompt.format(rendered=self._texts[images].format(question=question))
+        return self.prompt.format(rendered=self._texts[part, count].format(question=question))
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         """The ids before the processor puts the visual tokens in place."""
         ids: list[int] = self.tokenizer(self.prompt_text(question, images))["input_ids"]
         return ids, len(ids)
 
-    def processor_inputs(self, images: Sequence[Image], text: str) -> dict[str, Any]:
-        """The processor's outputs for all pictures and the prompt, or BadInput."""
+    def processor_inputs(
+        self, images: Sequence[Image], text: str, rate: float | None = None
+    ) -> dict[str, Any]:
+        """The processor's outputs for all pictures and the prompt, or BadInput.
+
+        With `rate` the pictures are the frames of one clip.
+        """
         try:
+            if rate:
+                return auto_processor.clip_inputs(self.processor, text, images, rate)
             return auto_processor.inputs(self.processor, text, images)
         except CANNOT_LOAD as error:
             count = "1 picture" if len(images) == 1 else f"{len(images)} pictures"
@@ -192,9 +226,9 @@ class TransformersAdapter(Adapter):
                 placed[name] = value.to(self.device)
         return placed
 
-    def pixels(self, images: Sequence[Image], setting: Pixels = "exact") -> torch.Tensor:
+    def pixels_of(self, media: Media, setting: Pixels = "exact") -> torch.Tensor:
         """What the processor makes of the pictures, in a shape of its own."""
-        found = self.processor_inputs(images, self.prompt_text("What is it?", len(images)))
+        found = self._of_media(media, "What is it?")
         pixels: torch.Tensor = found[_pixel_name(found)]
         return pixels
 
@@ -204,34 +238,39 @@ class TransformersAdapter(Adapter):
         if count == 1:
             return media.shown
         detail = "" if media.shown == f"{count} {what}" else f": {media.shown}"
-        return f"{count} {what} as {count} images{detail}"
+        given = "one clip" if self.clip_rate(media) else f"{count} images"
+        return f"{count} {what} as {given}{detail}"
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
-        assert self._encoder is not None  # decoupled runs are refused without it
-        wanted = _parameters(self._encoder)
+        encoder = self._encoder(_modality(prepared))
+        wanted = _parameters(encoder)
         given = {
             name: value for name, value in self._all_inputs(prepared).items() if name in wanted
         }
-        out = self._encoder(**given, return_dict=True)
+        out = encoder(**given, return_dict=True)
         found: dict[str, torch.Tensor] = {}
         for name in FIELDS:
             found |= _named(name, getattr(out, name, None))
         return Features(found)
 
+    def _encoder(self, modality: str) -> Any:
+        return getattr(self.model.base_model, f"get_{modality}_features")
+
     def see(self, prepared: Prepared) -> None:
-        if self._encoder is None:  # only the model's own generate() encodes
-            self.generate(prepared, max_new_tokens=1)
-        else:
+        if self._seam:
             self.encode(prepared)
+        else:  # only the model's own generate() encodes
+            self.generate(prepared, max_new_tokens=1)
 
     def _all_inputs(self, prepared: Prepared) -> dict[str, Any]:
         """What generate() takes besides the ids, as the processor named it."""
-        return {**prepared.inputs, self.pixel_name: prepared.pixels}
+        return {**prepared.inputs, prepared.pixel_name: prepared.pixels}
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
-        values = self._rest(prepared) | {"mm_encoder_outputs": {"image": _output(features)}}
+        outputs = {_modality(prepared): _output(features)}
+        values = self._rest(prepared) | {"mm_encoder_outputs": outputs}
         return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
 
     def embed_question(self, prepared: Prepared) -> ModelInputs:
@@ -247,12 +286,14 @@ class TransformersAdapter(Adapter):
         return ModelInputs({"input_ids": ids, **values, **self._last_logits(1)})
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
-        if self._encoder is None:
+        if not self._seam:
             return None  # its forward() would need the pixels
-        if self.visual_id in ids:  # would stand for a picture in one pass; only untrained models
-            ids = ids[: ids.index(self.visual_id) + 1]
+        stand_for = {self._token("image"), self._token("video")}
+        first = next((n for n, one in enumerate(ids) if one in stand_for), len(ids))
+        ids = ids[: first + 1]  # only an untrained model answers with visual tokens
         tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
-        values = dict(self.embed(prepared, self.encode(prepared)).values)
+        inputs = self._all_inputs(prepared)  # pixels, so that a fault of embed() stands out
+        values = {name: value for name, value in inputs.items() if name in self._takes}
         values["input_ids"] = torch.cat([prepared.input_ids, tokens], dim=1)
         for name in (name for name in _TYPES if name in values):
             new = 1 if self.family == "paligemma" else 0  # 0 means a prompt's token there
@@ -282,7 +323,7 @@ class TransformersAdapter(Adapter):
         out: torch.Tensor = self.model.generate(
             input_ids=prepared.input_ids,
             attention_mask=torch.ones_like(prepared.input_ids),
-            mm_encoder_outputs={"image": _output(features)},
+            mm_encoder_outputs={_modality(prepared): _output(features)},
             **prepared.inputs,
             **options,
         )
@@ -290,12 +331,20 @@ class TransformersAdapter(Adapter):
 
     @property
     def visual_id(self) -> int:
+        return self._token("image")
+
+    def _token(self, modality: str) -> int:
+        """The placeholder's id, -1 if the model has none."""
         config = self.model.config
-        found = getattr(config, "image_token_id", None)
-        return int(config.image_token_index if found is None else found)
+        names = (f"{modality}_token_id", f"{modality}_token_index")
+        found = (getattr(config, name, None) for name in names)
+        return next((int(one) for one in found if one is not None), -1)
+
+    def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
+        return (ids == self._token("image")) | (ids == self._token("video"))
 
     def vision_modules(self) -> list[torch.nn.Module]:
-        return self._vision
+        return self._vision[self.kind if self.kind in self._vision else "image"]
 
     @property
     def decoder(self) -> WholeModel:
@@ -315,7 +364,8 @@ class TransformersAdapter(Adapter):
     # keys
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
         spec = replace(super().feature_spec(prepared), model=f"transformers {self.family}")
-        if self._encoder is None or not set(_QUESTION) & _parameters(self._encoder):
+        encoder = getattr(self.model.base_model, f"get_{_modality(prepared)}_features", None)
+        if encoder is None or not set(_QUESTION) & _parameters(encoder):
             return spec
         return replace(spec, question=str(prepared.input_ids[0].tolist()))
 
@@ -324,7 +374,7 @@ class TransformersAdapter(Adapter):
         rows = [one for name, one in features.tensors.items() if name.startswith(FIELDS[0])]
         count = sum(one.numel() // max(one.shape[-1], 1) for one in rows)
         floating = all(one.is_floating_point() for one in features.tensors.values())
-        return floating and count == int((prepared.input_ids == self.visual_id).sum())
+        return floating and count == int(self.visual_places(prepared.input_ids).sum())
 
 
 class _Outermost:
@@ -390,6 +440,11 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 def _pixel_name(inputs: Mapping[str, Any]) -> str:
     """The name of the pixels among a processor's outputs."""
     return next(name for name in inputs if name.startswith("pixel_values"))
+
+
+def _modality(prepared: Prepared) -> str:
+    """Which encoder takes these pixels: that of clips, or that of images."""
+    return "video" if prepared.pixel_name == "pixel_values_videos" else "image"
 
 
 def _named(name: str, value: Any) -> dict[str, torch.Tensor]:

@@ -33,7 +33,7 @@ from engine.pipeline.draft_results import (
 )
 from engine.pipeline.run_stages import within_context
 from engine.timing import Timeline
-from engine.types import DecodeConfig, Prepared, Sample, Stop
+from engine.types import DecodeConfig, Prepared, Sample, Stop, pixels_of
 
 A = TypeVar("A")
 CANCELLED = "The drafting was cancelled."
@@ -111,7 +111,8 @@ class _Trial:
         with timeline.span("stages 1 to 3"):
             request = self.request
             shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
-            prepared = adapter.preprocess(shown, request.prompt, request.pixels)
+            setting = pixels_of(adapter.info.name) or request.pixels
+            prepared = adapter.preprocess(shown, request.prompt, setting)
             embeds = adapter.embed(prepared, adapter.encode(prepared))
             assert isinstance(embeds, torch.Tensor)  # other families refuse drafting
         question = tuple(adapter.question_ids(prepared)[0].tolist())

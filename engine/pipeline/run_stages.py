@@ -113,7 +113,7 @@ def within_context(
 
 
 def _visual_tokens(adapter: Adapter, prepared: Prepared) -> int:
-    words = int((prepared.input_ids != adapter.visual_id).sum())
+    words = int((~adapter.visual_places(prepared.input_ids)).sum())
     return prepared.context_tokens - words
 
 

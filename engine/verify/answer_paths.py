@@ -8,7 +8,7 @@ encodings, in the same manner for every way.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,6 @@ from engine.pipeline.single_run import seeded
 from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,
-    Image,
     Media,
     Prepared,
     Ran,
@@ -305,15 +304,15 @@ class Subject:
 
         Compared on the sample's pictures, and on a wide and a tall one.
         """
-        images, prepared = self.media.images, self.prepared.pixels
-        shapes = [images, *([one] for one in named.pictures())]
-        levels = max(self._levels(shown) for shown in shapes)
-        ours = self.adapter.pixels(images, self.request.pixels)
+        prepared = self.prepared.pixels
+        others = (Media("image", (one,), "", "noise") for one in named.pictures())
+        levels = max(self._levels(shown) for shown in (self.media, *others))
+        ours = self.adapter.pixels_of(self.media, self.request.pixels)
         return levels, torch.equal(prepared, ours.to(prepared.device, prepared.dtype))
 
-    def _levels(self, images: Sequence[Image]) -> float:
-        ours = self.adapter.pixels(images, self.request.pixels)
-        return self.adapter.grey_levels(ours, named.pixels(self.adapter.info, images))
+    def _levels(self, shown: Media) -> float:
+        ours = self.adapter.pixels_of(shown, self.request.pixels)
+        return self.adapter.grey_levels(ours, named.pixels(self.adapter, shown))
 
     def prepare(self, shown: Media) -> Prepared:
         """Stage 2 with the pixel setting that is verified."""

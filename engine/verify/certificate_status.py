@@ -17,6 +17,7 @@ from engine.errors import ModelUnavailable, SettingsError
 from engine.machine import device
 from engine.models import checkpoint, variants, weights
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES
 from engine.types import RunRequest
 from engine.verify import certificates
 
@@ -38,7 +39,7 @@ def covering(entry: ModelEntry) -> dict[str, Any] | None:
             same = ran == (digest, entry.precision, entry.kind)
             if certificates.pixels_of(certificate, model) != (entry.pixels or "exact"):
                 continue
-            if not same or not _usual(model) or not here(model["environment"]):
+            if not same or not _usual(model, entry) or not here(model["environment"]):
                 continue
             if model["verified"] or certificates.failed(certificate, model):
                 return certificate if model["verified"] else None
@@ -50,8 +51,10 @@ def _usual_size(request: Mapping[str, Any]) -> bool:
     return bool(request.get("extent") == RunRequest.extent)
 
 
-def _usual(model: Mapping[str, Any]) -> bool:
+def _usual(model: Mapping[str, Any], entry: ModelEntry) -> bool:
     """Whether the verified backend is the one that "auto" selects on the model's device."""
+    if not FAMILIES[entry.family].lean:  # a model without a seam only has its own generate()
+        return model["backend"] in ("eager", "generate")
     on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
     return bool(model["backend"] == ("compiled" if on_cuda else "eager"))
 

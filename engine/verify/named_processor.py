@@ -17,33 +17,39 @@ from PIL import Image as Pictures
 from transformers import AutoImageProcessor, CLIPImageProcessorPil
 
 from engine.models import auto_processor, checkpoint, registry
-from engine.types import Image, ModelInfo
+from engine.models.adapter import Adapter
+from engine.types import Image, Media, ModelInfo
 
 _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
 _SHAPES = ((90, 160), (160, 90))  # height and width: padding and cropping differ between them
 
 
-def pixels(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
+def pixels(adapter: Adapter, shown: Media) -> torch.Tensor:
     """T images [H, W, 3] -> the named processor's own pixels, usually [T, 3, S, S] float32."""
+    info, images = adapter.info, shown.images
     if info.family == "transformers":
-        return _of_a_prompt(info, images)
+        clip = adapter.shown(shown).split(":")[0].endswith(" as one clip")
+        return _of_a_prompt(info, images, clip)
     processor = _processor(info)
     out = processor(list(images), return_tensors="pt", input_data_format="channels_last")
     found: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
     return found
 
 
-def _of_a_prompt(info: ModelInfo, images: Sequence[Image]) -> torch.Tensor:
+def _of_a_prompt(info: ModelInfo, images: Sequence[Image], clip: bool) -> torch.Tensor:
     """The pixels of a prompt that the processor renders from the checkpoint's own chat template."""
     processor = auto_processor.load(info, checkpoint.locate(registry.entry(info.name)))
     shown = [Pictures.fromarray(image) for image in images]
-    parts: list[dict[str, str]] = [{"type": "image"} for _ in shown]
+    parts = [{"type": "video"}] if clip else [{"type": "image"} for _ in shown]
     parts.append({"type": "text", "text": "What?"})
     text = processor.apply_chat_template([{"role": "user", "content": parts}], tokenize=False)
+    given: dict[str, Any] = {"images": [shown]}
+    if clip:
+        given = {"videos": [np.stack(images)], "do_sample_frames": False}
     with warnings.catch_warnings():
         # PaliGemma's class converts a tensor in a way that numpy has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
-        made = processor(text=[text], images=[shown], return_tensors="pt")
+        made = processor(text=[text], return_tensors="pt", **given)
     found: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
     return found
 

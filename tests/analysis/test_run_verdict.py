@@ -217,3 +217,10 @@ def test_equal_times_have_no_winner() -> None:
     found = judged(run(), run())
     assert found.winner == "" and found.headline == "No winner: the times of One and Two overlap."
     assert found.reason == ""
+
+
+def test_pixels_that_a_column_was_asked_for_are_no_hindrance() -> None:
+    fast = asked(run(), model="m@fast")
+    assert fast.request.pixels == "fast"
+    assert judged(run(prefill=500.0), fast).winner == "Two"
+    assert judged(run(prefill=500.0), asked(run(), pixels="fast")).winner == ""  # control

@@ -96,3 +96,18 @@ def test_answers_with_different_settings_are_not_one_run(
     (tmp_path / "runs").write_text("a file")
     with pytest.raises(StoreError, match="cannot be made"):
         saved_comparison.save([one, two], root, tmp_path / "runs")
+
+
+def test_columns_with_their_own_pixels_are_saved_beside_the_others(
+    root: Path, sample: Sample, tmp_path: Path
+) -> None:
+    names = ("tiny-llava@fast", "tiny-llava@events", "tiny-llava")
+    every = [answers(sample, name, 1) for name in names]
+    run = run_store.read(saved_comparison.save(every, root, tmp_path / "runs"))
+    assert run.header.plan.models == names and run.header.plan.pixels == "exact"
+    rows = {row.model: row for _, row in run.results()}
+    assert [rows[name].pixels for name in names] == ["fast", "exact", "exact"]
+    assert [rows[name].shows for name in names] == ["image", "events", "image"]
+    fast = replace(every[2], request=replace(every[2].request, pixels="fast"))
+    with pytest.raises(BadInput, match="different settings or inputs"):  # a control
+        saved_comparison.save([*every[:2], fast], root, tmp_path / "other")

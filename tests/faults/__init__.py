@@ -6,12 +6,12 @@ classes and modules, never one loaded model, so that it can be planted before an
 
 from __future__ import annotations
 
-from tests.faults import caching, decoding, models, stages, verifier
+from tests.faults import caching, decoding, families, models, stages, verifier
 from tests.faults.fault import Fault
 
 __all__ = ["FAULTS", "Fault"]
 FAULTS: dict[str, Fault] = {
     fault.name: fault
-    for part in (verifier, stages, decoding, models, caching)
+    for part in (verifier, stages, decoding, models, caching, families)
     for fault in part.FAULTS
 }

@@ -321,7 +321,7 @@ def test_a_common_question_fills_the_field(app: Open) -> None:
 def test_no_models_is_a_hint(app: Open) -> None:
     at = app()
     at.multiselect(key="compare_models").set_value([]).run()
-    assert any("Choose one to three models" in words for words in texts(at))
+    assert any("Choose one to six models" in words for words in texts(at))
     assert at.button(key="compare_run").disabled
 
 

@@ -100,7 +100,7 @@ def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     entry = registry.entry(NAME)
     here = PLACE | {"hardware": platform.machine()}
     digest = registry.full_digest(entry)
-    kept = certificate(name=entry.name, digest=digest, environment=here)
+    kept = certificate(name=entry.name, digest=digest, environment=here, shows=entry.kind)
     certificates.store(kept)
     at.run()
     assert marks(at).count(f"verified {kept['hash'][:12]}") == 1

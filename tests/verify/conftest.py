@@ -12,6 +12,7 @@ from engine.models import registry
 from engine.types import Sample
 from engine.verify import runner, stage_times
 from engine.verify.verdict import Verdict, VerifyRequest
+from tests import tiny
 
 FAMILIES = ("eventgpt", "video_llava", "llava")
 
@@ -42,11 +43,15 @@ Verify = Callable[..., dict[str, Verdict]]
 
 
 @pytest.fixture
-def verify(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Iterator[Verify]:
+def verify(
+    tiny_models: Path, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Verify]:
     """check -> verdict of one tiny model; what a test has done to the model goes with it."""
     monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
 
     def verified(family: str, runs: int = 1) -> dict[str, Verdict]:
+        if family not in FAMILIES:
+            _add(family, tmp_path, monkeypatch)
         request = VerifyRequest((f"tiny-{family}",), (sample,), max_new_tokens=8, runs=runs)
         (examined,) = runner.verify(request, Notes())
         return {verdict.check: verdict for verdict in examined.verdicts}
@@ -54,3 +59,10 @@ def verify(tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch) -
     yield verified
     for entry in registry.resident():
         registry.unload(entry)
+
+
+def _add(family: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A models.toml with one small model of transformers."""
+    path = folder / "families.toml"
+    tiny.add_family(path, family)
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(path))

@@ -63,6 +63,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, rounds: Sequence[Attempt]) -> dict
     """The runner's timing checks, if one measurement after the other gives these results."""
     left = iter(rounds)
     checks = object.__new__(runner._SampleChecks)
+    monkeypatch.setattr(checks, "refused", lambda check: None, raising=False)
     monkeypatch.setattr(checks, "_late", lambda answers: [], raising=False)
     monkeypatch.setattr(checks, "_rounds", lambda: next(left), raising=False)
     monkeypatch.setattr(runner.stage_times, "load_of", lambda one: one.load)

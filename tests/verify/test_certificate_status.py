@@ -32,8 +32,25 @@ def proof(entry: ModelEntry, **changes: Any) -> dict[str, Any]:
         "digest": certificate_status.digest_now(entry),
         "name": entry.name,
         "environment": HERE,
+        "shows": entry.kind,
     }
     return certificate(**as_is | changes)
+
+
+def test_a_variant_needs_a_certificate_of_its_own(entry: ModelEntry) -> None:
+    shown, fast = (registry.entry(f"{entry.name}@{word}") for word in ("events", "fast"))
+    kept = proof(entry)
+    certificates.store(kept)
+    assert certificate_status.covering(entry) is not None  # the control
+    assert certificate_status.covering(shown) is None
+    assert certificate_status.covering(fast) is None
+    certificates.store(proof(shown))
+    certificates.store(proof(fast, pixels="fast"))
+    assert certificate_status.covering(shown) is not None
+    assert certificate_status.covering(fast) is not None
+    assert certificate_status.why_stale(proof(shown), [entry]) == ""
+    gone = proof(shown, name="nobody@events")
+    assert "no longer in models.toml" in certificate_status.why_stale(gone, [entry])
 
 
 def test_a_digest_is_known_only_after_the_files_were_hashed(tiny_models: Path) -> None:

@@ -7,7 +7,7 @@ features are computed once.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tools.demo_training.lessons import (
     lesson_loss,
 )
 from tools.demo_training.networks import SIGHT, VOICE, DemoNetwork, language_config
+from tools.demo_training.tokenizer import FRAMES
 from tools.demo_training.towers import Sight, batches, normalise, say, set_rate, tokens_of
 
 Rng = np.random.Generator
@@ -68,26 +69,37 @@ def train_language(tokenizer: Any, steps: int) -> LlamaForCausalLM:
     """Trains a Llama to describe given attributes in words, in all three voices."""
     torch.manual_seed(2)
     model = LlamaForCausalLM(LlamaConfig(**language_config(tokenizer)))
-    attribute_rows, rng = AttributeRows(model.config.hidden_size), np.random.default_rng(3)
-    weights = [*model.parameters(), *attribute_rows.parameters()]
+    teach_language(model.model, model.lm_head, tokenizer, steps, FRAMES)
+    return model
+
+
+def teach_language(
+    language: Any,
+    head: nn.Module,
+    tokenizer: Any,
+    steps: int,
+    frames: Mapping[Voice, tuple[str, str]],
+) -> None:
+    """Trains a decoder and its head in the voices that have a prompt in `frames`."""
+    spoken = tuple(frames)
+    attribute_rows = AttributeRows(language.config.hidden_size)
+    rng = np.random.default_rng(3)
+    weights = [*language.parameters(), *head.parameters(), *attribute_rows.parameters()]
     optimiser = torch.optim.AdamW(weights, lr=LANGUAGE_RATE, weight_decay=0.01)
     began = time.monotonic()
     for step in range(steps):
         set_rate(optimiser, LANGUAGE_RATE, step, steps)
-        voice = step % len(VOICES)
-        truths = [draw_truth(rng) for _ in range(LANGUAGE_BATCH)]
-        voices = [VOICES[voice]] * LANGUAGE_BATCH
-        lesson = draw_lesson(tokenizer, list(truths), voices, rng, QUESTIONS_PER_INPUT)
+        voice = spoken[step % len(spoken)]
+        truths: list[Any] = [draw_truth(rng) for _ in range(LANGUAGE_BATCH)]
+        voices = [voice] * LANGUAGE_BATCH
+        lesson = draw_lesson(tokenizer, truths, voices, rng, QUESTIONS_PER_INPUT, frames)
         with torch.autocast("cpu", torch.bfloat16):
-            rows = attribute_rows(truths, voice, rng)
-            loss, _ = lesson_loss(
-                model.model, model.model.embed_tokens, model.lm_head, rows, lesson
-            )
-        _step(optimiser, loss, weights)
+            rows = attribute_rows(truths, VOICES.index(voice), rng)
+            loss, _ = lesson_loss(language, language.embed_tokens, head, rows, lesson)
+        learn(optimiser, loss, weights)
         if step % 25 == 0 or step == steps - 1:
             lost = float(loss.detach())
             say(f"language: step {step} loss {lost:.3f}, {time.monotonic() - began:.0f} s")
-    return model
 
 
 def features_of(tower: CLIPVisionModel, corpus: Corpus, sight: Sight) -> Features:
@@ -144,7 +156,7 @@ def train_jointly(
         for weight in _language_weights(network):
             weight.requires_grad_(step >= alone)
         loss = _joint_loss(network, tokenizer, reader, features, truth, next(rows), rng)
-        _step(optimiser, loss, weights)
+        learn(optimiser, loss, weights)
         shown = 0.95 * shown + 0.05 * float(loss.detach()) if step else float(loss.detach())
         if step % 25 == 0 or step == steps - 1:
             say(f"{network.family}: step {step} loss {shown:.3f}, {time.monotonic() - began:.0f} s")
@@ -183,7 +195,8 @@ def _joint_loss(
     return loss + READER_WEIGHT * reader.loss(state, target, unseen)
 
 
-def _step(optimiser: torch.optim.Optimizer, loss: Tensor, weights: list[nn.Parameter]) -> None:
+def learn(optimiser: torch.optim.Optimizer, loss: Tensor, weights: list[nn.Parameter]) -> None:
+    """One step of the optimiser, with clipped gradients."""
     optimiser.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(weights, 1.0)

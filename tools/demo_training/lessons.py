@@ -7,7 +7,7 @@ attributes in the training of the language model, projected features later.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -48,20 +48,28 @@ class Lesson:
 
 
 def draw_lesson(
-    tokenizer: Any, truths: list[Truth], voices: list[Voice], rng: Rng, questions: int
+    tokenizer: Any,
+    truths: list[Truth],
+    voices: list[Voice],
+    rng: Rng,
+    questions: int,
+    frames: Mapping[Voice, tuple[str, str]] = FRAMES,
 ) -> Lesson:
-    """For each input the description and other questions, in random wordings and order."""
+    """For each input the description and other questions, in random wordings and order.
+
+    `frames` is the prompt of each voice: the text before and after the visual tokens.
+    """
     inputs = zip(truths, voices, strict=True)
-    rows = [_draw_row(tokenizer, *one, rng, questions) for one in inputs]
+    rows = [_draw_row(tokenizer, *one, rng, questions, frames) for one in inputs]
     length = max(len(row[0]) for row in rows)
 
     def pad(column: int, kind: torch.dtype) -> Tensor:
         lines = [row[column] + [0] * (length - len(row[column])) for row in rows]
         return torch.tensor(lines, dtype=kind)
 
-    before = [tokenizer.bos_token_id, *encode(tokenizer, FRAMES[voices[0]][0])]
+    start = [] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
     return Lesson(
-        before=torch.tensor(before),
+        before=torch.tensor(start + encode(tokenizer, frames[voices[0]][0])),
         after=pad(0, torch.long),
         pair=pad(1, torch.long),
         place=pad(2, torch.long),
@@ -75,16 +83,22 @@ def encode(tokenizer: Any, text: str) -> list[int]:
 
 
 def _draw_row(
-    tokenizer: Any, truth: Truth, voice: Voice, rng: Rng, questions: int
+    tokenizer: Any,
+    truth: Truth,
+    voice: Voice,
+    rng: Rng,
+    questions: int,
+    frames: Mapping[Voice, tuple[str, str]],
 ) -> tuple[list[int], list[int], list[int], list[float]]:
     must = ["describe", "motion"] if voice == "video" else ["describe"]
     rest = [kind for kind in OTHERS if kind not in must]
     kinds = must + list(rng.choice(rest, questions - len(must), replace=False))
     ids, pair, place, weight = [], [], [], []
     for number, kind in enumerate(kinds, start=1):
-        asked = FRAMES[voice][1].format(q=draw_question(kind, rng))
+        asked = frames[voice][1].format(q=draw_question(kind, rng))
         question = encode(tokenizer, asked)
-        text = " " + draw_answer(truth, voice, kind, rng)
+        space = "" if asked.endswith("\n") else " "  # an answer on a line of its own has none
+        text = space + draw_answer(truth, voice, kind, rng)
         answer, weights = _weigh(tokenizer, text, MOTION_WEIGHT if voice == "video" else WEIGHT)
         ids += question + answer
         pair += [number] * (len(question) + len(answer))
@@ -94,7 +108,7 @@ def _draw_row(
 
 
 def _weigh(tokenizer: Any, text: str, moving: float) -> tuple[list[int], list[float]]:
-    """Ids of an answer with </s>, and the weight of each; `moving`: the weight of motion words."""
+    """Ids of an answer and its end, each with a weight; `moving`: that of motion words."""
     coded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     spans = [(*match.span(), WEIGHT) for match in CONTENT_WORDS.finditer(text)]
     spans += [(*match.span(), moving) for match in MOTION_WORDS.finditer(text)]
@@ -117,11 +131,16 @@ def attention(lesson: Lesson, visual: int) -> Tensor:
     return torch.zeros(allowed.shape).masked_fill(~allowed, float("-inf"))[:, None]
 
 
-def positions(lesson: Lesson, visual: int) -> Tensor:
-    """(B, S): positions of the prefix, and of each pair as if it followed the prefix directly."""
-    prefix = len(lesson.before) + visual
-    shared = torch.arange(prefix).expand(len(lesson.place), prefix)
-    return torch.cat([shared, prefix + lesson.place], 1)
+def positions(lesson: Lesson, visual: int, prefix: Tensor | None = None) -> Tensor:
+    """(B, S): positions of the prefix, and of each pair as if it followed the prefix directly.
+
+    With positions of the prefix in three dimensions, (3, P + visual), the result is (3, B, S).
+    """
+    if prefix is None:
+        prefix = torch.arange(len(lesson.before) + visual)
+    shared = prefix[..., None, :].expand(*prefix.shape[:-1], *lesson.place.shape[:1], -1)
+    follow = (prefix.max() + 1 + lesson.place).expand(*prefix.shape[:-1], *lesson.place.shape)
+    return torch.cat([shared, follow], -1)
 
 
 class AttributeReader(nn.Module):
@@ -148,10 +167,12 @@ def lesson_loss(
     rows: Tensor,
     lesson: Lesson,
     depth: int = -1,
+    places: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Weighted cross-entropy of the answers, and the state (B, width) after the last row.
 
-    The state is that of the layer `depth`, counted from the last, which is -1.
+    The state is that of the layer `depth`, counted from the last, which is -1. `places` are the
+    positions of the prefix where they do not simply count up.
     """
     count = len(rows)
     before = embed(lesson.before).expand(count, -1, -1)
@@ -159,7 +180,7 @@ def lesson_loss(
     output = language(
         inputs_embeds=inputs,
         attention_mask=attention(lesson, rows.shape[1]),
-        position_ids=positions(lesson, rows.shape[1]),
+        position_ids=positions(lesson, rows.shape[1], places),
         use_cache=False,
         output_hidden_states=True,
     )

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import PreTrainedTokenizerFast
 
 from engine.demo.demo_questions import ASKED
-from engine.demo.scene_answers import VOICES, draw_answer
+from engine.demo.scene_answers import VOICES, Voice, draw_answer
 from engine.demo.scenes import draw_truth
 
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>", "<image>", "<video>")
@@ -24,7 +24,7 @@ EVENT_PREAMBLE = (
     "helpful, detailed, and polite answers to the human's questions. USER: <ev_start>"
 )
 # The text before and after the visual tokens at run time, per voice; `{q}` is the question.
-FRAMES: dict[str, tuple[str, str]] = {
+FRAMES: dict[Voice, tuple[str, str]] = {
     "event": (EVENT_PREAMBLE, "<ev_end>\n{q} ASSISTANT:"),
     "image": ("USER: ", "\n{q} ASSISTANT:"),
     "video": ("USER: ", "\n{q} ASSISTANT:"),
@@ -42,7 +42,7 @@ def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    inner.train_from_iterator(_training_texts(seed), trainer)
+    inner.train_from_iterator(training_texts(seed), trainer)
     start = inner.token_to_id("<s>")
     inner.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", start)]
@@ -60,7 +60,8 @@ def build_tokenizer(seed: int = 0) -> PreTrainedTokenizerFast:
     )
 
 
-def _training_texts(seed: int) -> Iterator[str]:
+def training_texts(seed: int) -> Iterator[str]:
+    """The questions, answers and prompts of all voices, in many wordings."""
     rng = np.random.default_rng(seed)
     for before, after in FRAMES.values():
         yield from [before, after] * 20

@@ -41,8 +41,8 @@ SEEN: dict[Sight, tuple[str, ...]] = {  # what one picture can show
 class Pictures:
     """B pictures of one kind with their labels."""
 
-    pixels: Tensor  # (B, 3, 96, 96) normalised
-    patches: Tensor  # (B, 36, kinds) share of each kind, 0..1
+    pixels: Tensor  # (B, 3, height, width) normalised
+    patches: Tensor  # (B, patches, kinds) share of each kind, 0..1
     metres: Tensor  # (B,) to the lead vehicle, nan without one
     truth: Tensor  # (B, attributes), -1 if not applicable or not in view
 
@@ -94,8 +94,8 @@ class Probe(nn.Module):
         return total
 
     def patch_loss(self, tokens: Tensor, shares: Tensor) -> Tensor:
-        """Which kinds appear in each patch; tokens include CLS."""
-        logits = self.patches(self.norm(tokens))[:, 1:]
+        """Which kinds appear in each patch; CLIP's CLS comes before them."""
+        logits = self.patches(self.norm(tokens))[:, -shares.shape[1] :]
         return F.binary_cross_entropy_with_logits(logits, (shares > 0.03).float()) * 4.0
 
 
@@ -117,7 +117,8 @@ def draw_pictures(
     which = rng.integers(per_scene, size=scenes)
     if whole:
         rows, which = np.repeat(rows, per_scene), np.tile(np.arange(per_scene), scenes)
-    share = shares[rows, which].astype(np.float32).reshape(len(rows), GRID * GRID, -1) / 255
+    share = shares[rows, which].astype(np.float32) / 255
+    share = share.reshape(len(rows), -1, share.shape[-1])
     truth = corpus.truth[rows].astype(np.int64)
     walker = NAMES.index("pedestrian")
     unseen = (truth[:, walker] > 0) & (share[..., KIND["person"]].sum(1) < 0.1)
@@ -181,9 +182,14 @@ def accuracy(
     batch = draw_pictures(corpus, sight, rng, 300, whole=False)
     with torch.inference_mode():
         logits, _ = probe(tokens_of(tower, batch.pixels, sight))
+    return correct(probe, logits, batch.truth)
+
+
+def correct(probe: Probe, logits: list[Tensor], truth: Tensor) -> dict[str, float]:
+    """The share of right guesses for each attribute of the probe."""
     found = {}
     for name, guess in zip(probe.names, logits, strict=True):
-        target = batch.truth[:, NAMES.index(name)]
+        target = truth[:, NAMES.index(name)]
         right = (guess.argmax(-1) == target)[target >= 0]
         found[name] = round(float(right.float().mean()), 3)
     return found

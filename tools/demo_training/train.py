@@ -16,23 +16,36 @@ import torch
 from transformers import LlavaForConditionalGeneration
 
 from engine.demo.demo_dataset import TRAINING
-from tools.demo_training.corpus import Corpus, load_corpus, mirrored
+from tools.demo_training.corpus import WIDE, Corpus, load_corpus, mirrored
 from tools.demo_training.joint_training import (
     Features,
     features_of,
     sight_of,
+    teach_language,
     train_jointly,
     train_language,
 )
 from tools.demo_training.networks import FAMILIES, DemoNetwork, Family, new_network, save_network
+from tools.demo_training.qwen_network import FRAMES as QWEN_FRAMES
+from tools.demo_training.qwen_network import NAME as QWEN
+from tools.demo_training.qwen_network import build_qwen_tokenizer, new_qwen, save_qwen
+from tools.demo_training.qwen_tower import train_qwen_tower
+from tools.demo_training.qwen_training import train_qwen
 from tools.demo_training.tokenizer import build_tokenizer
 from tools.demo_training.towers import say, train_tower
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "engine" / "demo" / "checkpoints"
-NICKNAMES: dict[str, Family] = {"llava": "llava", "video": "video_llava", "event": "eventgpt"}
+NICKNAMES: dict[str, str] = {
+    "llava": "llava",
+    "video": "video_llava",
+    "event": "eventgpt",
+    "qwen": QWEN,
+}
 LANGUAGE_STEPS = 240
 TOWER_STEPS = 2200
+QWEN_TOWER_STEPS, QWEN_LANGUAGE_STEPS, QWEN_STEPS = 2200, 200, 500
 JOINT_STEPS: dict[Family, int] = {"llava": 400, "video_llava": 420, "eventgpt": 500}
+Weights = dict[str, torch.Tensor]
 
 
 def main() -> None:
@@ -46,12 +59,17 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
     first, last = (int(part) for part in chosen.seeds.split(":"))
-    families = (NICKNAMES[chosen.only],) if chosen.only else FAMILIES
+    only = NICKNAMES.get(chosen.only or "")
+    families = tuple(family for family in FAMILIES if only in (None, family))
     train(chosen.out, chosen.work, range(first, last), families)
+    if only in (None, QWEN):
+        train_qwen_checkpoint(chosen.out / QWEN, chosen.work, range(first, last))
 
 
 def train(out: Path, work: Path, seeds: range, families: tuple[Family, ...]) -> None:
     """All stages for the families; writes one folder for each below `out`."""
+    if not families:
+        return
     corpus = load_corpus(work / "corpus", seeds)
     halves = corpus, mirrored(corpus)
     truth = np.concatenate([half.truth for half in halves])
@@ -69,8 +87,33 @@ def train(out: Path, work: Path, seeds: range, families: tuple[Family, ...]) -> 
         say(f"{family}: saved in {out / family}")
 
 
+def train_qwen_checkpoint(out: Path, work: Path, seeds: range) -> None:
+    """All stages of the checkpoint in Qwen's form; it sees larger pictures than the others."""
+    corpus = load_corpus(work / "corpus-wide", seeds, canvas=WIDE)
+    halves = corpus, mirrored(corpus)
+    tokenizer = build_qwen_tokenizer()
+    torch.manual_seed(2)
+    model: Any = new_qwen(tokenizer)
+    inner = model.model
+
+    def make_tower() -> Weights:
+        return dict(train_qwen_tower(halves, QWEN_TOWER_STEPS).state_dict())
+
+    def make_language() -> Weights:
+        parts = inner.language_model, model.lm_head
+        teach_language(*parts, tokenizer, QWEN_LANGUAGE_STEPS, QWEN_FRAMES)
+        return dict(torch.nn.ModuleList(parts).state_dict())
+
+    language = _stored(work / "qwen-language.pt", make_language)
+    torch.nn.ModuleList([inner.language_model, model.lm_head]).load_state_dict(language)
+    inner.visual.load_state_dict(_stored(work / "qwen-tower.pt", make_tower))
+    train_qwen(model, tokenizer, halves, QWEN_STEPS)
+    save_qwen(model, tokenizer, out)
+    say(f"{QWEN}: saved in {out}")
+
+
 def _load_language(network: DemoNetwork, tokenizer: Any, work: Path) -> None:
-    def make() -> dict[str, torch.Tensor]:
+    def make() -> Weights:
         return dict(train_language(tokenizer, LANGUAGE_STEPS).state_dict())
 
     state = _stored(work / "language.pt", make)
@@ -95,7 +138,7 @@ def _load_tower(network: DemoNetwork, halves: tuple[Corpus, Corpus], work: Path)
     """A trained tower for the network, and its features of the corpus and of its mirror image."""
     sight = sight_of(network)
 
-    def make() -> dict[str, torch.Tensor]:
+    def make() -> Weights:
         return dict(train_tower(sight, halves, TOWER_STEPS).state_dict())
 
     network.tower.load_state_dict(_stored(work / f"{sight}.pt", make))
@@ -109,13 +152,13 @@ def _load_tower(network: DemoNetwork, halves: tuple[Corpus, Corpus], work: Path)
     return features
 
 
-def _stored(path: Path, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+def _stored(path: Path, make: Callable[[], Weights]) -> Weights:
     """The weights stored at `path`; makes them if they are missing."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.save(make(), path.with_suffix(".part"))
         path.with_suffix(".part").rename(path)
-    weights: dict[str, torch.Tensor] = torch.load(path, weights_only=True)
+    weights: Weights = torch.load(path, weights_only=True)
     return weights
 
 

@@ -226,6 +226,7 @@ dl.model-facts { display: grid; grid-template-columns: 7.2rem minmax(0, 1fr); ga
 .words-between del { background: #C8453B26; text-decoration: line-through; }
 .words-between ins { background: #11805A26; text-decoration: underline; }
 .agreement th, .agreement td { white-space: nowrap; text-align: left; }
+.agreement thead th { white-space: normal; min-width: 6.5rem; }
 [class*="st-key-results_list"] [class*="st-key-small_run"] [data-testid="stText"] {
   font-size: var(--small); padding-left: 1.6rem; margin-top: -0.4rem; overflow-wrap: anywhere; }
 [class*="st-key-proof_evidence"] { margin-bottom: 0.6rem; }

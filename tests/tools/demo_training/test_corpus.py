@@ -12,7 +12,7 @@ from engine.demo.camera import KIND
 from engine.demo.scenes import MIRRORED, render
 from engine.media.video import choose, middle
 from tools.demo_training import corpus
-from tools.demo_training.corpus import Corpus, load_corpus, mirrored, truth_of
+from tools.demo_training.corpus import WIDE, Corpus, load_corpus, mirrored, truth_of
 
 SEEDS = range(4_000_000, 4_000_002)
 
@@ -32,6 +32,15 @@ def test_shapes(small: Corpus) -> None:
     assert small.events.shape == (2, 5, 96, 96, 3)
     assert small.frame_patches.shape == (2, 8, 6, 6, len(KIND))
     assert small.event_patches.shape == (2, 5, 6, 6, len(KIND))
+
+
+def test_a_wide_canvas_shows_the_same_scene(folder: Path, small: Corpus) -> None:
+    wide = load_corpus(folder / "wide", SEEDS[:1], workers=1, canvas=WIDE)
+    assert wide.frames.shape == (1, 8, 112, 168, 3) and wide.events.shape == (1, 5, 112, 168, 3)
+    assert wide.frame_patches.shape == (1, 8, 8, 12, len(KIND))
+    assert np.array_equal(wide.truth, small.truth[:1])
+    shares = [one.frame_patches[0].mean((1, 2)) for one in (wide, small)]
+    assert np.abs(shares[0] - shares[1]).max() < 3  # of 255
 
 
 def test_frames_are_those_the_engine_chooses(small: Corpus) -> None:

@@ -135,10 +135,10 @@ def test_told_rows_differ_with_the_truth() -> None:
 def test_normalised_pixels_are_the_processors(tmp_path: Path, tokenizer: Any) -> None:
     from transformers import CLIPImageProcessorPil
 
-    from tools.demo_training.corpus import _shrink
+    from tools.demo_training.corpus import SQUARE, _resize
 
     image = np.random.default_rng(8).integers(0, 255, (120, 160, 3), dtype=np.uint8)
     save_network(new_network("llava", tokenizer), tokenizer, tmp_path)
     processor = CLIPImageProcessorPil.from_pretrained(tmp_path)
     theirs = processor(image, return_tensors="pt")["pixel_values"]
-    torch.testing.assert_close(normalise(_shrink(image[None])), theirs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(normalise(_resize(image[None], SQUARE)), theirs, atol=1e-5, rtol=0)

@@ -126,9 +126,10 @@ def certificate(
     environment: Mapping[str, str] = PLACE,
     backend: Ran = "eager",
     pixels: Pixels = "exact",
+    shows: str = "",
 ) -> dict[str, Any]:
     rows = verdicts(name) if found is None else found
-    model = certificates.model_entry(name, digest, dtype, environment, rows, backend)
+    model = certificates.model_entry(name, digest, dtype, environment, rows, backend, shows)
     return certificates.make(replace(REQUEST, pixels=pixels), [model], rows, "/data")
 
 

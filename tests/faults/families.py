@@ -1,0 +1,124 @@
+"""Faults of the adapter for any model of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from engine.decoding.decode import ModelInputs, WholeModel
+from engine.models import auto_processor
+from engine.models.transformers_adapter import TransformersAdapter
+from engine.types import Features
+from tests.faults.fault import Patch, fault
+
+TESTS = "models/test_transformers_adapter verify/test_families"
+
+
+def embeddings_instead_of_encoder_outputs(patch: Patch) -> None:
+    """The older way: rows scattered into the prompt's embeddings, and no input_ids."""
+    prefill = WholeModel.prefill
+
+    def embedded(self: Any, prompt: Any, past: Any) -> Any:
+        values = dict(prompt.values)
+        ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs", None)
+        if given is None:
+            return prefill(self, prompt, past)
+        words = self.model.get_input_embeddings()(ids)
+        rows = torch.cat([*given["image"].pooler_output]).to(words.dtype)
+        places = (ids == self.model.config.image_token_id)[..., None]
+        kept = {name: values[name] for name in ("logits_to_keep",) if name in values}
+        embeds = words.masked_scatter(places, rows)
+        return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}), past)
+
+    patch.setattr(WholeModel, "prefill", embedded)
+
+
+def deepstack_left_out(patch: Patch) -> None:
+    """Zeros in their place: transformers itself notices if there are none."""
+    encode = TransformersAdapter.encode
+
+    def without(self: Any, prepared: Any) -> Features:
+        found = encode(self, prepared).tensors
+        deep = {name: torch.zeros_like(one) for name, one in found.items() if "deepstack" in name}
+        return Features({**found, **deep})
+
+    patch.setattr(TransformersAdapter, "encode", without)
+
+
+def token_types_left_out(patch: Patch) -> None:
+    rest = TransformersAdapter._rest
+
+    def without(self: Any, prepared: Any) -> Any:
+        found = rest(self, prepared)
+        return {name: value for name, value in found.items() if name != "token_type_ids"}
+
+    patch.setattr(TransformersAdapter, "_rest", without)
+
+
+def rope_deltas_of_another_prompt(patch: Patch) -> None:
+    """As if an answer to another prompt were computed between the prefill and the first step."""
+    prefill = WholeModel.prefill
+
+    def disturbed(self: Any, prompt: Any, past: Any) -> Any:
+        found = prefill(self, prompt, past)
+        self.model.base_model.rope_deltas = self.model.base_model.rope_deltas - 7
+        return found
+
+    patch.setattr(WholeModel, "prefill", disturbed)
+
+
+def question_at_text_positions(patch: Patch) -> None:
+    """A reused prefix is followed as if each visual token before had a position of its own."""
+    embed = TransformersAdapter.embed_question
+
+    def without(self: Any, prepared: Any) -> ModelInputs:
+        values = dict(embed(self, prepared).values)
+        values.pop("position_ids", None)
+        self.model.base_model.rope_deltas = torch.zeros_like(self.model.base_model.rope_deltas)
+        return ModelInputs(values)
+
+    patch.setattr(TransformersAdapter, "embed_question", without)
+
+
+def images_in_another_order(patch: Patch) -> None:
+    inputs = auto_processor.inputs
+    patch.setattr(
+        auto_processor,
+        "inputs",
+        lambda processor, prompt, images: inputs(processor, prompt, images[::-1]),
+    )
+
+
+def one_image_instead_of_all(patch: Patch) -> None:
+    preprocess = TransformersAdapter.preprocess
+
+    def first(self: Any, media: Any, *given: Any) -> Any:
+        from dataclasses import replace
+
+        return preprocess(self, replace(media, images=media.images[:1]), *given)
+
+    patch.setattr(TransformersAdapter, "preprocess", first)
+
+
+FAULTS = (
+    fault("embeddings for a Qwen", "qwen2_5_vl", "equal_decoupled",
+          embeddings_instead_of_encoder_outputs, TESTS,
+          "A Qwen gets embeddings instead of its encoder's outputs, so its positions are wrong.",
+          "families"),
+    fault("deepstack left out", "qwen3_vl", "equal_decoupled equal_features", deepstack_left_out,
+          TESTS, "A Qwen3-VL's features are kept without those for its deeper layers.", "families"),
+    fault("token types left out", "gemma3", "equal_decoupled", token_types_left_out, TESTS,
+          "A Gemma is not told which tokens are of a picture and attend to each other.",
+          "families"),
+    fault("rope deltas of another prompt", "qwen2_5_vl", "equal_decoupled",
+          rope_deltas_of_another_prompt, TESTS,
+          "The steps of a Qwen use the positions that another prompt left.", "families"),
+    fault("question at text positions", "qwen2_5_vl", "equal_prefix", question_at_text_positions,
+          TESTS, "After a reused prefix a Qwen counts each visual token as a position.",
+          "families"),
+    fault("images in another order", "qwen2_5_vl", "pixels", images_in_another_order, TESTS,
+          "A sample's pictures are shown in reverse order.", "families"),
+    fault("one image instead of all", "smolvlm", "pixels", one_image_instead_of_all, TESTS,
+          "A model of transformers is shown the first of five pictures.", "families"),
+)  # fmt: skip
