@@ -41,10 +41,13 @@ _NEEDS_PIXELS = frozenset({"blip", "blip-2", "instructblip", "instructblipvideo"
 # test.
 _PREFIX_PROVED = _words(
     """
-    aya_vision glm4v idefics2 idefics3 internvl llava llava_next llava_next_video llava_onevision
-    qwen2_5_vl qwen2_vl qwen3_vl smolvlm video_llama_3 video_llava vipllava
+    aya_vision glm46v glm4v idefics2 idefics3 internvl lighton_ocr llava llava_next
+    llava_next_video llava_onevision qwen2_5_vl qwen2_vl qwen3_vl smolvlm video_llama_3
+    video_llava vipllava
     """
 )
+# Their processors take several pictures without an error, and their prompts have room for one.
+_ONE_PICTURE = frozenset({"blip", "blip-2", "git", "instructblip"})
 
 # What AutoModelForCausalLM knows besides, and no picture can be shown to.
 _TEXT_ONLY = _words(
@@ -77,11 +80,12 @@ class Facts:
     """What may be done with a model of one model_type.
 
     `seam`: it answers from cached features; else only the hooked mode times its parts.
-    `prefix`: a prompt's prefix may be reused.
+    `prefix`: a prompt's prefix may be reused.  `several`: a prompt may hold several pictures.
     """
 
     seam: bool
     prefix: bool
+    several: bool
 
 
 def known() -> frozenset[str]:
@@ -96,6 +100,7 @@ def facts(model_type: str) -> Facts:
     return Facts(
         seam=model_type in _SEAM - _NEEDS_PIXELS,
         prefix=model_type in _PREFIX_PROVED,
+        several=model_type not in _ONE_PICTURE,
     )
 
 

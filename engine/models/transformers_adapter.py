@@ -56,6 +56,10 @@ NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or an
 NO_DRAFT = "drafting is not proved for {kind} models: choose another model."
 NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
 NO_PREFIX = "The whole prompt is read again: reusing its prefix is not proved for {kind} models."
+ONE_PICTURE = (
+    "{}: the prompt of {} models has room for 1 picture, and this sample would show it {}: write "
+    'shows = "image" in models.toml, or choose to show it one image.'
+)
 ATTENDS = "The whole prompt is read again: the pictures' tokens of {kind} attend to the question."
 
 
@@ -162,6 +166,8 @@ class TransformersAdapter(Adapter):
         return replace(words, pixels=pixels, pixel_name=name, inputs=inputs)
 
     def _of_media(self, media: Media, question: str) -> dict[str, Any]:
+        if len(media.images) > 1 and not image_text_models.facts(self.family).several:
+            raise BadInput(ONE_PICTURE.format(self.info.name, self.family, len(media.images)))
         rate = self.clip_rate(media)
         text = self.prompt_text(question, *((1, "video") if rate else (len(media.images), "image")))
         return self.processor_inputs(media.images, text, rate)

@@ -6,6 +6,7 @@ folder's path, so a wrong class or setting there shows up as a difference here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,10 @@ def _of_a_prompt(info: ModelInfo, images: Sequence[Image], clip: bool) -> torch.
     given: dict[str, Any] = {"images": [shown]}
     if clip:
         given = {"videos": [np.stack(images)], "do_sample_frames": False}
-    made = processor(text=[text], return_tensors="pt", **given)
+    with warnings.catch_warnings():
+        # PaliGemma's class converts a tensor in a way that numpy has deprecated.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        made = processor(text=[text], return_tensors="pt", **given)
     found: torch.Tensor = next(v for k, v in made.items() if k.startswith("pixel_values"))
     return found
 

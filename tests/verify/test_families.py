@@ -1,0 +1,289 @@
+"""Every small family through the real registry: each way of verify answers as plain, or is refused.
+
+What these tests find equal is what image_text_models.py calls proved; nothing else is offered.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.decoding import decode
+from engine.models import auto_processor, image_text_models, registry
+from engine.models.adapter import Adapter
+from engine.models.families import OWN
+from engine.types import Sample
+from engine.verify import equality, runner, stage_times
+from engine.verify.answer_paths import WAYS, RecordedAnswer, Subject, rounding
+from engine.verify.equality import AnswerComparison
+from engine.verify.verdict import CHECKS, COVERING, NEEDS, Verdict, VerifyRequest
+from tests.conftest import make_sample
+from tests.models import family_checkpoints
+from tests.models.family_checkpoints import FAMILIES, NEED_TORCHVISION
+from tests.verify.conftest import Notes
+from tests.verify.test_faults import UNSTEADY
+
+pytestmark = pytest.mark.slow
+PICTURES, TOKENS = 3, 12
+SEAM = tuple(one for one in FAMILIES if image_text_models.facts(one).seam)
+NO_SEAM = tuple(one for one in FAMILIES if one not in SEAM)
+PREFIX = tuple(one for one in FAMILIES if image_text_models.facts(one).prefix)
+# Layers with a window forget tokens, so a prefix cannot be cut from their cache.
+WINDOWS = ("llava_next", "idefics2", "aya_vision")
+DTYPES = {"float32": ("EXACT",), "bfloat16": ("EXACT", "NUMERIC TIE")}
+NOISE = {"float32": 1e-4, "bfloat16": 0.05}  # rounding is a small share of the largest logit
+Models = Callable[..., str]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model with a question about a sample, its plain answer, and what rounding explains."""
+
+    subject: Subject
+    plain: RecordedAnswer
+    rounding: float
+
+    @property
+    def adapter(self) -> Adapter:
+        return self.subject.adapter
+
+    def compared(self, way: str) -> AnswerComparison:
+        return equality.compare(self.plain, self.answer(way), self.rounding)
+
+    def answer(self, way: str) -> RecordedAnswer:
+        found: RecordedAnswer = getattr(self.subject, way)(self.subject.greedy)
+        return found
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_stay_loaded() -> Iterator[None]:
+    """Until all tests of this file have used them: they are tiny."""
+    yield
+    registry._residents._held.clear()  # unload(), without a garbage collection for each
+
+
+@pytest.fixture
+def models(
+    family_folder: Callable[[str], Path],
+    cache_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Models:
+    """The name of a family's entry in a models.toml that leaves the family to config.json."""
+    return partial(_registered, family_folder, tmp_path, monkeypatch)
+
+
+def _registered(
+    built: Callable[[str], Path],
+    folder: Path,
+    patch: pytest.MonkeyPatch,
+    family: str,
+    more: str = "",
+    checkpoint: Path | None = None,
+) -> str:
+    if family in NEED_TORCHVISION and not auto_processor.can_video():
+        pytest.skip(f"the processor of {family} needs torchvision, which cannot be imported here")
+    shows = "image" if family_checkpoints.most_images(family) == 1 else "events"
+    name, file = f"small-{family}", folder / "models.toml"
+    file.write_text(
+        f'[[model]]\nname = "{name}"\nlabel = "Small {family}"\n'
+        f'checkpoint = "{checkpoint or built(family)}"\nshows = "{shows}"\n{more}',
+        encoding="utf-8",
+    )
+    patch.setenv("STAGESCOPE_MODELS", str(file))
+    return name
+
+
+def pictured(folder: Path, seed: int = 0) -> Sample:
+    """A sample with a few event images, and frames."""
+    found = make_sample(folder, seed)
+    return replace(found, event_images=found.event_images[:PICTURES])
+
+
+@contextmanager
+def asked(name: str, folder: Path) -> Iterator[Asked]:
+    sample = pictured(folder / "sample")
+    request = VerifyRequest((name,), (sample,), max_new_tokens=TOKENS, runs=1)
+    adapter = registry.load(registry.entry(name))
+    subject = Subject(adapter, sample, request, folder / "features", lambda: False)
+    plain = subject.plain(subject.greedy)
+    yield Asked(subject, plain, rounding(adapter, subject.prepared, plain))
+    subject.cache.close()
+
+
+def test_there_are_as_many_families_as_were_measured() -> None:
+    assert len(SEAM) >= 22 and set(NO_SEAM) == set(family_checkpoints.NO_SEAM)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_way_answers_as_plain(
+    family: str, dtype: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(
+        f"{models(family)}@{dtype}" if dtype != "float32" else models(family), tmp_path
+    ) as a:
+        one = family_checkpoints.most_images(family) == 1
+        assert len(a.subject.media.images) == (1 if one else PICTURES)
+        assert str(a.adapter.dtype) == f"torch.{dtype}" and len(a.plain.ids) == TOKENS
+        assert a.rounding < NOISE[dtype] * float(a.plain.logits.abs().max())
+        found = {way: a.compared(way) for way in a.subject.ways if way != "plain"}
+        for way, compared in found.items():
+            assert compared.result in DTYPES[dtype], f"{way}: {compared.sentence}"
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_ways_are_those_that_the_table_names(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    facts = image_text_models.facts(family)
+    with asked(models(family), tmp_path) as a:
+        refuses = a.adapter.refuses
+        assert ("decoupled" not in refuses) is facts.seam
+        assert ("prefix" not in refuses) is (facts.prefix and family not in WINDOWS)
+        left = {way for way, needs in WAYS.items() if not refuses.keys() & set(needs)}
+        assert set(a.subject.ways) == left >= {"plain", "hooked"}
+        if family in OWN:
+            assert not refuses  # an adapter of its own
+            return
+        for way, why in refuses.items():
+            assert why.endswith(".") and (family in why or way == "compiled"), (way, why)
+        assert {"compiled", "batch", "draft"} <= set(refuses)
+
+
+@pytest.mark.parametrize("family", sorted(OWN.keys() & set(FAMILIES)))
+def test_families_with_an_adapter_of_their_own_run_through_the_generic_one_too(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(models(family), tmp_path / "own") as own:
+        assert own.adapter.info.family == family
+        answer = own.plain
+    with asked(models(family, 'family = "transformers"\n'), tmp_path / "any") as a:
+        assert a.adapter.info.family == "transformers"
+        for way in a.subject.ways[1:]:
+            assert a.compared(way).result == "EXACT", way
+        if family == "llava":  # Video-LLaVA's own adapter takes the pictures as a clip
+            assert a.plain.ids == answer.ids
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_pictures_give_other_logits(family: str, models: Models, tmp_path: Path) -> None:
+    """The control: an answer that does not depend on the pictures would be equal in every way."""
+    with asked(models(family), tmp_path) as a:
+        sample = pictured(tmp_path / "other", 30)
+        other = Subject(a.adapter, sample, a.subject.request, tmp_path / "f", lambda: False)
+        moved = equality.compare(a.plain, other.plain(other.greedy), a.rounding)
+        other.cache.close()
+        assert moved.result in ("DRIFT", "MISMATCH"), moved.sentence
+
+
+@pytest.mark.parametrize("family", SEAM)
+def test_features_set_to_zero_give_other_logits(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(models(family), tmp_path) as a, torch.inference_mode():
+        features = a.adapter.encode(a.subject.prepared)
+        blind = features.changed(torch.zeros_like)
+        seen, unseen = (
+            decode.prefill(a.adapter.decoder, a.adapter.embed(a.subject.prepared, one))[0]
+            for one in (features, blind)
+        )
+        assert float((seen[0] - a.plain.logits[0]).abs().max()) <= 2 * a.rounding
+        assert float((seen - unseen).abs().max()) > 20 * a.rounding
+
+
+@pytest.mark.parametrize("family", SEAM)
+def test_features_are_encoded_once_and_then_read(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(models(family), tmp_path) as a:
+        computed, read = a.answer("computed"), a.answer("decoupled")
+        assert computed.encodings >= 1 and sum(one.calls for one in read.seen) == 0
+        assert read.result is not None
+        spans = {span.name: span.source for span in read.result.spans}
+        assert spans["vision"] == "cached" and spans["decode"] == "measured"
+
+
+@pytest.mark.parametrize("family", [one for one in PREFIX if one not in WINDOWS])
+def test_a_prefix_is_continued_where_it_is_allowed(
+    family: str, models: Models, tmp_path: Path
+) -> None:
+    with asked(models(family), tmp_path) as a:
+        reused = a.answer("reused")
+        assert reused.result is not None and reused.result.prefix is not None
+        assert reused.result.prefix.state == "reused"
+        assert reused.embeds.shape[1] < a.plain.context - reused.result.prefix.tokens + 1
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", WINDOWS)
+def test_without_windows_a_prefix_is_equal_too(
+    family: str,
+    dtype: str,
+    models: Models,
+    family_folder: Callable[[str], Path],
+    tmp_path: Path,
+) -> None:
+    folder = Path(shutil.copytree(family_folder(family), tmp_path / family))
+    config = json.loads((folder / "config.json").read_text())
+    text = config["text_config"]
+    if text.get("layer_types"):
+        text["layer_types"] = ["full_attention"] * len(text["layer_types"])
+    else:
+        text["sliding_window"] = None
+    (folder / "config.json").write_text(json.dumps(config))
+    name = models(family, f'dtype = "{dtype}"\n', folder)
+    with asked(name, tmp_path) as a:
+        assert "prefix" not in a.adapter.refuses
+        compared = a.compared("reused")
+        assert compared.result in DTYPES[dtype], compared.sentence
+
+
+def test_a_prefix_of_paligemma_would_not_be_equal(
+    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control of the refusal: its pictures' tokens attend to the question."""
+    with asked(models("paligemma"), tmp_path) as a:
+        assert "prefix" in a.adapter.refuses
+        monkeypatch.setattr(a.adapter, "refuses", {})
+        assert a.compared("reused").result in ("DRIFT", "MISMATCH")
+
+
+@pytest.mark.parametrize(
+    ("family", "refused"),
+    [("qwen2_5_vl", {"batch"}), ("paligemma", {"batch", "prefix"}),
+     ("mllama", {"batch", "prefix", "decoupled"})],
+)  # fmt: skip
+def test_a_whole_verification_finds_no_fault(
+    family: str,
+    refused: set[str],
+    models: Models,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runner, "PAIRS", stage_times.FEW)
+    sample = pictured(tmp_path / "sample")
+    request = VerifyRequest((models(family),), (sample,), max_new_tokens=TOKENS, runs=1, batch=2)
+    (examined,) = runner.verify(request, Notes())
+    found = [one for one in examined.verdicts if one.check not in UNSTEADY]
+    assert not _unsettled(found), _unsettled(found)
+    assert {one.check for one in found} == set(CHECKS) - UNSTEADY
+    wanted = {check for check, needs in NEEDS.items() if needs in refused} - UNSTEADY
+    assert {one.check for one in found if one.outcome == "refused"} == wanted
+
+
+def _unsettled(found: list[Verdict]) -> list[str]:
+    """What failed, or stays open although it decides the proof."""
+    return [
+        f"{one.check} {one.outcome}: {one.sentence}"
+        for one in found
+        if one.outcome == "failed" or (one.outcome == "unresolved" and one.check not in COVERING)
+    ]
