@@ -6,6 +6,7 @@ Boundary: configurations and folders; train.py trains the weights.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
