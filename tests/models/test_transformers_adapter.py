@@ -1,0 +1,332 @@
+"""The generic adapter: features through the cache, what is shown, what is refused, rope deltas."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine import media
+from engine.decoding import decode
+from engine.errors import BadInput, ContextTooLong, ModelUnavailable
+from engine.models import auto_processor, registry
+from engine.models.transformers_adapter import TransformersAdapter
+from engine.pipeline import single_run
+from engine.pipeline.feature_cache import FeatureCache
+from engine.pipeline.prefix_cache import Prefixes
+from engine.types import DecodeConfig, Features, Media, Prepared, RunRequest, RunResult, Sample
+from tests.conftest import make_sample
+
+pytestmark = pytest.mark.slow
+QUESTION, LONGER = "What is it?", "What is on the left of the road, and is it dark or light there?"
+GREEDY = DecodeConfig(max_new_tokens=12, min_new_tokens=12)
+Load = Callable[..., TransformersAdapter]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _models_stay_loaded() -> Iterator[None]:
+    yield
+    registry._residents._held.clear()  # unload(), without a garbage collection for each
+
+
+@pytest.fixture
+def load(
+    family_folder: Callable[[str], Path],
+    cache_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Load:
+    """A family's small checkpoint through the registry."""
+
+    def loaded(family: str, shows: str = "events", folder: Path | None = None) -> Any:
+        file, name = tmp_path / "models.toml", f"small-{family}"
+        file.write_text(
+            f'[[model]]\nname = "{name}"\nlabel = "Small {family}"\nfamily = "transformers"\n'
+            f'checkpoint = "{folder or family_folder(family)}"\nshows = "{shows}"\n',
+            encoding="utf-8",
+        )
+        monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+        return registry.load(registry.entry(name))
+
+    return loaded
+
+
+@pytest.fixture
+def changed_copy(family_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., Path]:
+    """A copy of a family's checkpoint with other values in one of its JSON files."""
+
+    def copied(family: str, file: str, *where: str, **values: object) -> Path:
+        folder = Path(shutil.copytree(family_folder(family), tmp_path / family))
+        content = json.loads((folder / file).read_text())
+        part = content
+        for name in where:
+            part = part[name]
+        part.update(values)
+        (folder / file).write_text(json.dumps(content))
+        return folder
+
+    return copied
+
+
+def shown(adapter: TransformersAdapter, sample: Sample, count: int | None = None) -> Media:
+    found = media.load(sample, adapter.kind, "arange")
+    return replace(found, images=found.images[:count])
+
+
+def encoded(adapter: TransformersAdapter, prepared: Prepared) -> Features:
+    with torch.inference_mode():
+        return adapter.encode(prepared)
+
+
+def first_logits(
+    adapter: TransformersAdapter, prepared: Prepared, features: Features
+) -> torch.Tensor:
+    with torch.inference_mode():
+        return decode.prefill(adapter.decoder, adapter.embed(prepared, features))[0]
+
+
+def run(
+    adapter: TransformersAdapter, sample: Sample, question: str = QUESTION, **options: Any
+) -> RunResult:
+    kept, config = options.pop("kept", None), options.pop("decode", GREEDY)
+    request = RunRequest(sample, adapter.info.name, question, decode=config, **options)
+    return single_run.run(adapter, request, None, None, kept)
+
+
+@pytest.mark.parametrize(
+    ("family", "names"),
+    [
+        ("qwen3_vl", {"pooler_output.2", "deepstack_features.1.2"}),  # lists within a list
+        ("llava_next", {"pooler_output.0", "pooler_output.2"}),  # one tensor per picture
+        ("gemma3", {"pooler_output"}),
+    ],
+)
+def test_features_come_back_from_the_cache_bit_for_bit(
+    family: str, names: set[str], load: Load, sample: Sample, tmp_path: Path
+) -> None:
+    adapter = load(family)
+    prepared = adapter.preprocess(shown(adapter, sample, 3), QUESTION)
+    features, spec = encoded(adapter, prepared), adapter.feature_spec(prepared)
+    cache = FeatureCache(tmp_path / "kept", 64)
+    cache.write(spec, features, 1.0, cold=False)
+    stored = cache.read(spec)
+    cache.close()
+    assert stored is not None and adapter.takes(prepared, stored.features)
+    read = stored.features.tensors
+    assert names <= set(read) == set(features.tensors)
+    for name, tensor in features.tensors.items():
+        assert read[name].dtype == tensor.dtype and torch.equal(read[name], tensor), name
+    one, two = (first_logits(adapter, prepared, some) for some in (features, stored.features))
+    assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("part", ["deepstack_features", "pooler_output"])
+def test_every_named_tensor_reaches_the_answer(part: str, load: Load, sample: Sample) -> None:
+    """The control of the round trip: a part that is left blank gives other logits."""
+    adapter = load("qwen3_vl")
+    prepared = adapter.preprocess(shown(adapter, sample, 3), QUESTION)
+    features = encoded(adapter, prepared)
+    blank = {
+        name: torch.zeros_like(one) if name.startswith(part) else one
+        for name, one in features.tensors.items()
+    }
+    one, two = (first_logits(adapter, prepared, some) for some in (features, Features(blank)))
+    assert float((one - two).abs().max()) > 0.02
+
+
+def test_features_of_another_number_of_pictures_are_not_taken(load: Load, sample: Sample) -> None:
+    adapter = load("qwen2_5_vl")
+    three, two = (adapter.preprocess(shown(adapter, sample, n), QUESTION) for n in (3, 2))
+    assert adapter.takes(two, encoded(adapter, two))
+    assert not adapter.takes(three, encoded(adapter, two))
+    assert not adapter.takes(two, Features({"rows": torch.zeros(8, 32)}))
+
+
+@pytest.mark.parametrize(
+    ("shows", "words"),
+    [
+        ("events", "5 event images as 5 images"),
+        ("video", "8 frames as 8 images: frame folder: frames 0, 1, 2, 3, 5, 6, 7, 8 of 10"),
+        ("image", "frame folder: frame 5 of 10 (middle)"),
+    ],
+)
+def test_a_result_says_what_was_shown(shows: str, words: str, load: Load, sample: Sample) -> None:
+    found = run(load("qwen2_5_vl", shows), sample)
+    assert found.shown.startswith(words)
+    assert found.generation.prompt_tokens > 30 and found.backend == "eager"
+
+
+def test_the_order_of_pictures_is_part_of_the_prompt(load: Load, sample: Sample) -> None:
+    adapter = load("internvl")
+    some = shown(adapter, sample, 3)
+    turned = replace(some, images=some.images[::-1])
+    one, two = (
+        first_logits(adapter, prepared, encoded(adapter, prepared))
+        for prepared in (adapter.preprocess(each, QUESTION) for each in (some, turned))
+    )
+    assert float((one - two).abs().max()) > 0.01
+
+
+def test_too_many_pictures_for_the_context_are_one_sentence(
+    load: Load, sample: Sample, changed_copy: Callable[..., Path]
+) -> None:
+    folder = changed_copy("smolvlm", "config.json", "text_config", max_position_embeddings=80)
+    adapter = load("smolvlm", "video", folder)
+    with pytest.raises(ContextTooLong) as caught:
+        run(adapter, sample)
+    said = str(caught.value)
+    assert said.startswith("small-smolvlm has a context of 80 tokens; this prompt has ")
+    assert said.endswith(": show it fewer pictures, such as one image.")
+
+
+@pytest.mark.parametrize("family", ["blip-2", "instructblip", "git"])
+def test_models_that_take_one_picture_say_so(family: str, load: Load, sample: Sample) -> None:
+    with pytest.raises(BadInput) as caught:
+        run(load(family), sample)
+    assert f"{family} models has room for 1 picture" in str(caught.value)
+    assert 'shows = "image"' in str(caught.value)
+    assert run(load(family, "image"), sample).generation.token_ids  # the control
+
+
+def test_a_processor_that_fails_on_pictures_is_one_sentence(
+    load: Load, sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_only(processor: Any, prompt: str, images: Any) -> Any:
+        raise ValueError(f"Got {len(images)} images\nand one place")
+
+    adapter = load("llava_onevision")
+    monkeypatch.setattr(auto_processor, "inputs", one_only)
+    with pytest.raises(BadInput) as caught:
+        run(adapter, sample)
+    assert str(caught.value) == (
+        "small-llava_onevision does not take 5 pictures of this size (Got 5 images): show it one "
+        "picture, or a larger one."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"merge_size": 1}, "writes other visual tokens than the model has features for"),
+        ({"patch_size": 14}, "a trial with a picture failed (shape '[32, -1]' is invalid"),
+    ],
+)
+def test_a_processor_of_another_checkpoint_is_refused_at_load(
+    values: dict[str, int], words: str, load: Load, changed_copy: Callable[..., Path]
+) -> None:
+    folder = changed_copy("qwen2_5_vl", "preprocessor_config.json", **values)
+    with pytest.raises(ModelUnavailable) as caught:
+        load("qwen2_5_vl", "image", folder)
+    assert words in str(caught.value) and "from one checkpoint." in str(caught.value)
+
+
+def test_markers_of_pictures_in_a_question_are_refused(load: Load, sample: Sample) -> None:
+    with pytest.raises(BadInput, match="image_pad"):
+        run(load("qwen2_5_vl"), sample, "What is <|image_pad|> here?")
+
+
+def test_a_model_without_the_seam_runs_hooked_and_says_so(load: Load, sample: Sample) -> None:
+    found = run(load("mllama"), sample)
+    assert found.backend == "generate"
+    assert (
+        "It ran in hooked mode: transformers' mllama takes no features, so stages 3 and 4 cannot "
+        "be run apart."
+    ) in found.notes
+    assert not any("hooked mode" in note for note in run(load("qwen2_5_vl"), sample).notes)
+
+
+def test_a_prefix_that_sees_the_question_is_refused(load: Load, sample: Sample) -> None:
+    kept = Prefixes(64)
+    found = run(load("paligemma"), sample, prefix=True, kept=kept)
+    assert found.prefix is None and len(kept) == 0
+    why = (
+        "The whole prompt is read again: the pictures' tokens of paligemma attend to the question."
+    )
+    assert why in found.notes
+    other = run(load("qwen2_5_vl"), sample, prefix=True, kept=kept)
+    assert other.prefix is not None and other.prefix.state == "kept" and why not in other.notes
+
+
+def test_the_compiled_step_is_refused_by_a_note(load: Load, sample: Sample) -> None:
+    adapter = load("qwen2_5_vl")
+    asked = replace(GREEDY, backend="compiled")
+    found = run(adapter, sample, decode=asked)
+    assert found.backend == "eager" and adapter.compiled is None
+    note = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
+    assert note in found.notes
+    assert note not in run(adapter, sample).notes
+
+
+def test_features_that_read_the_question_have_it_in_their_key(load: Load, sample: Sample) -> None:
+    """A Q-Former reads the question; the encoders of other families do not."""
+
+    def specs(family: str) -> list[Any]:
+        adapter = load(family, "image")
+        some = shown(adapter, sample)
+        return [adapter.feature_spec(adapter.preprocess(some, q)) for q in (QUESTION, LONGER)]
+
+    one, two = specs("instructblip")
+    assert one.question and two.question and one != two
+    one, two = specs("qwen2_5_vl")
+    assert one == two and one.question == ""
+
+
+def test_variants_and_copies_share_the_model_and_its_facts(load: Load, sample: Sample) -> None:
+    adapter = load("qwen2_5_vl")
+    card = replace(adapter.info, name="small-qwen2_5_vl@image", shows="image")
+    variant, copy = adapter.variant(card, ("a note",)), adapter.remade(adapter.info)
+    assert isinstance(variant, TransformersAdapter) and isinstance(copy, TransformersAdapter)
+    for other in (variant, copy):
+        assert other.model is adapter.model and other.refuses == adapter.refuses
+        assert other.vision_modules() == adapter.vision_modules()
+    assert (variant.kind, copy.kind, adapter.kind) == ("image", "events", "events")
+    assert variant.notes[-1] == "a note" and "a note" not in adapter.notes
+    alone = [media.load(sample, "image", "arange"), shown(adapter, sample)]
+    assert len(alone[0].images) == 1 and len(alone[1].images) == 5
+    one, two = (encoded(each, each.preprocess(alone[1], QUESTION)) for each in (copy, adapter))
+    assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)
+    assert "as" not in run(variant, sample).shown.split()  # one picture as itself
+
+
+def test_a_copy_with_another_image_processor_has_other_keys(load: Load, sample: Sample) -> None:
+    adapter = load("qwen2_5_vl")
+    other = type(adapter.image_processor)(
+        **adapter.image_processor.to_dict() | {"rescale_factor": 1.0}
+    )
+    prepared = adapter.preprocess(shown(adapter, sample, 2), QUESTION)
+    made = adapter.remade(adapter.info, other)
+    found = made.preprocess(shown(adapter, sample, 2), QUESTION)
+    assert made.feature_spec(found) != adapter.feature_spec(prepared)
+    assert adapter.remade(adapter.info).processor_digest() == adapter.processor_digest()
+
+
+@pytest.mark.parametrize("stale", [False, True], ids=["own deltas", "stale deltas"])
+def test_a_reused_prefix_has_the_rope_deltas_of_its_own_prompt(
+    stale: bool, load: Load, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model keeps the deltas of the last prompt; with those of another the answer is wrong."""
+    adapter, kept = load("qwen2_5_vl"), Prefixes(64)
+    wanted = run(adapter, sample, LONGER).generation.token_ids
+    first = run(adapter, sample, prefix=True, kept=kept)
+    assert first.prefix is not None and first.prefix.state == "kept"
+    fewer = make_sample(tmp_path / "fewer", 9)
+    run(adapter, replace(fewer, event_images=fewer.event_images[:1]), LONGER)
+    if stale:
+        left = adapter.model.base_model.rope_deltas.clone()
+        sets = adapter.embed_question
+
+        def forgets(prepared: Prepared) -> Any:
+            found = sets(prepared)
+            adapter.model.base_model.rope_deltas = left
+            return found
+
+        monkeypatch.setattr(adapter, "embed_question", forgets)
+    found = run(adapter, sample, LONGER, prefix=True, kept=kept)
+    assert found.prefix is not None and found.prefix.state == "reused"
+    assert (found.generation.token_ids != wanted) is stale
