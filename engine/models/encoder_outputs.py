@@ -43,13 +43,19 @@ def _named(name: str, value: Any) -> dict[str, torch.Tensor]:
     return found
 
 
-def output(features: Features) -> BaseModelOutputWithPooling:
-    """The encoder's output that forward() takes, from named tensors."""
+def rows(found: Features) -> int:
+    """The number of visual rows in all tensors together."""
+    parts = [one for name, one in found.tensors.items() if name.startswith(ROWS)]
+    return sum(one.numel() // max(one.shape[-1], 1) for one in parts)
+
+
+def given(prepared: Prepared, found: Features) -> dict[str, Any]:
+    """The keyword argument with which forward() and generate() take features."""
     out = BaseModelOutputWithPooling()
     for name in FIELDS:
-        if (value := _nested(features.tensors, name)) is not None:
+        if (value := _nested(found.tensors, name)) is not None:
             out[name] = value
-    return out
+    return {"mm_encoder_outputs": {modality(prepared): out}}
 
 
 def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:

@@ -248,8 +248,7 @@ class TransformersAdapter(Adapter):
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
-        outputs = {encoder_outputs.modality(prepared): encoder_outputs.output(features)}
-        values = self._rest(prepared) | {"mm_encoder_outputs": outputs}
+        values = self._rest(prepared) | encoder_outputs.given(prepared, features)
         return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
 
     def embed_question(self, prepared: Prepared) -> ModelInputs:
@@ -302,9 +301,7 @@ class TransformersAdapter(Adapter):
         out: torch.Tensor = self.model.generate(
             input_ids=prepared.input_ids,
             attention_mask=torch.ones_like(prepared.input_ids),
-            mm_encoder_outputs={
-                encoder_outputs.modality(prepared): encoder_outputs.output(features)
-            },
+            **encoder_outputs.given(prepared, features),
             **prepared.inputs,
             **options,
         )
@@ -354,12 +351,9 @@ class TransformersAdapter(Adapter):
 
     def takes(self, prepared: Prepared, features: Features) -> bool:
         """Whether there is one row of features for each visual token of the prompt."""
-        rows = [
-            one for name, one in features.tensors.items() if name.startswith(encoder_outputs.ROWS)
-        ]
-        count = sum(one.numel() // max(one.shape[-1], 1) for one in rows)
         floating = all(one.is_floating_point() for one in features.tensors.values())
-        return floating and count == int(self.visual_places(prepared.input_ids).sum())
+        wanted = int(self.visual_places(prepared.input_ids).sum())
+        return floating and encoder_outputs.rows(features) == wanted
 
 
 def _model_class(info: ModelInfo, folder: Path) -> Any:
