@@ -1,6 +1,6 @@
 """Models of four families through the generic adapter: cached features against plain generate().
 
-`python -m benchmarks.families`: each model has the form of its family, 40 to 50 million random
+`python -m benchmarks.families`: each model has the form of its family, 43 to 56 million random
 weights and is built now.  It is shown 8 frames as images and gives 64 new tokens: by the model's
 own generate() on pixels, by the project's stages with features computed, and with features read
 from the cache.  A whole answer is measured, from files to tokens, by turns, in CPU time of one
