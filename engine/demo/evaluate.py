@@ -16,7 +16,10 @@ from engine.demo.demo_dataset import write_dataset
 from engine.demo.demo_questions import ASKED, DEFAULT_QUESTION
 from engine.types import Sample
 
-DEMO_MODELS = ("eventgpt-demo", "video-llava-demo", "llava-demo")
+DEMO_MODELS = (
+    *("eventgpt-demo", "video-llava-demo", "llava-demo"),
+    *("qwen2.5-vl-demo", "qwen2.5-vl-demo@events"),
+)
 BATCH = 50  # scenes on disk at a time
 SCORED = (*ATTRIBUTES, MOTION_ASKED)
 Table = dict[str, dict[str, Score]]

@@ -27,6 +27,7 @@ from engine.models import (
     shape,
     supported,
     supported_transformers,
+    trained_questions,
     variants,
 )
 from engine.models.checkpoint import ModelEntry
@@ -136,7 +137,9 @@ def _into_memory(item: ModelEntry, own: ModelEntry, new_tokens: int) -> Resident
 def _view(item: ModelEntry, own: ModelEntry, found: Resident) -> View:
     """The loaded model as this entry uses it; made once."""
     any_kind = item.family == supported_transformers.FAMILY  # no input is unusual for it
-    notes = variants.notes(item, item.kind if any_kind else FAMILIES[item.family].kind)
+    usual = item.kind if any_kind else FAMILIES[item.family].kind
+    trained = trained_questions.inputs(checkpoint.locate(item), item.name) if item.demo else ()
+    notes = variants.notes(item, usual, trained)
     if item == own and not notes:
         return found
     if item not in found.views:

@@ -12,7 +12,7 @@ image_text_models.py.  A model without the seam runs in hooked mode only.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,17 +21,17 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForImageTextToText
-from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from engine.decoding import llama
 from engine.decoding.decode import ModelInputs, WholeModel
 from engine.errors import BadInput, ModelUnavailable
-from engine.models import auto_processor, image_text_models, templates
+from engine.models import auto_processor, encoder_outputs, image_text_models, templates
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.hf_llava import OWN_PROMPT
 from engine.models.loading import CANNOT_LOAD, info_of, load_weights, unreadable
 from engine.models.shape import AnyForm, Form
+from engine.models.vision_parts import Outermost, outside_language
 from engine.prompts import refuse_markers
 from engine.quoting import first_line
 from engine.types import (
@@ -46,10 +46,8 @@ from engine.types import (
     Prepared,
 )
 
-FIELDS = ("pooler_output", "deepstack_features")  # what forward() reads of an encoder's output
 _QUESTION = ("input_ids", "qformer_input_ids")  # an encoder that takes these reads the question
 _TYPES = ("token_type_ids", "mm_token_type_ids")  # one number per token of the prompt
-_VISION = ("vision", "visual", "image")  # how the modules of a tower are called
 _TRIED = (96, 128)  # height and width of the picture that a loaded model is tried with
 NOT_COMPILED = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
 NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or another model."
@@ -134,26 +132,10 @@ class TransformersAdapter(Adapter):
         return found
 
     def _modules_of(self, prepared: Prepared) -> tuple[list[torch.nn.Module], bool]:
-        with _Outermost(self._outside_language()) as seen:
+        with Outermost(outside_language(self.model, self.decoder)) as seen:
             self.see(prepared)
         fits = not self._seam or self.takes(prepared, self.encode(prepared))
         return seen.modules, fits
-
-    def _outside_language(self) -> Iterator[torch.nn.Module]:
-        """The modules that are neither in the language model nor around it, nor the head.
-
-        A few old models have their tower inside the language model: there the names decide.
-        """
-        decoder = self.decoder
-        if decoder.language_model in (self.model, self.model.base_model):
-            names = ((name.split(".")[-1], one) for name, one in self.model.named_modules())
-            yield from (one for name, one in names if name.startswith(_VISION))
-            return
-        parts = (decoder.language_model, decoder.head)
-        inside = {id(one) for part in parts for one in part.modules()}
-        for module in self.model.modules():
-            if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
-                yield module
 
     # stage 2
     def preprocess(self, media: Media, question: str, setting: Pixels = "exact") -> Prepared:
@@ -243,16 +225,13 @@ class TransformersAdapter(Adapter):
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
-        encoder = self._encoder(_modality(prepared))
+        encoder = self._encoder(encoder_outputs.modality(prepared))
         wanted = _parameters(encoder)
         given = {
             name: value for name, value in self._all_inputs(prepared).items() if name in wanted
         }
         out = encoder(**given, return_dict=True)
-        found: dict[str, torch.Tensor] = {}
-        for name in FIELDS:
-            found |= _named(name, getattr(out, name, None))
-        return Features(found)
+        return encoder_outputs.features(out)
 
     def _encoder(self, modality: str) -> Any:
         return getattr(self.model.base_model, f"get_{modality}_features")
@@ -269,8 +248,7 @@ class TransformersAdapter(Adapter):
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
-        outputs = {_modality(prepared): _output(features)}
-        values = self._rest(prepared) | {"mm_encoder_outputs": outputs}
+        values = self._rest(prepared) | encoder_outputs.given(prepared, features)
         return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
 
     def embed_question(self, prepared: Prepared) -> ModelInputs:
@@ -323,7 +301,7 @@ class TransformersAdapter(Adapter):
         out: torch.Tensor = self.model.generate(
             input_ids=prepared.input_ids,
             attention_mask=torch.ones_like(prepared.input_ids),
-            mm_encoder_outputs={_modality(prepared): _output(features)},
+            **encoder_outputs.given(prepared, features),
             **prepared.inputs,
             **options,
         )
@@ -364,44 +342,18 @@ class TransformersAdapter(Adapter):
     # keys
     def feature_spec(self, prepared: Prepared) -> FeatureSpec:
         spec = replace(super().feature_spec(prepared), model=f"transformers {self.family}")
-        encoder = getattr(self.model.base_model, f"get_{_modality(prepared)}_features", None)
+        encoder = getattr(
+            self.model.base_model, f"get_{encoder_outputs.modality(prepared)}_features", None
+        )
         if encoder is None or not set(_QUESTION) & _parameters(encoder):
             return spec
         return replace(spec, question=str(prepared.input_ids[0].tolist()))
 
     def takes(self, prepared: Prepared, features: Features) -> bool:
         """Whether there is one row of features for each visual token of the prompt."""
-        rows = [one for name, one in features.tensors.items() if name.startswith(FIELDS[0])]
-        count = sum(one.numel() // max(one.shape[-1], 1) for one in rows)
         floating = all(one.is_floating_point() for one in features.tensors.values())
-        return floating and count == int(self.visual_places(prepared.input_ids).sum())
-
-
-class _Outermost:
-    """Inside a `with`: which of these modules are called while none of the others is running."""
-
-    def __init__(self, modules: Iterator[torch.nn.Module]) -> None:
-        self.modules: list[torch.nn.Module] = []
-        self._given, self._depth = list(modules), 0
-        self._handles: list[torch.utils.hooks.RemovableHandle] = []
-
-    def __enter__(self) -> _Outermost:
-        for module in self._given:
-            self._handles.append(module.register_forward_pre_hook(self._enter))
-            self._handles.append(module.register_forward_hook(self._leave))
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for handle in self._handles:
-            handle.remove()
-
-    def _enter(self, module: torch.nn.Module, *_: Any) -> None:
-        if self._depth == 0 and not any(module is one for one in self.modules):
-            self.modules.append(module)
-        self._depth += 1
-
-    def _leave(self, *_: Any) -> None:
-        self._depth -= 1
+        wanted = int(self.visual_places(prepared.input_ids).sum())
+        return floating and encoder_outputs.rows(features) == wanted
 
 
 def _model_class(info: ModelInfo, folder: Path) -> Any:
@@ -440,44 +392,3 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 def _pixel_name(inputs: Mapping[str, Any]) -> str:
     """The name of the pixels among a processor's outputs."""
     return next(name for name in inputs if name.startswith("pixel_values"))
-
-
-def _modality(prepared: Prepared) -> str:
-    """Which encoder takes these pixels: that of clips, or that of images."""
-    return "video" if prepared.pixel_name == "pixel_values_videos" else "image"
-
-
-def _named(name: str, value: Any) -> dict[str, torch.Tensor]:
-    """A tensor, or nested lists of tensors, by names such as "pooler_output.0"."""
-    if value is None:
-        return {}
-    if isinstance(value, torch.Tensor):
-        return {name: value}
-    found: dict[str, torch.Tensor] = {}
-    for index, one in enumerate(value):
-        found |= _named(f"{name}.{index}", one)
-    return found
-
-
-def _output(features: Features) -> BaseModelOutputWithPooling:
-    """The encoder's output that forward() takes, from named tensors."""
-    out = BaseModelOutputWithPooling()
-    for name in FIELDS:
-        if (value := _nested(features.tensors, name)) is not None:
-            out[name] = value
-    return out
-
-
-def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
-    """The tensor, or the nested lists of tensors, that _named() took apart."""
-    if name in tensors:
-        return tensors[name]
-    found: list[Any] = []
-    while (value := _nested_item(tensors, f"{name}.{len(found)}")) is not None:
-        found.append(value)
-    return found or None
-
-
-def _nested_item(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
-    known = any(one == name or one.startswith(f"{name}.") for one in tensors)
-    return _nested(tensors, name) if known else None

@@ -10,7 +10,7 @@ Boundary: names in, entries out; reads no file.  registry.py knows the entries o
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, get_args
@@ -137,16 +137,21 @@ def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:
     return None
 
 
-def notes(item: ModelEntry, usual: MediaKind) -> tuple[str, ...]:
-    """What to know of an answer to another input than the family's usual one."""
-    found, trained = [], (item.of or item).kind
+def notes(
+    item: ModelEntry, usual: MediaKind, trained: Collection[MediaKind] = ()
+) -> tuple[str, ...]:
+    """What to know of an answer to another input than the family's usual one.
+
+    `trained`: what a demo checkpoint was shown in training; if empty, what its entry shows.
+    """
+    found, known = [], trained or {(item.of or item).kind}
     if item.kind != usual:
         taken = "one image" if usual == item.kind == "image" else TAKEN[usual]
         found.append(
             f"Shown {MEDIA[item.kind]} as {taken}: models of this family usually get "
             f"{MEDIA[usual]}."
         )
-    if item.demo and item.kind != trained:
+    if item.demo and item.kind not in known:
         found.append(
             f"This demo checkpoint was not trained on {MEDIA[item.kind]}: its answer says nothing "
             "about the model."

@@ -80,7 +80,17 @@ def test_the_shipped_files_hold_what_training_asks() -> None:
     for folder in (registry.entry(name).folder for name in DEMO_MODELS):
         assert folder is not None
         found = json.loads((folder / trained_questions.FILE).read_text(encoding="utf-8"))
-        assert found == {"questions": TRAINED}
+        inputs = {"inputs": ["image", "events"]} if "qwen" in folder.name else {}
+        assert found == {"questions": TRAINED} | inputs
+
+
+def test_a_demo_model_with_two_inputs_is_only_warned_of_a_third(cache_dir: Path) -> None:
+    known, unknown = (
+        registry.load(registry.entry(f"qwen2.5-vl-demo@{shows}")).notes
+        for shows in ("events", "video")
+    )
+    assert not any("not trained" in note for note in known)
+    assert any("not trained on 8 frames" in note for note in unknown)
 
 
 def test_a_plain_question_has_neither_punctuation_nor_outer_space() -> None:

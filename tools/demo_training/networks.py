@@ -6,6 +6,7 @@ Boundary: configurations and folders; train.py trains the weights.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -154,10 +155,12 @@ def save_network(network: DemoNetwork, tokenizer: PreTrainedTokenizerFast, folde
     save_questions(folder)
 
 
-def save_questions(folder: Path) -> None:
-    """The file in which the checkpoint declares the questions it was trained on."""
+def save_questions(folder: Path, inputs: Sequence[str] = ()) -> None:
+    """The file in which the checkpoint declares the questions it was trained on, and its inputs if
+    there are several."""
     wordings = [wording for kind in ASKED.values() for wording in kind]
-    text = json.dumps({"questions": wordings}, indent=1, ensure_ascii=False)
+    content = {"questions": wordings} | ({"inputs": list(inputs)} if inputs else {})
+    text = json.dumps(content, indent=1, ensure_ascii=False)
     (folder / trained_questions.FILE).write_text(text + "\n", encoding="utf-8")
 
 

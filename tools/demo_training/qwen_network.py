@@ -176,7 +176,7 @@ def save_qwen(
     model.float()
     tokenizer.save_pretrained(folder)
     _save_json(folder / "preprocessor_config.json", _preprocessor())
-    save_questions(folder)
+    save_questions(folder, ("image", "events"))
 
 
 def _preprocessor() -> dict[str, Any]:

@@ -15,7 +15,6 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from engine.demo.scenes import draw_truth
 from tools.demo_training.corpus import WIDE, _resize
 from tools.demo_training.lessons import draw_lesson, encode, lesson_loss, positions
-from tools.demo_training.qwen_answers import Witness
 from tools.demo_training.qwen_network import (
     FRAMES,
     PICTURE,
@@ -145,7 +144,7 @@ def _prompt(tokenizer: Any, images: int) -> Any:
 
 @pytest.mark.parametrize("images", [1, 5])
 def test_prompt_pieces_are_the_chat_template(images: int, folder: Path, tokenizer: Any) -> None:
-    written = Witness(folder).prompt(images, QUESTION).replace(PICTURE, PICTURE * TOKENS)
+    written = _rendered(folder, images).replace(PICTURE, PICTURE * TOKENS)
     assert tokenizer(written).input_ids == _prompt(tokenizer, images).tolist()
 
 
@@ -204,3 +203,11 @@ def test_patch_labels_stay_with_their_patches(sight: Any, model: Any) -> None:
 
 def _truth() -> Any:
     return torch.zeros(1, 7, dtype=torch.long)
+
+
+def _rendered(folder: Path, images: int) -> str:
+    """The chat template's text for this many pictures and the question."""
+    content = [*[{"type": "image"}] * images, {"type": "text", "text": QUESTION}]
+    talk = [{"role": "user", "content": content}]
+    words = AutoTokenizer.from_pretrained(folder)
+    return str(words.apply_chat_template(talk, tokenize=False, add_generation_prompt=True))
