@@ -36,6 +36,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks.app
 	$(BIN)/python -m benchmarks.runs
 	$(BIN)/python -m benchmarks.batches
+	$(BIN)/python -m benchmarks.families
 	$(BIN)/python -m benchmarks.results_page
 	$(BIN)/python -m benchmarks.records
 	$(BIN)/python -m benchmarks.decoding

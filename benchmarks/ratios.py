@@ -105,6 +105,14 @@ def _batches(kept: dict[str, Any]) -> Iterator[Row]:
                 yield _row(f"samples a second, {size}, {model}", "one by one", ratio)
 
 
+def _families(kept: dict[str, Any]) -> Iterator[Row]:
+    said = f"{kept['pictures']} pictures and {kept['new_tokens']} tokens"
+    for family, found in kept["models"].items():
+        for way, words in (("computed", "in stages"), ("cached", "from cached features")):
+            ratio = found["generate_over_cpu"][way]
+            yield _row(f"{said}, {words}, {family}", "generate()", ratio)
+
+
 KINDS: dict[str, Callable[[dict[str, Any]], Iterator[Row]]] = {
     "video": _video,
     "events": _events,
@@ -113,4 +121,5 @@ KINDS: dict[str, Callable[[dict[str, Any]], Iterator[Row]]] = {
     "again": _again,
     "drafting": _drafting,
     "batches": _batches,
+    "families": _families,
 }

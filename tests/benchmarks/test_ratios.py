@@ -62,6 +62,16 @@ def test_batches_stand_against_single_runs() -> None:
     assert row["ratio"] == 2.5 and "batch of 4" in row["what"]
 
 
+def test_families_stand_against_generate_with_and_without_cached_features() -> None:
+    ways = {"generate": spread([1]), "computed": spread([1.1]), "cached": spread([1.5])}
+    kept = {"pictures": 8, "new_tokens": 64, "models": {"m": {"generate_over_cpu": ways}}}
+    found = ratios.rows("families", kept)
+    assert [(row["ratio"], row["against"]) for row in found] == [
+        (1.1, "generate()"), (1.5, "generate()")
+    ]  # fmt: skip
+    assert found[1]["what"] == "8 pictures and 64 tokens, from cached features, m"
+
+
 def test_a_files_own_rows_go_before_and_an_unknown_kind_has_none() -> None:
     assert ratios.rows("video", {"rows": [{"what": "a"}]}) == [{"what": "a"}]
     assert ratios.rows("zoo", {"figure": 3}) == []

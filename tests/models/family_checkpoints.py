@@ -34,9 +34,9 @@ NEED_TORCHVISION = ("mistral3", "lfm2_vl", *(("gemma4",) if _OLD else ()))
 NO_SEAM = ("mllama", "blip-2", "instructblip", "git")  # their generate() takes no encoder outputs
 
 
-def build(family: str, folder: Path, dtype: str = "float32") -> Path:
-    """Writes the family's checkpoint into the folder, which is created."""
-    row = ROWS[family]
+def build(family: str, folder: Path, dtype: str = "float32", row: Family | None = None) -> Path:
+    """Writes the family's checkpoint into the folder, which is created; `row`: another size."""
+    row = row or ROWS[family]
     tokenizer = _tokenizer(row)
     ids = tokenizer.get_vocab()
     described = _resolved(copy.deepcopy(dict(row.config)), ids)

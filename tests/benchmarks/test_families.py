@@ -1,0 +1,70 @@
+"""The benchmark of families, on small models: every way is measured, and other tokens stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import families
+from engine.models import registry
+from engine.models.adapter import Adapter
+from engine.types import Sample
+from tests import tiny
+from tests.models.family_rows import ROWS
+
+
+@pytest.fixture
+def adapter(
+    family_folder: Callable[[str], Path],
+    cache_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Adapter]:
+    monkeypatch.setattr(families, "PAIRS", 2)
+    monkeypatch.setattr(families, "TOKENS", 6)
+    file = tmp_path / "models.toml"
+    file.write_text(
+        f'[[model]]\nname = "m"\ncheckpoint = "{family_folder("qwen3_vl")}"\nshows = "video"\n'
+    )
+    monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
+    yield registry.load(registry.entry("m"))
+    tiny.unload_all()
+
+
+def test_a_model_is_measured_in_every_way(adapter: Adapter, sample: Sample, tmp_path: Path) -> None:
+    found = families.measure(adapter, sample, tmp_path / "kept")
+    assert list(found["cpu_ms"]) == ["generate", "computed", "cached"]
+    assert found["generate_over_cpu"]["generate"]["median"] == 1.0
+    assert found["generate_over_cpu"]["cached"]["n"] == 2
+    assert found["context_tokens"] > found["visual_tokens"] >= 8
+
+
+def test_other_tokens_are_no_figure(
+    adapter: Adapter, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encode = adapter.encode
+    monkeypatch.setattr(adapter, "encode", lambda one: encode(one).changed(lambda row: -row))
+    with pytest.raises(RuntimeError, match="m: computed gives other tokens"):
+        families.measure(adapter, sample, tmp_path / "kept")
+
+
+def test_features_that_are_not_read_are_no_figure(
+    adapter: Adapter, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "takes", lambda *_: False)
+    with pytest.raises(RuntimeError, match="its features were measured, not as use"):
+        families.measure(adapter, sample, tmp_path / "kept")
+
+
+@pytest.mark.parametrize("family", families.SIZES)
+def test_a_larger_model_keeps_the_form_of_its_family(family: str) -> None:
+    small: Any = ROWS[family]
+    large = families._sized(family, small)
+    assert large.config["text_config"]["model_type"] == small.config["text_config"]["model_type"]
+    assert large.config["text_config"]["hidden_size"] == families.WIDTH
+    assert large.config.keys() == small.config.keys()
+    assert large.template == small.template
+    assert small.config["text_config"]["hidden_size"] < families.WIDTH  # it is not changed
