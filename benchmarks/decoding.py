@@ -102,6 +102,8 @@ def _model(adapter: Adapter, sample: Sample) -> dict[str, Any]:
 
 
 def _embeds(adapter: Adapter, sample: Sample) -> torch.Tensor:
+    import torch
+
     from engine import media
 
     prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)

@@ -179,7 +179,9 @@ def test_one_answer_without_numbers_costs_only_itself(
             poisoned.append(float(prepared[1].pixels.sum()))
         rows_ = encode(prepared)
         return [
-            row * torch.nan if float(one.pixels.sum()) == poisoned[0] else row
+            row.changed(lambda rows: rows * torch.nan)
+            if float(one.pixels.sum()) == poisoned[0]
+            else row
             for row, one in zip(rows_, prepared, strict=True)
         ]
 
