@@ -219,7 +219,9 @@ def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
 
 
 def test_demo_checkpoints_show_their_processors_pixels() -> None:
-    for entry in (entry for entry in registry.entries() if entry.demo):
+    fast = [entry for entry in registry.entries() if entry.demo and entry.family != "transformers"]
+    assert len(fast) == 3
+    for entry in fast:
         if registry.unavailable(entry):
             pytest.skip("the demo checkpoints are not here")
         found = registry.load(entry)
