@@ -306,7 +306,13 @@ def certify(result: RunResult, backend: Any) -> None:
         for one in found
     ]
     entry = certificates.model_entry(
-        model.name, model.digest, model.precision, result.environment, found, backend
+        model.name,
+        model.digest,
+        model.precision,
+        result.environment,
+        found,
+        backend,
+        model.shows or "",
     )
     request = VerifyRequest((model.name,), (result.request.sample,), backend=backend)
     certificates.store(certificates.make(request, [entry], found, "/data"))
