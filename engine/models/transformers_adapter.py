@@ -119,6 +119,8 @@ class TransformersAdapter(Adapter):
             with torch.inference_mode():
                 prepared = self.preprocess(shown, "What is it?")
                 found, fits = self._modules_of(prepared)
+        except ModelUnavailable:  # the chat template's own sentence
+            raise
         except CANNOT_LOAD as error:
             raise ModelUnavailable(
                 f"{self.info.name}: a trial with {shown.source} failed ({first_line(error)}): copy "

@@ -103,8 +103,8 @@ def within_context(
         note = LIMITED.format(room, asked.max_new_tokens, name, context, prompt)
         return replace(asked, max_new_tokens=room), (note,)
     forced, fix = "", "shorten the question"
-    if _visual_tokens(adapter, prepared) > context // 2:
-        fix = "show it fewer pictures, such as one image"
+    if adapter.kind != "image" and _visual_tokens(adapter, prepared) > context // 4:
+        fix = "show it fewer pictures, such as one image, or shorten the question"
     if room > 0:
         forced, fix = f" and needs {asked.min_new_tokens:,} new ones", f"force at most {room:,}"
     raise ContextTooLong(
