@@ -123,7 +123,8 @@ def main() -> None:
     memory_bars.show(entries)
     st.subheader("Checkpoints", anchor=False)
     here = [entry for entry in entries if installed(entry)]
-    show_all(here, show)
+    loaded = [item for item in registry.resident() if item not in entries]  # such as in float16
+    show_all([*here, *loaded], show)
     if absent := [entry for entry in entries if entry not in here]:
         st.subheader("Not installed", anchor=False)
         notices.small(ABSENT, "not_installed")

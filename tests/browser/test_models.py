@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -16,6 +18,12 @@ NAME = "tiny-llava"
 def button(page: Page, key: str) -> Locator:
     """The button a person sees; Streamlit keeps a hidden twin of those with a help text."""
     return page.locator(f".st-key-models_{key} button").filter(visible=True)
+
+
+@pytest.fixture
+def visitor(tiny_folder: Path, fresh: Callable[..., Visitor]) -> Visitor:
+    """Of a server on which nobody has loaded a variant, which has a card while it is loaded."""
+    return fresh({"STAGESCOPE_MODELS": str(tiny_folder / "models.toml")})
 
 
 def test_unload_load_and_clear_the_cache(visitor: Visitor) -> None:

@@ -120,6 +120,16 @@ def test_load_and_unload(app: Open) -> None:
     assert "of weights freed" in texts(at)
 
 
+def test_a_variant_with_weights_of_its_own_has_a_card_while_it_is_loaded(app: Open) -> None:
+    name = f"{NAME}@float16"
+    registry.load(registry.entry(name))
+    at = opened(app)
+    assert "float16" in " ".join(heading.value for heading in at.subheader)
+    at = press(at, f"models_unload_{name}")
+    assert registry.resident() == ()
+    assert "float16" not in " ".join(heading.value for heading in at.subheader)  # the control
+
+
 def test_the_full_hash_is_computed_on_demand(app: Open) -> None:
     at = opened(app)
     assert html(at).count("not computed") == 3
