@@ -106,7 +106,7 @@ def _embeds(adapter: Adapter, sample: Sample) -> torch.Tensor:
 
     from engine import media
 
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     embeds = adapter.embed(prepared, adapter.encode(prepared))
     assert isinstance(embeds, torch.Tensor)
     return embeds

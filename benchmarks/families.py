@@ -199,7 +199,7 @@ def _ways(adapter: Adapter, sample: Sample, cache: FeatureCache) -> dict[str, Wa
 
     @torch.inference_mode()
     def generate() -> tuple[int, ...]:
-        prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+        prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
         rules, context = adapter.rules, prepared.context_tokens
         settings = decode.generation_config(config, adapter.eos_ids, rules, context)
         return tuple(adapter.generate(prepared, generation_config=settings)[0, -TOKENS:].tolist())
@@ -222,7 +222,7 @@ def _ways(adapter: Adapter, sample: Sample, cache: FeatureCache) -> dict[str, Wa
 def _prompt(adapter: Adapter, sample: Sample) -> dict[str, int]:
     from engine import media
 
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     visual = int(adapter.visual_places(prepared.input_ids).sum())
     return {"context_tokens": prepared.context_tokens, "visual_tokens": visual}
 

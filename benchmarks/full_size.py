@@ -236,7 +236,7 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
     `control` is whether a sample shown as blank pictures changes the first token's scores: a
     comparison that could not fail would prove nothing.
     """
-    shown = media.load(request.sample, adapter.kind, request.frames, request.extent)
+    shown = media.load(request.sample, adapter.kind, request)
     prepared = adapter.preprocess(shown, request.prompt)
     config = decode.generation_config(request.decode, adapter.eos_ids)
     with torch.inference_mode():
@@ -302,7 +302,7 @@ def _rendered(folder: Path) -> Sample:
     from engine.media import events
 
     scene = render(200_052)
-    pictures = events.render(simulate(scene.frames, FPS, scene.seed), 5, "stream")
+    pictures = events.render(simulate(scene.frames, FPS, scene.seed), extent="stream")
     paths: dict[str, list[Path]] = {"event": [], "frame": []}
     for kind, images in (("event", pictures), ("frame", scene.frames)):
         for number, image in enumerate(images):

@@ -108,7 +108,7 @@ def clips(folder: Path, seconds: Sequence[int]) -> dict[str, Any]:
     folder.mkdir(parents=True)
     files = {second * FPS: _clip(folder / f"{second}.mp4", second * FPS) for second in seconds}
     one = {frames: Sample(str(frames), "", mp4=file) for frames, file in files.items()}
-    points = _timed(list(one), lambda frames: media.load(one[frames], "video", "arange"))
+    points = _timed(list(one), lambda frames: media.load(one[frames], "video"))
     return line("8 frames of a clip loaded", "frames in the clip", points)
 
 

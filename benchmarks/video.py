@@ -39,7 +39,7 @@ def peak():
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 before = peak()
-found = media.load(Sample("a", "s", mp4=Path(sys.argv[1])), "video", "arange")
+found = media.load(Sample("a", "s", mp4=Path(sys.argv[1])), "video")
 print(round(before), round(peak()), found.source.replace(",", "").split()[-1])
 """
 

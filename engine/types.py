@@ -7,11 +7,12 @@ this module is cheap.  All durations are in milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
+from engine.media_options import COUNT_SPLIT, Perturbation, Split, Window, perturbed_text
 from engine.prompts import check_question, plain_question
 from engine.quoting import number, quoted
 
@@ -31,6 +32,7 @@ Backend = Literal["auto", "eager", "compiled"]  # auto: compiled on CUDA, eager 
 Ran = Literal["eager", "compiled", "generate"]  # what decoded; generate: the model's own method
 Pixels = Literal["exact", "fast"]
 Extent = Literal["slice", "stream"]
+ChoiceForm = Literal["letters", "words"]
 StageName = Literal["load", "preprocess", "vision", "decode"]
 Doing = Literal["compile"] | StageName  # compiling is not a stage
 Source = Literal["measured", "cached", "hook", "derived"]
@@ -80,6 +82,11 @@ class Events:
     def __len__(self) -> int:
         return len(self.t)
 
+    def take(self, which: slice | npt.NDArray[Any]) -> Events:
+        """The chosen events: a slice, a mask or indices."""
+        x, y, t, p = self.x[which], self.y[which], self.t[which], self.p[which]
+        return replace(self, x=x, y=y, t=t, p=p)
+
     @property
     def duration_ms(self) -> float:
         """Between the smallest and the largest timestamp."""
@@ -92,6 +99,10 @@ class Sample:
 
     `missing` maps a media kind ("events", "video", "image") to the reason why it is missing.
     `problems` are sentences about the whole record; `truth` is the known content of a scene.
+    `window`: the part of the recording that the sample is; None for all of it.  `choices`: the
+    options of a multiple-choice question, which `question` holds as it is asked; `choice_form`: whether
+    the answer is a letter or the words of an option; `answer`: the letter of the right option, "" if
+    not known; `task`: its kind in the benchmark.
     """
 
     id: str
@@ -106,6 +117,11 @@ class Sample:
     truth: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    window: Window | None = None
+    choices: tuple[str, ...] = ()
+    choice_form: ChoiceForm = "letters"
+    answer: str = ""
+    task: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,18 +219,50 @@ def check_choices(options: object) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The settings of a run, apart from its model, sample and question."""
+class MediaOptions:
+    """What a sample's files become in stage 1.
 
-    decode: DecodeConfig = DecodeConfig()
+    `extent`, `window` and `split` are of pictures drawn from raw events; `window` None is that of
+    the sample.  `perturb` changes the events or the frames, from `perturb_seed` on.
+    """
+
     frames: str = "arange"
-    cache: CachePolicy = "use"
-    mode: Mode = "decoupled"
-    pixels: Pixels = "exact"
-    extent: Extent = "slice"  # the size of pictures drawn from raw events
+    extent: Extent = "slice"
+    window: Window | None = None
+    split: Split = COUNT_SPLIT
+    perturb: tuple[Perturbation, ...] = ()
+    perturb_seed: int = 0
 
     def __post_init__(self) -> None:
         check_choices(self)
+        _check("perturb_seed", self.perturb_seed, 0, 2**32 - 1)
+
+    def window_of(self, sample: Sample) -> Window | None:
+        """The part of the sample's recording that is shown; None: all of it."""
+        return self.window or sample.window
+
+    @property
+    def media(self) -> MediaOptions:
+        """These options alone, without those of a subclass."""
+        return MediaOptions(**{one.name: getattr(self, one.name) for one in fields(MediaOptions)})
+
+    @property
+    def perturbed(self) -> str:
+        """The changes of strength above 0 and their seed; "" for none."""
+        return perturbed_text(tuple(one for one in self.perturb if one.strength), self.perturb_seed)
+
+
+DEFAULT_MEDIA = MediaOptions()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(MediaOptions):
+    """The settings of a run, apart from its model, sample and question."""
+
+    decode: DecodeConfig = DecodeConfig()
+    cache: CachePolicy = "use"
+    mode: Mode = "decoupled"
+    pixels: Pixels = "exact"
 
     def ask(self, sample: Sample, model: str, prompt: str, prefix: bool = False) -> RunRequest:
         """The request for one answer with these options."""

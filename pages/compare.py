@@ -190,7 +190,7 @@ def main() -> None:
     named = {entry.name: entry for entry in entries}
     models = tuple(named[model.name] for model in choice.models)
     with st.container(key="compare_board"):
-        card_board.show(entries, choice.sample, models, how.frames, how.extent, spoken)
+        card_board.show(entries, choice.sample, models, how.media, spoken)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons
         st.rerun()
     history.section(entries)

@@ -18,12 +18,23 @@ SLOW = pytest.mark.slow  # a process each
 HEAVY = {"torch", "transformers", "diskcache"}
 # The rooms of the engine.  A room imports from rooms before it, never from one after it.
 ROOMS = (
-    *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "types", "timing"),
-    *("palette", "media", "viewing", "decoding", "models", "storage", "analysis", "pipeline"),
+    *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
+    *(
+        "types",
+        "timing",
+        "palette",
+        "media",
+        "viewing",
+        "decoding",
+        "models",
+        "storage",
+        "analysis",
+        "pipeline",
+    ),
     *("verify", "report", "published", "benchmark", "jobs", "demo", "cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")
-MAX_LOOSE = 10  # modules directly in engine/
+MAX_LOOSE = 11  # modules directly in engine/
 # Pages build on pages' parts: each folder of ui/ may import those before it.
 UI_ROOMS = ("widgets", "charts", "compare", "benchmark", "results", "published", "models", "verify")
 

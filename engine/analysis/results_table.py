@@ -15,6 +15,7 @@ import numpy as np
 
 from engine.analysis.result_device import asked_of, backend_of, device_of, shared_of
 from engine.machine.load import MachineLoad
+from engine.media_options import COUNT_SPLIT
 from engine.storage.result_rows import SPANS, Place, ResultRow
 from engine.storage.run_store import Run
 
@@ -54,6 +55,7 @@ def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd
     group       "measured", or why the result is in no mean: in a batch, cold, warm-up, or after a
                 pause
     off_script  whether the model lists its training questions and this question is not among them
+    window, split, perturb: of pictures drawn from raw events, and what was changed; "" for none
     extent      the size rule of event pictures; "" if none were drawn or it is not known
     batch       the number of samples answered together; batch_id, batch_ms, batch_tokens and
                 batch_cached are values of the whole batch
@@ -101,7 +103,7 @@ def _columns(answers: bool) -> list[str]:
     fixed += ["model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["backend", "backend_asked", "device", "shared", *PLACES]
-    state += ["off_script", "extent"]
+    state += ["off_script", "extent", "window", "split", "perturb"]
     batch = ["batch", "batch_id", "batch_cached", "standing", "missing"]
     sources = [f"{name}_source" for name in SPANS]
     numbers = [*sources, *NUMBERS, *LOADS]
@@ -127,6 +129,7 @@ def _line(row: ResultRow, answers: bool) -> list[Any]:
     values += [backend_of(row), asked_of(row), device_of(row), shared_of(row)]
     values += [getattr(where, name) or "" for name in PLACES]
     values += [row.off_script is True, (row.extent and row.extent.ran) or ""]
+    values += [row.window or "", row.split or str(COUNT_SPLIT), row.perturb or ""]
     values += [row.size, row.batch_id or "", row.batch_cached or 0]
     values += [status.state, ", ".join(status.missing)]
     values += [span and span.source for span in spans.values()]
@@ -156,11 +159,23 @@ def _labels(table: pd.DataFrame, ids: Sequence[str], titled: bool) -> pd.Series[
     models = _titles(table) if titled else table["model"].astype(str)
     own = table["model"].astype(str).str.contains(r"[@+]fast$")  # the name says so already
     models = models.mask((table["pixels"] == "fast") & ~own, models + " · fast pixels")
-    models = models + _backend_names(table)
+    models = models + _backend_names(table) + _input_names(table)
     pairs = table[["model", "number"]].drop_duplicates()
     if pairs["model"].duplicated().any():
         models = models + " · " + _run_names(table, ids)
     return models + _device_names(table)
+
+
+def _input_names(table: pd.DataFrame) -> pd.Series[str]:
+    """The suffix of each label for other event pictures than the usual ones, and for changes.
+
+    A window is named if a whole run has it; windows of single records are not.
+    """
+    window, split, perturb = (table[name].astype(str) for name in ("window", "split", "perturb"))
+    own = table.groupby("number")["window"].transform("nunique") > 1
+    named = (" · window " + window).mask((window == "") | own, "")
+    named = named + (" · split " + split).mask(split == str(COUNT_SPLIT), "")
+    return named + (" · " + perturb).mask(perturb == "", "")
 
 
 def _titles(table: pd.DataFrame) -> pd.Series[str]:

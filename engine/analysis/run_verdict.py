@@ -131,6 +131,9 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "frames": lambda result: FRAME_WORDS.get(result.request.frames, result.request.frames),
     "pixels": lambda result: result.request.pixels,  # unless a column was asked for its own
     "event pictures": lambda result: EXTENT_WORDS[result.request.extent],
+    "window": lambda result: str(result.request.window_of(result.request.sample) or "none"),
+    "split": lambda result: result.request.split.words,
+    "perturbation": lambda result: result.request.perturbed or "none",
     "decoding": lambda result: _sampling(result.request.decode),
     "limit of new tokens": lambda result: _limit(result.request.decode),
     "device": lambda result: result.environment.get("device", ""),

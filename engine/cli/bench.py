@@ -22,10 +22,12 @@ from engine.cli import run_place
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
-    add_extent,
     add_json,
+    add_media,
     add_models,
+    add_perturb,
     add_pixels,
+    media_options,
     model_names,
     out,
     read_dataset,
@@ -46,7 +48,8 @@ ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise mo
 # Flags of a new run; a resumed run has its own plan.
 PLANNING = ("models", "show", "samples", "ids", "prompt", "repeat", "warmup", "order", "cache",
             "length", "max_new_tokens", "frames", "mode", "backend", "pixels", "batch",
-            "extent", "stop_after", "out")  # fmt: skip
+            "extent", "window", "split", "perturb", "perturb_seed", "stop_after",
+            "out")  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -67,7 +70,8 @@ def add(commands: Any) -> None:
     sub.add_argument("--mode", choices=("decoupled", "hooked"))
     add_backend(sub)
     add_pixels(sub)
-    add_extent(sub)
+    add_media(sub)
+    add_perturb(sub)
     sub.add_argument(
         "--batch", type=int, help="samples per batch (default: 1); only whole batches are timed"
     )
@@ -125,7 +129,6 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
         "frames": options.frames,
         "mode": options.mode,
         "pixels": options.pixels,
-        "extent": options.extent,
         "batch": options.batch,
         "stop_after": options.stop_after,
     }
@@ -134,6 +137,7 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
         samples=_samples(found, options),
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},
+        **media_options(options),
     )
     return execute.prepare(plan, found, options.out, elsewhere)
 

@@ -10,11 +10,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
+from engine.media_options import perturbations, split, window
 from engine.models import registry, variants
 from engine.models.variants import JOIN
 from engine.quoting import printable, quoted
@@ -107,6 +109,41 @@ def add_pixels(sub: argparse.ArgumentParser, default: Pixels | None = None) -> N
     """Adds --pixels; default None if a plan has its own default."""
     text = "exact: the image processor's values (default); fast: some differ by a grey level or two"
     sub.add_argument("--pixels", choices=PIXELS, default=default, help=text)
+
+
+def add_media(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:
+    """Adds --extent, --window, --split; default None if a plan has its own default."""
+    add_extent(sub, default)
+    sub.add_argument(
+        "--window",
+        metavar="START+LENGTH",
+        help="the part of each recording that is shown, as in 1.25s+50ms (default: all of it)",
+    )
+    sub.add_argument(
+        "--split",
+        metavar="RULE[:PARTS]",
+        help="how a recording becomes event pictures; count (default): equal numbers of events; "
+        "time: equal durations; densest: the densest 25 ms of each; as in time:8 (default: 5)",
+    )
+
+
+def add_perturb(sub: argparse.ArgumentParser) -> None:
+    """Adds --perturb and --perturb-seed."""
+    sub.add_argument(
+        "--perturb",
+        metavar="CHANGE:STRENGTH,...",
+        help="changes the events or frames before the model sees them: drop, jitter, hot, window, "
+        "rate; as in drop:0.3,jitter:500us",
+    )
+    sub.add_argument("--perturb-seed", type=int, help="of the changes (default: 0)")
+
+
+def media_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of MediaOptions that were given; BadInput for an invalid one."""
+    read = {"window": window, "split": split, "perturb": perturbations}
+    given = {name: getattr(options, name, None) for name in (*read, "extent", "perturb_seed")}
+    known = {name: value for name, value in given.items() if value is not None}
+    return {name: read[name](value) if name in read else value for name, value in known.items()}
 
 
 def add_extent(sub: argparse.ArgumentParser, default: Extent | None = None) -> None:

@@ -18,10 +18,12 @@ from engine.analysis.number_text import NONE
 from engine.cli.common import (
     DATASET_HELP,
     add_backend,
-    add_extent,
     add_json,
+    add_media,
     add_models,
+    add_perturb,
     add_pixels,
+    media_options,
     model_names,
     out,
     read_dataset,
@@ -68,7 +70,8 @@ def add(commands: Any) -> None:
     )
     add_backend(sub)
     add_pixels(sub, "exact")
-    add_extent(sub, "slice")
+    add_media(sub, "slice")
+    add_perturb(sub)
     add_json(sub)
     sub.set_defaults(run=_compare)
 
@@ -91,7 +94,7 @@ def _compare(options: argparse.Namespace) -> int:
         cache=options.cache,
         mode=options.mode,
         pixels=options.pixels,
-        extent=options.extent,
+        **media_options(options),
     )
     requests = [
         how.ask(sample, name, prompt, options.prefix)

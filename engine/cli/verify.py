@@ -86,8 +86,8 @@ def _verify(options: argparse.Namespace) -> int:
         options.runs,
         options.backend or VerifyRequest.backend,
         options.pixels,
-        options.extent,
         options.batch,
+        extent=options.extent,
     )
     job = _PrintingVerifyJob(request=request, dataset=str(found.root))
     job.work()

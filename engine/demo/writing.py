@@ -31,7 +31,7 @@ def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
     _write(root / "event_npy" / name / "000000.npy", events)
     images = [f"{name}/000000_{number}.png" for number in range(5)]
     # The demo checkpoints were trained on event pictures of one size: that of the whole stream.
-    for path, image in zip(images, draw_events(events, len(images), "stream"), strict=True):
+    for path, image in zip(images, draw_events(events, extent="stream"), strict=True):
         _bytes(root / "event_image" / path, png(image))
     for number, frame in enumerate(scene.frames, start=FIRST_FRAME):
         _bytes(root / "video" / name / "000000" / f"{number:06d}.png", png(frame))

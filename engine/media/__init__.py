@@ -16,27 +16,26 @@ from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
 from engine.media.media_files import Data, pieces
-from engine.types import Extent, Image, Media, MediaKind, Sample
+from engine.types import DEFAULT_MEDIA, Image, Media, MediaKind, MediaOptions, Sample
 
 if TYPE_CHECKING:
     from engine.media.media_sources import LoadedPictures
 
 # Increase it whenever the same files give different pictures: this invalidates cached features.
-READER = "2"
+READER = "3"
 PREVIEW_WIDTH = 320
 
 
-def load(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> Media:
+def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> Media:
     """The sample's event pictures, its frames chosen by the rule, or its middle frame.
 
-    `rule` is one of FRAME_RULES and only affects "video"; `extent` only affects raw events.
     MediaError if none of the sample's sources can be read.
     """
     from engine.media import media_sources
 
-    chosen = {"events": "", "video": rule, "image": "middle"}[kind]
+    chosen = {"events": "", "video": how.frames, "image": "middle"}[kind]
     reasons: list[str] = []
-    for source in media_sources.of(sample, kind, rule, extent):
+    for source in media_sources.of(sample, kind, how):
         try:
             found = source.read()
         except MediaError as error:

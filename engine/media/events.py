@@ -1,13 +1,14 @@
-"""Event streams: reads a raw .npy file into `Events`, and draws `Events` as pictures.
+"""Event streams: checks what a reader gives, makes `Events` of it, and draws them as pictures.
 
-Boundary: checks and normalises the values once, on reading; after that x and y are uint16, p is 0
-or 1, and t is int64 microseconds.  The file does not state the unit of t; microseconds is that of
-the published data, so fractions (which would be seconds) are refused.
+Boundary: knows no formats (readers/).  It checks and normalises the values once; after that x and y
+are uint16, p is 0 or 1, and t is int64 microseconds.  A reader gives microseconds, so fractions
+(which would be seconds) are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,33 +17,35 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import kinds, npy
-from engine.media.media_files import content, label
-from engine.media.npy import Column
+from engine.media import readers
+from engine.media.media_files import label
+from engine.media.readers import Column, Columns
+from engine.media_options import COUNT_SPLIT, DENSEST_US, Split, Window, time_text
 from engine.quoting import shown
 from engine.types import Events, Extent, Image
 
-SLICES = 5
 # Four times the side of today's largest sensors; one wrong coordinate must not fill the memory.
 MAX_SIDE = 4096
 MAX_EVENTS = 1 << 26  # 67 million: about 2 GB during checking and drawing
 LONG_MS = 100.0
 
 Numbers = npt.NDArray[Any]
-# One reader per kind of event file: (bytes, name) in, the columns x, y, t and p out.
-Reader = Callable[[bytes, str], dict[str, Column]]
-READERS: Mapping[kinds.FileKind, Reader] = {kinds.NPY: npy.columns}
+Part = slice | npt.NDArray[np.intp]  # events of one picture
 
 
-def read(path: Path) -> Events:
-    """The stream of a raw event file; MediaError if it is missing, damaged or not plain numbers."""
-    return parse(content(path), label(path))
+def read(path: Path, window: Window | None = None, name: str = "") -> Events:
+    """The stream of an event file, or the part of it in the window.
+
+    MediaError if the file is missing, damaged or not plain numbers, or if the window is empty.
+    """
+    called = name or label(path)
+    with readers.opened(path, called) as recording:
+        return recording.events(window)
 
 
-def parse(data: bytes, name: str) -> Events:
-    """The stream in the bytes of an event file; `name` is used in error messages."""
-    kind = kinds.of(data[: kinds.HEAD], name) or kinds.NPY
-    table = READERS.get(kind, npy.columns)(data, name)
+def normalised(columns: Columns, name: str) -> Events:
+    """The checked stream of a reader's columns; `name` is used in error messages."""
+    table = columns.table
     x, y, t, p = (_stream(table, key, name) for key in "xytp")
     lengths = {key: len(values) for key, values in zip("xytp", (x, y, t, p), strict=True)}
     if len(set(lengths.values())) > 1:
@@ -50,43 +53,102 @@ def parse(data: bytes, name: str) -> Events:
         raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
     if not len(t):
         raise MediaError(f"{name} holds 0 events: pick another recording.")
-    if len(t) > MAX_EVENTS:
-        raise MediaError(f"{name} holds {len(t):,} events: give at most {MAX_EVENTS:,}.")
+    refuse_many(len(t), name)
     times, wrapped = _unwrap(_whole(t, "t", name), name)
     polarity, negative = _polarity(_whole(p, "p", name), name)
-    width = _side(x, table.get("width"), "x", name)
-    height = _side(y, table.get("height"), "y", name)
-    notes = _notes(times, wrapped, negative, name)
+    width = _side(x, columns.width, "x", name)
+    height = _side(y, columns.height, "y", name)
+    notes = (*columns.notes, *_notes(times, wrapped, negative, name))
     return Events(_u16(x), _u16(y), times, polarity, width, height, notes)
 
 
-def render(events: Events, count: int = SLICES, extent: Extent = "slice") -> list[Image]:
-    """`count` event pictures [H, W, 3]: white background, red for p = 1, blue for p = 0.
-
-    The stream is split into `count` slices with equal numbers of events in file order; the last
-    slice takes the remainder.  The last event at a pixel wins.  With extent "slice" the size of a
-    picture is (max(y) + 1, max(x) + 1) of its events, as in the published code; with "stream"
-    it is that of the whole stream.  MediaError if there are fewer events than slices.
-    """
-    return [draw(events, part, extent) for part in slices(events, count)]
-
-
-def slices(events: Events, count: int = SLICES) -> list[slice]:
-    """The parts of the stream that `render` draws; MediaError if it has too few events."""
-    size = len(events) // count if count > 0 else 0
-    if not size:
+def refuse_many(count: int, name: str) -> None:
+    """MediaError for more events than are held in memory at once."""
+    if count > MAX_EVENTS:
         raise MediaError(
-            f"{len(events):,} events cannot be cut into {count:,} slices: pick a longer recording."
+            f"{name} holds {count:,} events, and at most {MAX_EVENTS:,} are read at once: choose a "
+            "window, as in --window 0s+1s."
         )
-    ends = [*(index * size for index in range(count)), len(events)]
-    return [slice(*pair) for pair in pairwise(ends)]
 
 
-def draw(events: Events, part: slice, extent: Extent) -> Image:
-    """The events of one part as a picture [H, W, 3]; with extent "stream" it may be empty."""
+def cut(events: Events, window: Window | None, name: str) -> Events:
+    """The events in the window, which counts from the first one; MediaError if there are none."""
+    if window is None:
+        return events
+    begin = int(events.t.min())
+    inside = (events.t >= begin + window.start_us) & (events.t < begin + window.end_us)
+    if not inside.any():
+        raise no_events(name, window, int(events.t.max()) - begin)
+    found = events.take(inside)
+    notes = tuple(note for note in events.warnings if not note.startswith(f"{name} lasts"))
+    return replace(found, warnings=(*notes, *_long(found.t, name)))
+
+
+def no_events(name: str, window: Window, duration_us: int) -> MediaError:
+    """The error of a window without events."""
+    return MediaError(
+        f"{name} has no events in the window {window}: it lasts {time_text(duration_us)}, choose "
+        "another window."
+    )
+
+
+def render(events: Events, split: Split = COUNT_SPLIT, extent: Extent = "slice") -> list[Image]:
+    """The event pictures [H, W, 3]: white background, red for p = 1, blue for p = 0.
+
+    The last event at a pixel wins.  With extent "slice" the size of a picture is
+    (max(y) + 1, max(x) + 1) of its events, as in the published code; with "stream", and for a part
+    without events, it is that of the whole stream.  MediaError if there are too few events.
+    """
+    return [draw(events, part, extent) for part in parts(events, split)]
+
+
+def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
+    """The parts of the stream that `render` draws; MediaError if it has too few events.
+
+    "count": equal numbers of events in file order, the last part takes the remainder.  The others:
+    equal durations between the first and the last event.
+    """
+    if len(events) < split.parts:
+        raise MediaError(
+            f"{len(events):,} events cannot be cut into {split.parts:,} slices: pick a longer "
+            "recording."
+        )
+    if split.rule == "count":
+        size = len(events) // split.parts
+        ends = [*(index * size for index in range(split.parts)), len(events)]
+        return [slice(*pair) for pair in pairwise(ends)]
+    order = np.argsort(events.t, kind="stable")
+    times = events.t[order]
+    begin, after = int(times[0]), int(times[-1]) + 1
+    edges = [begin + (after - begin) * index // split.parts for index in range(split.parts + 1)]
+    found: list[Part] = []
+    for low, high in pairwise(edges):
+        if split.rule == "densest":
+            low, high = _densest(times, low, high)
+        first, last = np.searchsorted(times, [low, high])
+        found.append(np.sort(order[first:last]))  # file order: the last event at a pixel wins
+    return found
+
+
+def _densest(times: npt.NDArray[np.int64], low: int, high: int) -> tuple[int, int]:
+    """The 25 ms between two times that hold the most events and begin with one; the first such."""
+    first, last = np.searchsorted(times, [low, high])
+    begins = times[first:last]
+    begins = begins[begins <= max(low, high - DENSEST_US)]
+    if not len(begins):
+        return max(low, high - DENSEST_US), high
+    counts = np.searchsorted(times, np.minimum(begins + DENSEST_US, high)) - np.arange(
+        first, first + len(begins)
+    )
+    best = int(begins[int(counts.argmax())])
+    return best, min(best + DENSEST_US, high)
+
+
+def draw(events: Events, part: Part, extent: Extent) -> Image:
+    """The events of one part, which may be none, as a picture [H, W, 3]."""
     x, y = events.x[part], events.y[part]
     height, width = events.height, events.width
-    if extent == "slice":
+    if extent == "slice" and len(x):
         height, width = int(y.max()) + 1, int(x.max()) + 1
     picture = np.full((height * width, 3), 255, np.uint8)
     pixels = y.astype(np.intp) * width + x
@@ -128,7 +190,7 @@ def _whole(values: Numbers, key: str, name: str) -> Numbers:
     return values.astype(np.int64)
 
 
-def _side(values: Numbers, given: Column | None, key: str, name: str) -> int:
+def _side(values: Numbers, given: int | None, key: str, name: str) -> int:
     """The sensor's width or height: from the file, else the largest coordinate + 1."""
     whole = _whole(values, key, name)
     low, high = int(whole.min()), int(whole.max())
@@ -138,7 +200,7 @@ def _side(values: Numbers, given: Column | None, key: str, name: str) -> int:
             f"{name} has an event at {key} = {wrong:,}: coordinates from 0 to {MAX_SIDE - 1:,} "
             "can be drawn, record it again."
         )
-    if not isinstance(given, int) or isinstance(given, bool):
+    if given is None:
         return high + 1
     if not high < given <= MAX_SIDE:
         side = "width" if key == "x" else "height"
@@ -196,10 +258,14 @@ def _notes(
         )
     if negative:
         notes.append(f"{name} has polarity -1, which is drawn as positive (red).")
+    return (*notes, *_long(times, name))
+
+
+def _long(times: npt.NDArray[np.int64], name: str) -> Iterator[str]:
+    """A note on a stream that the published code refuses."""
     duration = float(times.max() - times.min()) / 1000
     if duration >= LONG_MS:
-        notes.append(
+        yield (
             f"{name} lasts {duration:,.1f} ms.  It is drawn, although EventGPT's published code "
             f"refuses streams of {LONG_MS:.0f} ms and longer."
         )
-    return tuple(notes)

@@ -15,7 +15,8 @@ from pathlib import Path
 from engine.errors import MediaError
 from engine.media import events, images, kinds, video
 from engine.media.media_files import Data, content, label, large, opened
-from engine.types import ChosenFrames, Extent, Image, MediaKind, Sample
+from engine.media_options import Split, time_text
+from engine.types import ChosenFrames, Events, Image, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 _SHOWN_INDICES = 16
@@ -42,15 +43,15 @@ class MediaSource:
     read: Callable[[], LoadedPictures]
 
 
-def of(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> list[MediaSource]:
+def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[MediaSource]:
     """The sample's sources for one kind, best first; empty if it has no file for it."""
     if kind == "events":
-        return _of_events(sample, events.SLICES, extent)
+        return _of_events(sample, how)
     if kind == "image":
         # A single picture beside a clip is meant for the image model.
         sources = _of_frames(sample, video.middle)
         return sources[::-1] if len(sample.images) == 1 else sources
-    sources = _of_frames(sample, partial(video.choose, rule=rule))
+    sources = _of_frames(sample, partial(video.choose, rule=how.frames))
     return sources[:-1] if len(sample.images) == 1 else sources
 
 
@@ -62,18 +63,39 @@ def previews(sample: Sample) -> list[MediaSource]:
         if paths
     ]
     moving = [MediaSource("the clip", partial(_first_frame, sample.mp4))] if sample.mp4 else []
-    raw = [MediaSource("the events", partial(_rendered, sample.events, 1))] if sample.events else []
+    whole = MediaOptions(split=Split(parts=1))
+    drawn = partial(_rendered, sample, whole)
+    raw = [MediaSource("the events", drawn)] if sample.events else []
     return stills + moving + raw
 
 
-def _of_events(sample: Sample, slices: int, extent: Extent) -> list[MediaSource]:
+def _of_events(sample: Sample, how: MediaOptions) -> list[MediaSource]:
+    """Prepared event images first, unless a setting asks for others than those."""
+    changed = _redrawn(how)
     sources = []
-    if sample.event_images:
+    if sample.event_images and not changed:
         sources.append(MediaSource("event images", partial(_event_images, sample.event_images)))
     if sample.events is not None:
-        drawn = partial(_rendered, sample.events, slices, extent)
-        sources.append(MediaSource("raw events", drawn))
+        sources.append(MediaSource("raw events", partial(_rendered, sample, how)))
+    elif changed and sample.event_images:
+        sources.append(MediaSource("raw events", partial(_not_raw, sample, changed)))
     return sources
+
+
+def _redrawn(how: MediaOptions) -> str:
+    """The setting that needs pictures drawn from raw events, "" if none does."""
+    if how.window is not None:
+        return f"window {how.window}"
+    if how.split != Split():
+        return f"split {how.split}"
+    return f"perturb {how.perturbed}" if how.perturbed else ""
+
+
+def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
+    raise MediaError(
+        f"Sample {sample.id} has event images only, and {changed} needs raw events: leave it out "
+        "or pick another sample."
+    )
 
 
 def _of_frames(sample: Sample, choice: video.Choice) -> list[MediaSource]:
@@ -119,16 +141,28 @@ def still(data: bytes, name: str) -> Image:
     return video.first(data, name)
 
 
-def _rendered(path: Path, slices: int, extent: Extent = "slice") -> LoadedPictures:
-    data = content(path)
-    stream = events.parse(data, label(path))
+def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
+    """The pictures of the window; the digest covers the events, whatever file they are from."""
+    assert sample.events is not None
+    name = label(sample.events)
+    window = how.window_of(sample)
+    stream = events.read(sample.events, window)
     try:
-        pictures = tuple(events.render(stream, slices, extent))
+        pictures = tuple(events.render(stream, how.split, how.extent))
     except MediaError as error:
-        raise MediaError(f"{label(path)} is too short: {error}") from error
-    source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms, {slices} slices"
+        raise MediaError(f"{name} is too short: {error}") from error
+    where = f" from {time_text(window.start_us)} on" if window else ""
+    slices = f"{how.split.parts} slices" if how.split.rule == "count" else how.split.words
+    source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
     notes = (*stream.warnings, *_sizes(pictures))
-    return LoadedPictures(pictures, [data], f"raw events {slices}", source, notes, extent)
+    tag = f"raw events {how.split} {stream.width} {stream.height}"
+    return LoadedPictures(pictures, _bytes(stream), tag, source, notes, how.extent)
+
+
+def _bytes(stream: Events) -> list[bytes]:
+    """The values of a stream, in one byte order on all machines."""
+    columns = (stream.x, stream.y, stream.t, stream.p)
+    return [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
 
 
 def _sizes(pictures: Sequence[Image]) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _event_image(path: Path, name: str) -> None:
 
 
 def _events(path: Path, name: str) -> None:
-    stream = events.parse(content(path), name)
+    stream = events.read(path, name=name)
     try:
         for _ in events.render(stream):
             pass

@@ -25,7 +25,7 @@ from engine.analysis.acceptance import Acceptance, Pair
 from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.types import DecodeConfig, Extent, Pixels, Sample, check_choices
+from engine.types import DecodeConfig, MediaOptions, Pixels, Sample, check_choices
 
 LOOKUP = "lookup"  # prompt lookup instead of a draft model
 MAX_GAMMA, MAX_RUNS = 16, 100
@@ -42,7 +42,7 @@ def refuse_sampling(config: DecodeConfig) -> None:
 
 
 @dataclass(frozen=True)
-class DraftRequest:
+class DraftRequest(MediaOptions):
     """A target and its draft on some samples: `gamma` tokens per draft, `runs` timed pairs."""
 
     samples: tuple[Sample, ...]
@@ -52,11 +52,10 @@ class DraftRequest:
     prompt: str = DEFAULT_QUESTION
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     runs: int = FEWEST
-    frames: str = "arange"
     pixels: Pixels = "exact"
-    extent: Extent = "slice"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
         refuse_sampling(self.decode)
         for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):

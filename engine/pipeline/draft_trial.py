@@ -110,7 +110,7 @@ class _Trial:
         timeline = Timeline(adapter.device)
         with timeline.span("stages 1 to 3"):
             request = self.request
-            shown = media.load(self.sample, adapter.kind, request.frames, request.extent)
+            shown = media.load(self.sample, adapter.kind, request)
             setting = pixels_of(adapter.info.name) or request.pixels
             prepared = adapter.preprocess(shown, request.prompt, setting)
             embeds = adapter.embed(prepared, adapter.encode(prepared))

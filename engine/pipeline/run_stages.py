@@ -66,7 +66,7 @@ class StagedRun:
 
     def _load_media(self, request: RunRequest) -> Media:
         with self._stage("load"):
-            return media.load(request.sample, self.adapter.kind, request.frames, request.extent)
+            return media.load(request.sample, self.adapter.kind, request)
 
     def _cached_features(self, prepared: Prepared, notes: list[str]) -> StoredFeatures | None:
         """The cache's entry for this input; None, with a note if an entry cannot be used."""

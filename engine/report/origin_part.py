@@ -91,7 +91,9 @@ def _plan_rows(run: Run, on_ray: str) -> Iterator[tuple[str, str]]:
     yield "mode", plan.mode
     yield "frames", f"8 {FRAME_WORDS[plan.frames]} frames"
     yield "pixels", plan.pixels
-    yield "event pictures", EXTENT_WORDS[plan.extent]
+    yield "event pictures", f"{EXTENT_WORDS[plan.extent]}, {plan.split.words}"
+    yield "window", str(plan.window or "the whole recording, or the record's own window")
+    yield "perturbed", plan.perturbed or "no"
     yield "code", run.header.code
     yield "begun", run.header.created
     yield "state", run.state

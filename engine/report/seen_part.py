@@ -37,7 +37,7 @@ def seen(run: Run) -> Iterator[Block]:
     if len(plan.samples) > SAMPLES:
         yield Paragraph(f"The first {SAMPLES} of the {len(plan.samples):,} samples of {run.id}.")
     for sample in samples:
-        found = seen_times.timeline(sample, tuple(heads), plan.frames, plan.extent)
+        found = seen_times.timeline(sample, tuple(heads), plan.media)
         yield Heading(3, f"{sample.sequence} · {sample.id}")
         if found.rows:
             words = seen_markup.words(found, heads)

@@ -176,6 +176,12 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     batch: Positive | None = None
     error: str | None = None
     extent: AskedAndRan | None = None
+    # Of pictures drawn from raw events, and what was changed; "" for none, None in older rows.
+    window: str | None = None
+    split: str | None = None
+    perturb: str | None = None
+    # Log-probability of each option's letter as the first token; only for lettered questions.
+    letter_logprobs: dict[str, float] | None = None
     off_script: bool | None = None
     machine_load: LoadFigures | None = None
     standing: RecordedStatus | None = None
@@ -288,6 +294,11 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
     sequence: str | None = None
     reference: str | None = None
     truth: Texts | None = None
+    # Of multiple-choice questions; None in other rows.
+    choices: tuple[str, ...] | None = None
+    choice_form: str | None = None
+    right_letter: str | None = None
+    question_task: str | None = None
     repeat: Repeat
     phase: Phase
     batch_asked: Count | None = None
@@ -312,6 +323,10 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
             sequence=sample.sequence,
             reference=sample.reference,
             truth=dict(sample.truth),
+            choices=sample.choices or None,
+            choice_form=sample.choice_form if sample.choices else None,
+            right_letter=sample.answer or None,
+            question_task=sample.task or None,
             repeat=task.repeat,
             phase=task.phase,
             batch_asked=batch_asked,
@@ -391,6 +406,9 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "verified": standing.certificate if standing.state == "verified" else None,
         "batch": 1,
         "extent": AskedAndRan(request.extent, result.extent),
+        "window": str(request.window_of(request.sample) or ""),
+        "split": str(request.split),
+        "perturb": request.perturbed,
         "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
         "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
     }

@@ -210,7 +210,7 @@ class Subject:
         self.cache = FeatureCache(folder, 4096)
         self.kept = Prefixes(PREFIXES_MB)
         self.cancelled = cancelled
-        self.media = media.load(sample, adapter.kind, "arange", request.extent)
+        self.media = media.load(sample, adapter.kind, request)
         self.prepared: Prepared = self.prepare(self.media)
         most = request.max_new_tokens
         asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
@@ -297,7 +297,7 @@ class Subject:
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         name, prompt = self.adapter.info.name, self.request.prompt
         request = RunRequest(self.sample, name, prompt, decode=config, cache=cache, mode=mode)
-        return replace(request, pixels=self.request.pixels, extent=self.request.extent)
+        return replace(request, pixels=self.request.pixels, **vars(self.request.media))
 
     def pixels(self) -> tuple[float, bool]:
         """(difference from the named processor's pixels in grey levels, whether ours were used).

@@ -62,12 +62,13 @@ def changes(subject: Subject, folder: Path) -> Iterator[KeyChange]:
     yield KeyChange(f"pixels {setting}", True, own != _key(adapter, subject.media, prompt, setting))
     yield from _prefix_changes(subject, setting)
     rule = FRAME_RULES[-1]
-    ruled = media.load(subject.sample, adapter.kind, rule, subject.request.extent)
+    how = subject.request.media
+    ruled = media.load(subject.sample, adapter.kind, replace(how, frames=rule))
     yield KeyChange(
         f"frame rule {rule}", adapter.kind == "video", own != _key(adapter, ruled, prompt, used)
     )
     extent: Extent = "stream" if subject.request.extent == "slice" else "slice"
-    shown = media.load(subject.sample, adapter.kind, "arange", extent)
+    shown = media.load(subject.sample, adapter.kind, replace(how, extent=extent))
     drawn = subject.media.extent is not None  # prepared event pictures do not change
     resized = own != _key(adapter, shown, prompt, used)
     yield KeyChange(f"event pictures {EXTENT_WORDS[extent]}", drawn, resized)
@@ -103,7 +104,7 @@ def _key(adapter: Adapter, shown: Media, prompt: str, setting: Pixels) -> str:
 
 
 def _spec(adapter: Adapter, sample: Sample, prompt: str) -> FeatureSpec:
-    shown = media.load(sample, adapter.kind, "arange")
+    shown = media.load(sample, adapter.kind)
     return adapter.feature_spec(adapter.preprocess(shown, prompt))
 
 

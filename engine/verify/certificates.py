@@ -25,6 +25,7 @@ from typing import Any
 
 from engine import settings
 from engine.errors import BadInput
+from engine.media_options import COUNT_SPLIT
 from engine.plain_files import JSON_FAULTS, read_limited, reason, write_whole
 from engine.quoting import quoted, shown
 from engine.storage import coverage, provenance
@@ -337,6 +338,11 @@ def _other_setting(
     ]
     if result.extent is not None:
         pairs.append(("extent", result.extent, certificate["request"].get("extent", "")))
+    request = result.request
+    if request.window is not None or request.split != COUNT_SPLIT or request.perturbed:
+        yield f"event window {request.window or 'none'}, split {request.split}" + (
+            f", perturbed by {request.perturbed}" if request.perturbed else ""
+        )
     if result.backend != "generate":
         pairs.append(("backend", result.backend, model["backend"]))
     for name, ran, proved in pairs:

@@ -324,8 +324,8 @@ class _SampleChecks:
         if self.other is self.sample or self.adapter.kind in self.other.missing:
             return None
         with contextlib.suppress(BadInput):  # its own row reports it
-            kind, extent = self.adapter.kind, self.request.extent
-            return self.subject.prepare(media.load(self.other, kind, "arange", extent))
+            shown = media.load(self.other, self.adapter.kind, self.request)
+            return self.subject.prepare(shown)
         return None
 
     def _left_as_found(self, plain: RecordedAnswer) -> CheckFinding:

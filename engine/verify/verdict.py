@@ -15,7 +15,7 @@ from engine.errors import BadInput
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import Backend, Extent, Pixels, Sample, check_choices
+from engine.types import Backend, MediaOptions, Pixels, Sample, check_choices
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
@@ -171,7 +171,7 @@ class VerifyWatcher(Watcher):
 
 
 @dataclass(frozen=True)
-class VerifyRequest:
+class VerifyRequest(MediaOptions):
     """Which models are verified on which samples.  `runs`: timed warm runs of each way."""
 
     models: tuple[str, ...]
@@ -181,10 +181,10 @@ class VerifyRequest:
     runs: int = 5
     backend: Backend = "auto"  # of the decoupled way; the others have no choice
     pixels: Pixels = "exact"
-    extent: Extent = "slice"
     batch: int = 4  # size of the compared batch; 1 compares none
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
         _check("runs", self.runs, MAX_RUNS)
         _check("batch", self.batch, MAX_BATCH)

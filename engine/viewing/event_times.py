@@ -5,12 +5,13 @@ Boundary: `Events` in, counts and times in microseconds after the first event ou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.media import events as streams
+from engine.media_options import COUNT_SPLIT, Split
 from engine.types import Events, Image
 
 BINS = 120
@@ -60,12 +61,19 @@ def density(events: Events, bins: int = BINS) -> EventDensity:
     return EventDensity(width, on, np.bincount(places, minlength=bins) - on)
 
 
-def slice_spans(events: Events, count: int = streams.SLICES) -> list[SliceSpan]:
-    """What each picture of `events.render` covers; MediaError if there are too few events."""
-    begin, spans = events.t.min(), []
-    for part in streams.slices(events, count):
+def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
+    """What each picture of `events.render` covers; MediaError if there are too few events.
+
+    A part without events, which a split by time may have, begins and ends where the one before it
+    ends.
+    """
+    begin, spans = events.t.min(), list[SliceSpan]()
+    for part in streams.parts(events, split):
         times = events.t[part]
-        low, high = int(times.min() - begin), int(times.max() - begin)
+        last = spans[-1].end_us if spans else 0
+        low, high = (
+            (int(times.min() - begin), int(times.max() - begin)) if len(times) else (last,) * 2
+        )
         spans.append(SliceSpan(low, high, len(times)))
     return spans
 
@@ -74,8 +82,6 @@ def window(events: Events, begin_us: float, length_us: float) -> WindowPicture:
     """The events from `begin_us` on, for `length_us`, drawn as the event pictures are."""
     times = events.t - events.t.min()
     inside = np.flatnonzero((times >= begin_us) & (times < begin_us + length_us))
-    some = replace(
-        events, x=events.x[inside], y=events.y[inside], t=events.t[inside], p=events.p[inside]
-    )
+    some = events.take(inside)
     on = int(some.p.sum())
     return WindowPicture(streams.draw(some, slice(None), "stream"), on, len(some) - on)

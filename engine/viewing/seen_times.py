@@ -19,7 +19,19 @@ from engine import media
 from engine.errors import MediaError
 from engine.media import events as streams
 from engine.media import images, video
-from engine.types import EXTENTS, ChosenFrames, Events, Extent, Image, Media, MediaKind, Sample
+from engine.media_options import Split, Window
+from engine.types import (
+    DEFAULT_MEDIA,
+    EXTENTS,
+    ChosenFrames,
+    Events,
+    Extent,
+    Image,
+    Media,
+    MediaKind,
+    MediaOptions,
+    Sample,
+)
 from engine.viewing import event_times
 from engine.viewing.event_times import EventDensity, SliceSpan
 
@@ -75,9 +87,9 @@ class SeenTimeline:
     notes: tuple[str, ...]
 
 
-def read_events(path: Path) -> Events:
+def read_events(path: Path, window: Window | None = None) -> Events:
     """The raw events, if they are few enough to be counted and drawn here; else MediaError."""
-    stream = streams.read(path)
+    stream = streams.read(path, window)
     if len(stream) > MAX_EVENTS:
         raise MediaError(
             f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,})."
@@ -86,12 +98,12 @@ def read_events(path: Path) -> Events:
 
 
 def timeline(
-    sample: Sample, kinds: Collection[MediaKind], rule: str, extent: Extent = "slice"
+    sample: Sample, kinds: Collection[MediaKind], how: MediaOptions = DEFAULT_MEDIA
 ) -> SeenTimeline:
     """What models of these kinds receive of the sample, with the settings of `media.load`."""
     notes: list[str] = []
-    loaded = [found for kind in kinds if (found := _loaded(sample, kind, rule, extent, notes))]
-    stream = _stream(sample, notes)
+    loaded = [found for kind in kinds if (found := _loaded(sample, kind, how, notes))]
+    stream = _stream(sample, how.window_of(sample), notes)
     clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
     times = {clip: _times(clip, notes) for clip in clips}
     ends = [event_times.duration_us(stream)] if stream else []
@@ -99,7 +111,7 @@ def timeline(
     rows = [
         _frames(found, found.frames, times, window)
         if found.frames
-        else _event_images(found, stream, window)
+        else _event_images(found, stream, how.split, window)
         for found in loaded
     ]
     if stream and any(times.values()):
@@ -109,21 +121,19 @@ def timeline(
     return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))
 
 
-def _loaded(
-    sample: Sample, kind: MediaKind, rule: str, extent: Extent, notes: list[str]
-) -> Media | None:
+def _loaded(sample: Sample, kind: MediaKind, how: MediaOptions, notes: list[str]) -> Media | None:
     try:
-        return media.load(sample, kind, rule, extent)
+        return media.load(sample, kind, how)
     except MediaError as error:
         notes.append(str(error))
         return None
 
 
-def _stream(sample: Sample, notes: list[str]) -> Events | None:
+def _stream(sample: Sample, window: Window | None, notes: list[str]) -> Events | None:
     if sample.events is None:
         return None
     try:
-        return read_events(sample.events)
+        return read_events(sample.events, window)
     except MediaError as error:
         notes.append(str(error))
         return None
@@ -137,10 +147,10 @@ def _times(clip: Path, notes: list[str]) -> tuple[float, ...]:
         return ()
 
 
-def _event_images(found: Media, stream: Events | None, window: float) -> SeenRow:
+def _event_images(found: Media, stream: Events | None, split: Split, window: float) -> SeenRow:
     """Slices of the raw events, or images that were ready; those have times only if equal."""
     total = len(found.images)
-    spans = _spans(found, stream)
+    spans = _spans(found, stream, split)
     names = [f"Event image {number} of {total}" for number in range(1, total + 1)]
     if spans is None:
         edges = np.linspace(0, window or total, total + 1)
@@ -157,19 +167,21 @@ def _event_images(found: Media, stream: Events | None, window: float) -> SeenRow
     return SeenRow(found.kind, found.source, tuple(pictures))
 
 
-def _spans(found: Media, stream: Events | None) -> list[SliceSpan] | None:
+def _spans(found: Media, stream: Events | None, split: Split) -> list[SliceSpan] | None:
     """The slices that the pictures were drawn from; None if they are not known."""
     total = len(found.images)
     if stream is None or len(stream) < total:
         return None
     drawn = found.extent is not None
-    if drawn or any(_equal(found.images, stream, extent) for extent in EXTENTS):
-        return event_times.slice_spans(stream, total)
+    if drawn:
+        return event_times.slice_spans(stream, split)
+    if any(_equal(found.images, stream, extent) for extent in EXTENTS):
+        return event_times.slice_spans(stream, Split(parts=total))
     return None
 
 
 def _equal(pictures: Sequence[Image], stream: Events, extent: Extent) -> bool:
-    drawn = streams.render(stream, len(pictures), extent)
+    drawn = streams.render(stream, Split(parts=len(pictures)), extent)
     return all(np.array_equal(a, b) for a, b in zip(pictures, drawn, strict=True))
 
 

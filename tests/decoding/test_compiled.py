@@ -102,7 +102,7 @@ def test_tokens_are_the_eager_ones(
 def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
     adapter: Adapter, sample: Sample
 ) -> None:
-    shown = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    shown = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     embeds = adapter.embed(shown, adapter.encode(shown))
     step = CompiledStep(adapter.decoder)
     assert step.ready(embeds.shape[1] + 24) > 0

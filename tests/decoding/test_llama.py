@@ -35,7 +35,7 @@ def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) 
 
 
 def embeds_of(adapter: Adapter, sample: Sample) -> torch.Tensor:
-    shown = media.load(sample, adapter.kind, "arange")
+    shown = media.load(sample, adapter.kind)
     prepared = adapter.preprocess(shown, QUESTION)
     return adapter.embed(prepared, adapter.encode(prepared))
 

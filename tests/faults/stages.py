@@ -38,7 +38,7 @@ def reads_before_the_clock(patch: Patch) -> None:
     init, load = single_run._Run.__init__, single_run._Run.load
 
     def early(self: Any, adapter: Any, request: Any, *more: Any) -> None:
-        self.early = media.load(request.sample, adapter.kind, request.frames)
+        self.early = media.load(request.sample, adapter.kind, request)
         init(self, adapter, request, *more)
 
     def late(self: Any) -> Any:
@@ -58,7 +58,7 @@ def preprocesses_inside_load(patch: Patch) -> None:
 
     def load(self: Any) -> Any:
         with self._stage("load"):
-            found = media.load(self.request.sample, self.adapter.kind, self.request.frames)
+            found = media.load(self.request.sample, self.adapter.kind, self.request)
             given = (found, self.request.prompt, self.request.pixels)
             self.ahead = self.adapter.preprocess(*given)
         self.shown = found.source

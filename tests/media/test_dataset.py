@@ -423,7 +423,7 @@ def test_a_still_gif_is_a_picture(tmp_path: Path) -> None:
     path.write_bytes(clips.encoded("gif", "gif", [0]))
     sample = dataset.own([("a.gif", path)])
     assert (sample.mp4, sample.images) == (None, (path,))
-    found = media.load(sample, "image", "arange")
+    found = media.load(sample, "image")
     np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[0])
 
 
@@ -456,7 +456,7 @@ def test_a_record_may_name_a_clip_of_another_kind(
     (tmp_path / NAME).write_text(json.dumps([{"id": "a", field: f"s/0.{kind}"}]))
     found = dataset.read(tmp_path)
     assert found.clips == ("s/0",) and found.samples[0].mp4 == folder / f"0.{kind}"
-    shown = media.load(found.samples[0], "image", "arange")
+    shown = media.load(found.samples[0], "image")
     np.testing.assert_array_equal(shown.images[0], clips.decoded(data)[5])
 
 

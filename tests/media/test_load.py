@@ -16,7 +16,7 @@ from engine.errors import MediaError
 from engine.media import dataset, events, media_sources, video
 from engine.media.media_files import large
 from engine.media.media_sources import LoadedPictures
-from engine.types import EXTENTS, Image, Sample
+from engine.types import EXTENTS, Image, MediaOptions, Sample
 from tests.media import clips
 
 REAL = Path(__file__).parents[3] / "shared/data/real"
@@ -54,14 +54,14 @@ def broken(path: Path) -> Path:
 
 def test_events_come_from_the_event_images(tmp_path: Path) -> None:
     sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=raw(tmp_path / "a.npy"))
-    found = media.load(sample, "events", "arange")
+    found = media.load(sample, "events")
     assert (greys(found.images), found.rule, found.notes) == ([0, 1, 2, 3, 4], "", ())
     assert found.source == "5 event images"
 
 
 def test_events_are_rendered_when_there_are_no_event_images(tmp_path: Path) -> None:
     path = raw(tmp_path / "a.npy")
-    found = media.load(Sample("a", "s", events=path), "events", "arange")
+    found = media.load(Sample("a", "s", events=path), "events")
     np.testing.assert_array_equal(found.images, events.render(events.read(path)))
     assert "raw events: 10" in found.source
 
@@ -79,13 +79,13 @@ def test_raw_events_stand_in_for_broken_event_images(tmp_path: Path) -> None:
 
 def test_event_images_hide_broken_raw_events(tmp_path: Path) -> None:
     sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=broken(tmp_path / "a.npy"))
-    assert media.load(sample, "events", "arange").notes == ()
+    assert media.load(sample, "events").notes == ()
 
 
 def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
     table = {key: np.arange(9) % 2 for key in "xyp"} | {"t": np.arange(9) * 20_000}
     np.save(tmp_path / "a.npy", np.array(table, dtype=object), allow_pickle=True)
-    found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events", "arange")
+    found = media.load(Sample("a", "s", events=tmp_path / "a.npy"), "events")
     assert "lasts 160.0 ms" in found.notes[0]
 
 
@@ -99,7 +99,7 @@ def spreading(path: Path, n: int = 20) -> Path:
 def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None:
     sample = Sample("a", "s", events=spreading(tmp_path / "a.npy"))
     own, common = (
-        media.load(sample, "events", "arange"),
+        media.load(sample, "events"),
         media.load(sample, "events", "arange", "stream"),
     )
     assert [image.shape[:2] for image in own.images] == [
@@ -128,7 +128,7 @@ def test_short_clips_and_folders_repeat_frames_and_say_so(tmp_path: Path, count:
         (Sample("a", "s", mp4=clip(tmp_path / "a.mp4", count), frames=frames), "clip"),
         (Sample("a", "s", frames=frames), "folder"),
     ):
-        found = media.load(sample, "video", "arange")
+        found = media.load(sample, "video")
         assert len(found.images) == 8
         assert f"{', '.join(map(str, wanted))} of {count}" in found.source
         said = f"The {what} has {count} frame"
@@ -138,18 +138,18 @@ def test_short_clips_and_folders_repeat_frames_and_say_so(tmp_path: Path, count:
 
 def test_control_no_repeated_frame_is_said_of_eight(tmp_path: Path) -> None:
     sample = Sample("a", "s", frames=pictures(tmp_path, 8))
-    assert media.load(sample, "video", "arange").notes == ()
+    assert media.load(sample, "video").notes == ()
     short = Sample("a", "s", frames=sample.frames[:5])
-    assert len(media.load(short, "video", "spread").images) == 5
-    assert media.load(short, "video", "spread").notes == ()
-    assert media.load(short, "image", "arange").notes == ()
+    assert len(media.load(short, "video", MediaOptions(frames="spread")).images) == 5
+    assert media.load(short, "video", MediaOptions(frames="spread")).notes == ()
+    assert media.load(short, "image").notes == ()
 
 
 @pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])
 def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
     path = clip(tmp_path / "a.mp4")
     sample = Sample("a", "s", mp4=path, frames=pictures(tmp_path / "f", 12))
-    found = media.load(sample, "video", rule)
+    found = media.load(sample, "video", MediaOptions(frames=rule))
     np.testing.assert_array_equal(found.images, video.read(path, rule).images)
     assert (found.kind, found.rule, found.notes) == ("video", rule, ())
     assert found.source.endswith("of 20")
@@ -157,7 +157,7 @@ def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
 
 def test_the_frame_folder_stands_in_for_a_broken_mp4(tmp_path: Path) -> None:
     sample = Sample("a", "s", mp4=broken(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
-    found = media.load(sample, "video", "arange")
+    found = media.load(sample, "video")
     assert greys(found.images) == [0, 2, 5, 7, 10, 12, 15, 17]
     assert "a.mp4 could not be decoded" in found.notes[0]
     assert "the frame folder shown instead" in found.notes[0]
@@ -168,15 +168,15 @@ def test_only_the_chosen_frames_are_read(tmp_path: Path) -> None:
     frames = pictures(tmp_path, 20)
     broken(frames[1])
     sample = Sample("a", "s", frames=frames)
-    assert media.load(sample, "video", "arange").notes == ()
+    assert media.load(sample, "video").notes == ()
     broken(frames[2])
     with pytest.raises(MediaError, match=r"000029\.png is not a complete PNG"):
-        media.load(sample, "video", "arange")
+        media.load(sample, "video")
 
 
 def test_the_middle_frame_of_either_source(tmp_path: Path) -> None:
     path = clip(tmp_path / "a.mp4", 21)
-    found = media.load(Sample("a", "s", mp4=path), "image", "spread")
+    found = media.load(Sample("a", "s", mp4=path), "image", MediaOptions(frames="spread"))
     np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[10])
     assert (len(found.images), found.rule) == (1, "middle")
     folder = media.load(Sample("a", "s", frames=pictures(tmp_path / "f", 20)), "image", "arange")
@@ -186,13 +186,13 @@ def test_the_middle_frame_of_either_source(tmp_path: Path) -> None:
 def test_own_images(tmp_path: Path) -> None:
     images = pictures(tmp_path, 9)
     many = Sample("a", "s", images=images)
-    assert greys(media.load(many, "video", "arange").images) == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert greys(media.load(many, "image", "arange").images) == [4]
+    assert greys(media.load(many, "video").images) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert greys(media.load(many, "image").images) == [4]
     one = Sample("a", "s", images=images[5:6], mp4=clip(tmp_path / "a.mp4"))
-    assert greys(media.load(one, "image", "arange").images) == [5]
-    assert media.load(one, "video", "arange").source.startswith("MP4")
+    assert greys(media.load(one, "image").images) == [5]
+    assert media.load(one, "video").source.startswith("MP4")
     with pytest.raises(MediaError):
-        media.load(Sample("a", "s", images=images[:1]), "video", "arange")
+        media.load(Sample("a", "s", images=images[:1]), "video")
 
 
 def test_still_gifs_are_pictures_and_moving_ones_are_not(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_the_source_names_the_kind_of_clip(
     tmp_path: Path, kind: str, codec: str, called: str
 ) -> None:
     (tmp_path / "a").write_bytes(clips.encoded(kind, codec, range(0, 1000, 50)))
-    found = media.load(Sample("a", "s", mp4=tmp_path / "a"), "video", "arange")
+    found = media.load(Sample("a", "s", mp4=tmp_path / "a"), "video")
     assert found.source == f"{called}: frames 0, 2, 5, 7, 10, 12, 15, 17 of 20"
 
 
@@ -228,23 +228,23 @@ def test_the_pictures_of_a_sample_share_a_limit(
     sample = Sample("a", "s", **{field: paths})
     used = sum(path.stat().st_size + 8 * 6 * 3 for path in paths)
     monkeypatch.setattr(media_sources, "MAX_ROOM", used)
-    assert len(set(greys(media.load(sample, kind, "arange").images))) == 5
+    assert len(set(greys(media.load(sample, kind).images))) == 5
     monkeypatch.setattr(media_sources, "MAX_ROOM", used - 1)
     with pytest.raises(MediaError, match=rf"^5 pictures take over {used - 1:,} bytes"):
-        media.load(sample, kind, "arange")
+        media.load(sample, kind)
 
 
 @pytest.mark.parametrize("kind", ["events", "video", "image"])
 def test_nothing_usable(tmp_path: Path, kind: str) -> None:
     why = {kind: f"No {kind} here: pick another."}
     with pytest.raises(MediaError, match=f"^No {kind} here: pick another.$"):
-        media.load(Sample("a", "s", missing=why), kind, "arange")  # type: ignore[arg-type]
+        media.load(Sample("a", "s", missing=why), kind)  # type: ignore[arg-type]
     with pytest.raises(MediaError, match=f"Sample a has no file for {kind}"):
-        media.load(Sample("a", "s"), kind, "arange")  # type: ignore[arg-type]
+        media.load(Sample("a", "s"), kind)  # type: ignore[arg-type]
     path = broken(tmp_path / "a")
     sample = Sample("a", "s", mp4=path, frames=(path,), events=path, event_images=(path,))
     with pytest.raises(MediaError, match=r"; .*a ") as caught:
-        media.load(sample, kind, "arange")  # type: ignore[arg-type]
+        media.load(sample, kind)  # type: ignore[arg-type]
     assert str(caught.value).count(".") <= 4
 
 
@@ -254,7 +254,7 @@ def test_short_streams_are_named(tmp_path: Path) -> None:
 
 
 def digest(sample: Sample, kind: str = "video", rule: str = "arange") -> str:
-    return media.load(sample, kind, rule).digest  # type: ignore[arg-type]
+    return media.load(sample, kind, MediaOptions(frames=rule)).digest  # type: ignore[arg-type]
 
 
 def test_equal_content_has_an_equal_digest_under_any_name(tmp_path: Path) -> None:
@@ -319,14 +319,14 @@ def test_a_clip_that_changes_behind_its_pictures_is_refused(
 
     monkeypatch.setattr(video, "decode", overwritten)
     with pytest.raises(MediaError, match=r"a\.mp4 changed while it was read"):
-        media.load(Sample("a", "s", mp4=path), "video", "arange")
+        media.load(Sample("a", "s", mp4=path), "video")
 
 
 def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
     path = clip(tmp_path / "a.mp4")
-    before = media.load(Sample("a", "s", mp4=path), "video", "arange")
+    before = media.load(Sample("a", "s", mp4=path), "video")
     path.write_bytes(path.read_bytes() + b"\0")
-    after = media.load(Sample("a", "s", mp4=path), "video", "arange")
+    after = media.load(Sample("a", "s", mp4=path), "video")
     assert before.digest != after.digest
     np.testing.assert_array_equal(before.images, after.images)
 
@@ -364,9 +364,7 @@ def test_the_real_recordings() -> None:
         pytest.skip("the real recordings are not on this machine")
     fish, drop, road = dataset.read(REAL).samples
     shapes = {
-        (sample.sequence, kind): [
-            image.shape for image in media.load(sample, kind, "arange").images
-        ]
+        (sample.sequence, kind): [image.shape for image in media.load(sample, kind).images]
         for sample, kinds in (
             (fish, ("events",)),
             (drop, ("events", "video", "image")),
@@ -383,7 +381,7 @@ def test_the_real_recordings() -> None:
         ("road", "image"): [(540, 960, 3)],
     }
     with pytest.raises(MediaError, match="neither event images nor raw events"):
-        media.load(road, "events", "arange")
+        media.load(road, "events")
 
 
 def test_importing_the_engine_s_media_loads_no_decoder() -> None:

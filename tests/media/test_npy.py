@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import npy, pickles
+from engine.media import pickles
+from engine.media.readers import npy
 from engine.media.standins import RefusedError
 
 PLAIN = {

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.media import npy, npy_header
+from engine.media import npy_header
+from engine.media.readers import npy
 
 
 def made(text: str | bytes, version: int = 1) -> bytes:

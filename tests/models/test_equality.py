@@ -49,7 +49,7 @@ def adapter(request: pytest.FixtureRequest, tiny_folder: Path, cache_dir: Path) 
 
 @pytest.fixture
 def prepared(adapter: Adapter, sample: Sample) -> Prepared:
-    return adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    return adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
 
 
 def plain(adapter: Adapter, prepared: Prepared, config: DecodeConfig = GREEDY) -> list[int]:
@@ -101,7 +101,7 @@ def test_control_another_samples_features_change_the_answer(
     adapter: Adapter, prepared: Prepared, tmp_path: Path
 ) -> None:
     other = make_sample(tmp_path / "other", seed=1000)
-    shown = adapter.preprocess(media.load(other, adapter.kind, "arange"), QUESTION)
+    shown = adapter.preprocess(media.load(other, adapter.kind), QUESTION)
     assert shown.digest != prepared.digest
     with torch.inference_mode():
         rows, others = adapter.encode(prepared), adapter.encode(shown)
@@ -118,9 +118,7 @@ def test_control_another_samples_features_change_the_tokens(
     for entry in registry.entries():
         adapter = registry.load(entry)
         one, two = (
-            adapter.preprocess(
-                media.load(make_sample(tmp_path, s), adapter.kind, "arange"), QUESTION
-            )
+            adapter.preprocess(media.load(make_sample(tmp_path, s), adapter.kind), QUESTION)
             for s in (0, 1000)
         )
         with torch.inference_mode():

@@ -36,7 +36,7 @@ def adapter(tiny_models: Path) -> Adapter:
 
 @pytest.fixture
 def prepared(adapter: Adapter, sample: Sample) -> Prepared:
-    return adapter.preprocess(media.load(sample, "events", "arange"), QUESTION)
+    return adapter.preprocess(media.load(sample, "events"), QUESTION)
 
 
 def test_five_images_and_the_adaptor_once(adapter: Adapter, prepared: Prepared) -> None:

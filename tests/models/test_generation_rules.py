@@ -66,7 +66,7 @@ def model(tiny_folder: Path, tmp_path: Path) -> Callable[..., Adapter]:
 @torch.inference_mode()
 def own_answer(adapter: Adapter, sample: Sample, tokens: int = GREEDY.max_new_tokens) -> list[int]:
     """The model's own greedy generate(), by the generation configuration in its folder alone."""
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     config = GenerationConfig.from_pretrained(adapter.info.source)
     config.max_new_tokens, config.do_sample = tokens, False
     out: list[int] = adapter.generate(prepared, generation_config=config)[0].tolist()
@@ -91,7 +91,7 @@ def test_eager_and_hooked_answers_are_the_models_own(
     wanted = own_answer(adapter, sample)
     assert go(adapter, sample) == wanted
     assert go(adapter, sample, mode="hooked") == wanted
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     with torch.inference_mode():
         context = prepared.context_tokens
         config = decode.generation_config(GREEDY, adapter.eos_ids, adapter.rules, context)
@@ -140,7 +140,7 @@ def test_compiled_reused_and_batched_answers_are_too(
 def test_drafted_answers_are_too(name: str, model: Callable[..., Adapter], sample: Sample) -> None:
     adapter = model("llava", SETTINGS[name])
     wanted = own_answer(adapter, sample)
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), QUESTION)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), QUESTION)
     embeds = adapter.embed(prepared, adapter.encode(prepared))
     rules = adapter.rules_for(prepared, GREEDY)
     drafters = (

@@ -26,7 +26,7 @@ def of_inference_mode(adapter: Adapter) -> list[str]:
 
 def scores(adapter: Adapter, sample: Sample) -> torch.Tensor:
     """Of the first token, [1, vocabulary], in whatever mode the caller is."""
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), "What is it?")
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), "What is it?")
     embeds = adapter.embed(prepared, adapter.encode(prepared))
     return decode.prefill(adapter.decoder, embeds)[0]
 

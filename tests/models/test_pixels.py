@@ -231,7 +231,7 @@ def test_demo_checkpoints_show_their_processors_pixels() -> None:
 
 
 def test_the_setting_is_in_the_key_and_in_the_result(adapter: Adapter, sample: Sample) -> None:
-    shown = media.load(sample, adapter.kind, "arange")
+    shown = media.load(sample, adapter.kind)
     specs = [
         adapter.feature_spec(adapter.preprocess(shown, "Why?", setting))
         for setting in ("exact", "fast")

@@ -119,7 +119,7 @@ def test_the_released_processor_settings_are_read(tmp_path: Path, sample: Sample
         fields["image_processor_type"] = "CLIPImageProcessor"
         path.write_text(json.dumps(fields))
         adapter = loaded(folder, family)
-        shown = media.load(sample, adapter.kind, "arange")
+        shown = media.load(sample, adapter.kind)
         assert adapter.preprocess(shown, "Why?").pixels.shape[1:] == (3, 32, 32)
 
 
@@ -222,7 +222,7 @@ def test_a_config_without_a_tower_gets_the_published_one() -> None:
 @pytest.mark.parametrize("count", [1, 2, 5, 10])
 def test_one_event_image_up_to_ten(copy: Path, tmp_path: Path, count: int) -> None:
     images = tuple(picture(tmp_path / f"e_{n}.png", n) for n in range(count))
-    shown = media.load(Sample("s", "q", event_images=images), "events", "arange")
+    shown = media.load(Sample("s", "q", event_images=images), "events")
     adapter = loaded(copy, "eventgpt")
     prepared = adapter.preprocess(shown, DEFAULT_QUESTION)
     features = adapter.encode(prepared)

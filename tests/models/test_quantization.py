@@ -138,7 +138,7 @@ def test_the_towers_of_other_families_are_left_alone(
 def test_it_is_part_of_the_key_and_of_the_result(tiny_models: Path, sample: Sample) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     request = RunRequest(sample, "tiny-llava", "Why?", decode=DecodeConfig(max_new_tokens=3))
-    prepared = adapter.preprocess(media.load(sample, "image", "arange"), "Why?")
+    prepared = adapter.preprocess(media.load(sample, "image"), "Why?")
     plain, keys = adapter.info, set()
     for kind in (None, "8bit", "4bit"):
         adapter.info = replace(plain, quantization=kind)

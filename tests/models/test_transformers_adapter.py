@@ -75,7 +75,7 @@ def changed_copy(family_folder: Callable[[str], Path], tmp_path: Path) -> Callab
 
 
 def shown(adapter: TransformersAdapter, sample: Sample, count: int | None = None) -> Media:
-    found = media.load(sample, adapter.kind, "arange")
+    found = media.load(sample, adapter.kind)
     return replace(found, images=found.images[:count])
 
 
@@ -287,7 +287,7 @@ def test_variants_and_copies_share_the_model_and_its_facts(load: Load, sample: S
         assert other.vision_modules() == adapter.vision_modules()
     assert (variant.kind, copy.kind, adapter.kind) == ("image", "events", "events")
     assert variant.notes[-1] == "a note" and "a note" not in adapter.notes
-    alone = [media.load(sample, "image", "arange"), shown(adapter, sample)]
+    alone = [media.load(sample, "image"), shown(adapter, sample)]
     assert len(alone[0].images) == 1 and len(alone[1].images) == 5
     one, two = (encoded(each, each.preprocess(alone[1], QUESTION)) for each in (copy, adapter))
     assert all(torch.equal(one.tensors[name], two.tensors[name]) for name in one.tensors)

@@ -99,9 +99,7 @@ def test_the_demo_checkpoints_answer_alike(
 def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: list[Sample]) -> None:
     from engine import media
 
-    prepared = [
-        adapter.preprocess(media.load(one, adapter.kind, "arange"), "Why?") for one in samples
-    ]
+    prepared = [adapter.preprocess(media.load(one, adapter.kind), "Why?") for one in samples]
     with torch.inference_mode():
         together = [one.rows for one in adapter.encode_batch(prepared)]
         alone = [adapter.encode(one).rows for one in prepared]
@@ -118,9 +116,7 @@ def test_videos_of_other_lengths_are_encoded_one_by_one(
     from engine import media
 
     adapter = registry.load(registry.entry("tiny-video_llava"))
-    prepared = [
-        adapter.preprocess(media.load(one, adapter.kind, "arange"), "Why?") for one in samples[:2]
-    ]
+    prepared = [adapter.preprocess(media.load(one, adapter.kind), "Why?") for one in samples[:2]]
     prepared[1] = replace(prepared[1], pixels=prepared[1].pixels[:5])
     with torch.inference_mode():
         first, second = adapter.encode_batch(prepared)

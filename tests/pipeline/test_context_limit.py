@@ -52,7 +52,7 @@ def load(
 
 
 def _prompt(adapter: Adapter, sample: Sample) -> int:
-    shown = media.load(sample, adapter.kind, "arange")
+    shown = media.load(sample, adapter.kind)
     return adapter.preprocess(shown, QUESTION).context_tokens
 
 
@@ -81,7 +81,7 @@ def plain(
     ends: tuple[int, ...] = (),
 ) -> list[int]:
     """The model's own greedy generate() with this limit."""
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), question)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), question)
     config = GenerationConfig(
         max_new_tokens=tokens,
         do_sample=False,

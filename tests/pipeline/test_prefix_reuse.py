@@ -80,7 +80,7 @@ def test_the_prefix_ends_with_the_last_visual_row(
     family: str, tiny_models: Path, sample: Sample, store: Prefixes
 ) -> None:
     adapter = registry.load(registry.entry(f"tiny-{family}"))
-    prepared = adapter.preprocess(media.load(sample, adapter.kind, "arange"), FIRST)
+    prepared = adapter.preprocess(media.load(sample, adapter.kind), FIRST)
     rest = adapter.question_ids(prepared)[0].tolist()
     assert adapter.visual_id not in rest and FIRST in adapter.tokenizer.decode(rest)
     visual = prepared.context_tokens - len(rest)

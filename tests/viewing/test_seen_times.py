@@ -13,7 +13,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
 from engine.media import dataset, events, images, video
-from engine.types import FRAME_RULES, MediaKind, Sample
+from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
 from engine.viewing.seen_times import SeenRow, SeenTimeline
 from tests.media import clips
@@ -38,7 +38,7 @@ def recording(root: Path, name: str) -> Sample:
 def check_pictures(sample: Sample, found: SeenTimeline, rule: str) -> None:
     """Every row has the pictures that `media.load` gives, those repeated once."""
     for one in found.rows:
-        loaded = media.load(sample, one.kind, rule)
+        loaded = media.load(sample, one.kind, MediaOptions(frames=rule))
         small = {images.shrink(image, seen_times.WIDTH).tobytes() for image in loaded.images}
         assert {shown.picture.tobytes() for shown in one.pictures} == small
         assert max(shown.picture.shape[1] for shown in one.pictures) <= seen_times.WIDTH
@@ -57,7 +57,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 def test_the_ticks_are_the_frames_that_load_picks(scene: Sample, rule: str) -> None:
     found = seen_times.timeline(scene, ALL, rule)
     check_pictures(scene, found, rule)
-    chosen = media.load(scene, "video", rule).frames
+    chosen = media.load(scene, "video", MediaOptions(frames=rule)).frames
     assert chosen is not None and scene.mp4 is not None
     assert list(chosen.indices) == video.choose(20, rule)
     ticks = row(found, "video").pictures

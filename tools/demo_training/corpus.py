@@ -23,6 +23,7 @@ from engine.demo.recorder import decode_mp4, encode_mp4
 from engine.demo.scenes import FPS, FRAMES, MIRRORED, Scene, render
 from engine.demo.simulator import simulate
 from engine.media.events import render as draw_events
+from engine.media_options import Split
 from engine.types import Events
 
 SIZE = 96  # pixels of CLIP's square input
@@ -134,7 +135,7 @@ def _observe(scene: Scene, canvas: Canvas) -> dict[str, npt.NDArray[np.generic]]
         "frames": _resize(seen[SHOWN], canvas),
         "frame_patches": _patches(scene.labels[SHOWN], canvas),
         "frame_metres": scene.distance[SHOWN],
-        "events": _resize(draw_events(events, SLICES, "stream"), canvas),
+        "events": _resize(draw_events(events, Split(parts=SLICES), "stream"), canvas),
         "event_patches": _patches(scene.labels[at], canvas),
         "event_metres": scene.distance[at],
         "truth": np.array(list(_indices(scene.truth)), np.int8),

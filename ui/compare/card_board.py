@@ -17,7 +17,7 @@ from engine.errors import MediaError
 from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Extent, RunOptions, RunRequest, Sample, pixels_of
+from engine.types import MediaOptions, RunRequest, Sample, pixels_of
 from ui.compare import (
     agreement_view,
     cards,
@@ -44,8 +44,7 @@ class _Subject:
 
     sample: Sample
     models: tuple[ModelEntry, ...]
-    frames: str
-    extent: Extent
+    how: MediaOptions
     words: str
     requests: tuple[RunRequest, ...] = ()  # of the shown runs, one per model
 
@@ -63,8 +62,7 @@ def show(
     entries: Sequence[ModelEntry],
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
-    frames: str,
-    extent: Extent,
+    how: MediaOptions,
     spoken: Spoken,
 ) -> None:
     """Everything below the buttons."""
@@ -82,7 +80,7 @@ def show(
         return
     else:
         words = f"{name_of(sample)}: not run yet"
-        subject = _Subject(sample, tuple(chosen), frames, extent, words)
+        subject = _Subject(sample, tuple(chosen), how, words)
     above = overview.begin(found, entries)
     live = any(not view.ended for view in found)
     replay_view.section(followed_runs.compared(entries), live)
@@ -101,8 +99,7 @@ def show(
         for slot, entry in zip(slots, subject.models, strict=True):
             cards.idle(slot, entry, registry.cannot_run(entry, subject.sample))
         deque(pictures, maxlen=0)
-    options = RunOptions(frames=subject.frames, extent=subject.extent)
-    seen_timeline.section(subject.sample, subject.models, options)
+    seen_timeline.section(subject.sample, subject.models, subject.how)
 
 
 def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subject:
@@ -111,7 +108,7 @@ def _of_runs(entries: Sequence[ModelEntry], found: Sequence[RunView]) -> _Subjec
     models = tuple(by_name[view.model] for view in found)
     words = f"{name_of(request.sample)}: {request.prompt}"
     requests = tuple(view.request for view in found)
-    return _Subject(request.sample, models, request.frames, request.extent, words, requests)
+    return _Subject(request.sample, models, request.media, words, requests)
 
 
 def _skeleton(subject: _Subject, live: bool) -> list[cards.CardSlot]:
@@ -156,7 +153,7 @@ def _step(pictures: Iterator[None]) -> None:
 
 def _seen(subject: _Subject, entry: ModelEntry) -> contact_sheets.ContactSheet | str:
     try:
-        return contact_sheets.seen(subject.sample, entry.kind, subject.frames, subject.extent)
+        return contact_sheets.seen(subject.sample, entry.kind, subject.how)
     except MediaError as error:
         return str(error)
 

@@ -63,8 +63,8 @@ def section(
             st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel, disabled=not live)
         if pressed:
             what = (target, draft, gamma, question, options.decode, runs)
-            shown = (options.frames, options.pixels, options.extent)
-            _start(lambda: DraftRequest((sample,), *what, *shown))
+            shown = vars(options.media)
+            _start(lambda: DraftRequest((sample,), *what, options.pixels, **shown))
         if JOB.lost():
             notices.notice(
                 "The drafting in this link is no longer in memory: press Draft.", "draft_lost"

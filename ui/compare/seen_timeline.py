@@ -13,7 +13,7 @@ import streamlit as st
 from engine.errors import MediaError
 from engine.media.thumbnails import stamp_of
 from engine.models.checkpoint import ModelEntry
-from engine.types import Events, Extent, MediaKind, RunOptions, Sample
+from engine.types import Events, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, playing, seen_markup, seen_times
 from ui.widgets import notices
 from ui.widgets.text import count
@@ -29,7 +29,7 @@ WIDTH = 640  # pixels on the page
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
 
-def section(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions) -> None:
+def section(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
     """The section below the cards; `entries` are the models whose pictures are shown."""
     place = st.expander("What each model saw", key=OPEN, bind="query-params")
     if not place.open:
@@ -43,12 +43,12 @@ def section(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions) 
             _scrubber(sample)
 
 
-def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions) -> None:
+def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
     heads = dict[MediaKind, tuple[str, str]]()
     for entry in entries:
         models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
         heads[entry.kind] = (f"{models}, {entry.label}" if models else entry.label, colour)
-    how = (options.frames, options.extent, repr(heads), stamp_of(sample))
+    how = (options, repr((heads, options)), stamp_of(sample))
     try:
         shown, notes = _drawn(sample, heads, *how)
     except MediaError as error:
@@ -63,13 +63,12 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: RunOptions
 def _drawn(
     _sample: Sample,
     _heads: Mapping[MediaKind, tuple[str, str]],
-    frames: str,
-    extent: Extent,
-    heads: str,
+    _options: MediaOptions,
+    how: str,
     stamp: str,
 ) -> tuple[str, tuple[str, ...]]:
     """The time line's markup and its notes."""
-    found = seen_times.timeline(_sample, tuple(_heads), frames, extent)
+    found = seen_times.timeline(_sample, tuple(_heads), _options)
     named = {kind: seen_markup.RowHead(*head) for kind, head in _heads.items()}
     drawn = seen_markup.markup(found, named) if found.rows or found.density else ""
     return f"<style>{seen_markup.STYLE}</style>{drawn}", found.notes

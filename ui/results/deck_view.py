@@ -147,9 +147,9 @@ def _pictures(sides: Sequence[Result]) -> None:
     """The pictures of both models, in an order that does not depend on the sides."""
     try:
         entries = {one.task.model: registry.entry(one.task.model) for one in sides}
-        kinds = {(entries[one.task.model].kind, one.frames, one.extent) for one in sides}
+        kinds = {(entries[one.task.model].kind, one.how) for one in sides}
         sample = sample_view.sample_of(sides[0])
-        sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(kinds)]
+        sheets = [contact_sheets.seen(sample, *kind) for kind in sorted(kinds, key=repr)]
     except UnknownModel:
         notices.small("No pictures to show: models.toml lacks an entry of a model.", "seen_deck")
         return

@@ -19,7 +19,7 @@ from engine.prompts import OFF_SCRIPT
 from engine.storage.annotations import MAX_NOTE_CHARS, Feedback, Thumb
 from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
-from engine.types import Extent, Sample
+from engine.types import MediaOptions, Sample
 from ui.charts import result_charts
 from ui.results import answer_figures, sample_list
 from ui.results.opened_runs import OpenedRuns
@@ -40,8 +40,7 @@ class Result:
     line: Mapping[str, Any]
     whole: ResultRow | None  # None where it cannot be read again
     source: ResultSource
-    frames: str
-    extent: Extent
+    how: MediaOptions
     root: str
     tone: str  # of its label, as in palette.tones
 
@@ -102,8 +101,7 @@ def result_of(found: OpenedRuns, line: dict[Any, Any]) -> Result:
         line=line,
         whole=whole,
         source=found.sources[number],
-        frames=plan.plan.frames if plan else "arange",
-        extent=plan.plan.extent if plan else "slice",
+        how=plan.plan.media if plan else MediaOptions(),
         root=plan.dataset.root if plan else "",
         tone=found.families.get(str(line["label"]), ""),
     )
@@ -153,7 +151,7 @@ def _seen(result: Result) -> contact_sheets.ContactSheet:
     entry = registry.find(str(result.line["model"]))
     if entry is None:
         raise DatasetError("models.toml has no entry for this model now.")
-    return contact_sheets.seen(sample_of(result), entry.kind, result.frames, result.extent)
+    return contact_sheets.seen(sample_of(result), entry.kind, result.how)
 
 
 def sample_of(result: Result) -> Sample:

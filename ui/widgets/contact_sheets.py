@@ -20,7 +20,7 @@ from engine import media, settings
 from engine.media import thumbnails
 from engine.media.dataset import OWN
 from engine.media.thumbnails import stamp_of
-from engine.types import EXTENT_WORDS, FRAME_WORDS, Extent, Image, Media, MediaKind, Sample
+from engine.types import EXTENT_WORDS, FRAME_WORDS, Image, Media, MediaKind, MediaOptions, Sample
 from ui.widgets.text import count
 
 SHEET = (1200, 600)  # every sheet has this shape, so that columns line up
@@ -38,16 +38,16 @@ class ContactSheet:
     notes: tuple[str, ...]
 
 
-def seen(sample: Sample, kind: MediaKind, rule: str, extent: Extent = "slice") -> ContactSheet:
+def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
     """The pictures of one media kind, or MediaError."""
-    return _seen(sample, kind, rule, extent, sample.id, stamp_of(sample))
+    return _seen(sample, kind, how, repr(how), sample.id, stamp_of(sample))
 
 
 @st.cache_data(max_entries=48, show_spinner=False)
 def _seen(
-    _sample: Sample, kind: MediaKind, rule: str, extent: Extent, name: str, stamp: str
+    _sample: Sample, kind: MediaKind, _how: MediaOptions, how: str, name: str, stamp: str
 ) -> ContactSheet:
-    found = media.load(_sample, kind, rule, extent)
+    found = media.load(_sample, kind, _how)
     what = count(len(found.images), NOUNS[kind])
     order = ", in the order of time" if len(found.images) > 1 else ""
     return ContactSheet(

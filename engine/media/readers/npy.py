@@ -1,4 +1,4 @@
-"""Reads a raw event file: .npy bytes into named columns of plain numbers.
+"""Reads a .npy file of events into named columns of plain numbers.
 
 Format: a header (npy_header.py), then the array's bytes or, for objects, a pickle.  Two forms are
 accepted: a 0-d object array that holds a dict of arrays, and a 1-d structured array.  NumPy writes
@@ -10,14 +10,18 @@ Boundary: does not interpret the columns; never uses NumPy's own pickle loader.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import kinds, npy_header, pickles
+from engine.media.media_files import content
 from engine.media.npy_header import NpyHeader
+from engine.media.readers import Column, Columns, Recording, Whole
 from engine.media.standins import Array
 from engine.quoting import quoted
 
@@ -25,7 +29,17 @@ FIELD = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 GAP = re.compile(r"\|?V([0-9]{1,4})")
 MAX_FIELDS = 256
 
-Column = npt.NDArray[Any] | int | float
+
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording of a .npy file, which is read as a whole."""
+    table = columns(content(path), name)
+    width, height = _whole_number(table.get("width")), _whole_number(table.get("height"))
+    yield Whole(Columns(table, width, height), name)
+
+
+def _whole_number(value: Column | None) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def columns(data: bytes, name: str) -> dict[str, Column]:

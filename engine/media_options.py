@@ -1,0 +1,183 @@
+"""Which part of a recording is shown, how it is split into pictures, and what is changed in it.
+
+Boundary: values and their texts, as on the command line, in links and in rows; no files.  Times
+are whole microseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Literal, get_args
+
+from engine.errors import BadInput
+from engine.quoting import quoted
+
+SplitRule = Literal["count", "time", "densest"]
+Change = Literal["drop", "jitter", "hot", "window", "rate"]
+SPLIT_RULES: tuple[SplitRule, ...] = get_args(SplitRule)
+CHANGES: tuple[Change, ...] = get_args(Change)
+SPLIT_WORDS: Mapping[SplitRule, str] = {
+    "count": "equal numbers of events",
+    "time": "equal times",
+    "densest": "the densest 25 ms of equal times",
+}
+DENSEST_US = 25_000  # of each part, as EventGPT-Plus does (arXiv 2511.18448)
+MAX_PARTS = 64
+MAX_US = 2**53  # 285 years; larger times are not exact as floats
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
+_TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*(us|ms|s|min)")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a recording: `length_us` from `start_us` after its first event."""
+
+    start_us: int
+    length_us: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start_us <= MAX_US and 1 <= self.length_us <= MAX_US):
+            raise BadInput(
+                f"A window starts at {self.start_us:,} us and lasts {self.length_us:,} us: choose "
+                "a start from 0 on and a length of at least 1 us."
+            )
+
+    @property
+    def end_us(self) -> int:
+        """The first microsecond behind it."""
+        return self.start_us + self.length_us
+
+    def __str__(self) -> str:
+        return f"{time_text(self.start_us)}+{time_text(self.length_us)}"
+
+
+def window(text: str) -> Window | None:
+    """START+LENGTH as in "1.25s+50ms", or LENGTH from the beginning; None for an empty text."""
+    if not text.strip():
+        return None
+    start, _, length = text.rpartition("+")
+    try:
+        return Window(microseconds(start) if start else 0, microseconds(length))
+    except BadInput:
+        raise BadInput(
+            f"The window is {quoted(text)}: write START+LENGTH with units, as in 1.25s+50ms."
+        ) from None
+
+
+def microseconds(text: str) -> int:
+    """A time such as "50ms" or "1.25 s" in whole microseconds; BadInput for anything else."""
+    found = _TIME.fullmatch(text.strip())
+    try:
+        value = Decimal(found[1]) * _UNITS[found[2]] if found else None
+    except InvalidOperation:
+        value = None
+    if value is None or value != int(value) or value > MAX_US:
+        raise BadInput(f"{quoted(text)} is not a time in us, ms, s or min: write it as in 50ms.")
+    return int(value)
+
+
+def time_text(us: int) -> str:
+    """The exact time in the largest unit that is not longer than it."""
+    unit = "s" if us >= 1_000_000 or not us else "ms" if us >= 1_000 else "us"
+    return f"{Decimal(us) / _UNITS[unit]:f}".rstrip("0").rstrip(".") + unit if us else "0s"
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a recording becomes `parts` event pictures.
+
+    "count": the same number of events in each, EventGPT's rule; "time": the same duration;
+    "densest": of each equal duration the 25 ms with the most events.
+    """
+
+    rule: SplitRule = "count"
+    parts: int = 5
+
+    def __post_init__(self) -> None:
+        if self.rule not in SPLIT_RULES:
+            known = ", ".join(SPLIT_RULES)
+            raise BadInput(f"split is {quoted(self.rule)}: choose one of {known}.")
+        if not 1 <= self.parts <= MAX_PARTS:
+            raise BadInput(f"split has {self.parts:,} parts: choose 1 to {MAX_PARTS}.")
+
+    def __str__(self) -> str:
+        return f"{self.rule}:{self.parts}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.parts:,} parts by {SPLIT_WORDS[self.rule]}"
+
+
+COUNT_SPLIT = Split()  # EventGPT's own
+
+
+def split(text: str) -> Split:
+    """RULE or RULE:PARTS, as in "time:8"; BadInput for anything else."""
+    rule, _, parts = text.partition(":")
+    known = {one: one for one in SPLIT_RULES}
+    if rule not in known or not re.fullmatch(r"[0-9]{0,4}", parts) or text.endswith(":"):
+        raise BadInput(
+            f"split is {quoted(text)}: write {', '.join(SPLIT_RULES)}, or with a number of parts "
+            "as in time:8."
+        )
+    return Split(known[rule], int(parts)) if parts else Split(known[rule])
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """One change of the input; strength 0 changes nothing.
+
+    Strengths are shares from 0 to below 1; that of "jitter" is a standard deviation in
+    microseconds.
+    """
+
+    change: Change
+    strength: float
+
+    def __post_init__(self) -> None:
+        if self.change not in CHANGES:
+            known = ", ".join(CHANGES)
+            raise BadInput(f"{quoted(self.change)} is not a perturbation: choose one of {known}.")
+        most = MAX_US if self.change == "jitter" else 1
+        if not 0 <= self.strength < most:
+            what = (
+                "a time such as 500us" if self.change == "jitter" else "a share from 0 to below 1"
+            )
+            raise BadInput(f"{self.change} has the strength {self.strength:g}: give {what}.")
+
+    def __str__(self) -> str:
+        if self.change == "jitter":
+            return f"jitter:{time_text(int(self.strength))}" if self.strength else "jitter:0us"
+        return f"{self.change}:{self.strength:g}"
+
+
+def perturbations(text: str) -> tuple[Perturbation, ...]:
+    """CHANGE:STRENGTH, several joined by commas, as in "drop:0.3,jitter:500us"."""
+    found = tuple(_perturbation(part.strip()) for part in text.split(",") if part.strip())
+    names = [one.change for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadInput(f"{twice} is given twice in {quoted(text)}: give it once.")
+    return tuple(sorted(found, key=lambda one: CHANGES.index(one.change)))
+
+
+def _perturbation(text: str) -> Perturbation:
+    name, _, strength = text.partition(":")
+    change = next((one for one in CHANGES if one == name), None)
+    if change is None or not strength:
+        raise BadInput(
+            f"{quoted(text)} is not a perturbation: write CHANGE:STRENGTH with one of "
+            f"{', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
+        )
+    if change == "jitter":
+        return Perturbation(change, 0.0 if strength == "0" else float(microseconds(strength)))
+    if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", strength):
+        raise BadInput(f"{quoted(text)} has no share: write a number from 0 to below 1.")
+    return Perturbation(change, float(strength))
+
+
+def perturbed_text(found: tuple[Perturbation, ...], seed: int) -> str:
+    """All changes and the seed, as in "drop:0.3 seed 7"; "" for none."""
+    return f"{','.join(map(str, found))} seed {seed}" if found else ""
