@@ -11,7 +11,7 @@ import pytest
 
 from engine import media
 from engine.errors import BadInput, DatasetError
-from engine.media import dataset
+from engine.media import dataset, dataset_files
 from engine.media.dataset import Dataset
 from engine.quoting import quoted
 from engine.types import Sample
@@ -492,10 +492,10 @@ def test_a_record_of_very_many_things_has_few_problems(tmp_path: Path) -> None:
 def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / NAME).write_text(json.dumps([{"id": "a"}, {"id": "b"}]))
     assert len(dataset.read(tmp_path).samples) == 2
-    monkeypatch.setattr(dataset, "MAX_RECORDS", 1)
+    monkeypatch.setattr(dataset_files, "MAX_RECORDS", 1)
     with pytest.raises(DatasetError, match="holds 2 records: split it into files of at most 1"):
         dataset.read(tmp_path)
-    monkeypatch.setattr(dataset, "MAX_JSON_BYTES", 10)
+    monkeypatch.setattr(dataset_files, "MAX_LIST_BYTES", 10)
     with pytest.raises(DatasetError, match="10 bytes"):
         dataset.read(tmp_path)
 
