@@ -134,8 +134,8 @@ def short_name(root: Root, path: Path) -> str:
 
 def sequence(root: Root, path: Path) -> str:
     """The folder of a file below the root; the root's own name for the root itself."""
-    folder = path.parent.relative_to(root.path).as_posix()
-    return clean(root.path.name if folder == "." else folder)
+    name = path.relative_to(root.path).as_posix()
+    return clean(name.rpartition("/")[0] or root.path.name)
 
 
 def _read_windows(root: Root) -> ListedSamples:
