@@ -10,8 +10,8 @@ event_vl/EvQA_reader.py of github.com/HYLZ-2019/EvQA:
     The question is asked in the form "evqa" of engine/prompts.py.
 EventBench (XduSyL/EventBench, arXiv 2511.18448), confirmed from inference_eventgpt_plus.py and the
 data_processor of github.com/XduSyL/EventBench: recordings are .npz files, another ending is
-replaced by .npz, and a conversation is a list of turns with "value".  The lists themselves are given
-on request only, so that all keys of _EVENTBENCH are assumed.
+replaced by .npz, and a conversation is a list of turns with "value".  The lists themselves are
+given on request only, so that all keys of _EVENTBENCH are assumed.
 
 Boundary: reads the lists and checks that the files exist; opens no recording.
 """

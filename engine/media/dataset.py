@@ -148,7 +148,7 @@ def search(
 
 def _searched(sample: Sample) -> str:
     known = (f"{name} {value}" for name, value in sample.truth.items())
-    return "\n".join((sample.sequence, sample.id, sample.question, *known)).lower()
+    return "\n".join((sample.sequence, sample.id, sample.question, sample.task, *known)).lower()
 
 
 OWN = "own files"  # the sequence of a sample of files that a user gave
