@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import kinds, npy_header, pickles
+from engine.media import npy_header, pickles
 from engine.media.events import refuse_many
 from engine.media.media_files import MAX_RECORDING, content, large
 from engine.media.media_files import opened as opened_file
@@ -51,7 +51,6 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 def _by_position(file: BinaryIO, size: int, name: str) -> _Records | None:
     """The records of a structured array with x, y, t and p; None for another file."""
     head = file.read(npy_header.MAX_BYTES + 12)
-    _refuse_others(head, name)
     with refused(name):
         header = npy_header.read(head)
         dtype = _record(header)
@@ -104,12 +103,6 @@ def refused(name: str) -> Iterator[None]:
         ) from error
 
 
-def _refuse_others(head: bytes, name: str) -> None:
-    other = kinds.of(head[: kinds.HEAD], name)
-    if other is not None and other.field != "events":
-        raise MediaError(other.refusal(name, "a .npy of events"))
-
-
 def of_content(data: bytes, name: str) -> Columns:
     """The columns of a whole .npy file with the sensor's size and the notes."""
     table = columns(data, name)
@@ -123,7 +116,6 @@ def _whole_number(value: Column | None) -> int | None:
 
 def columns(data: bytes, name: str) -> dict[str, Column]:
     """The arrays and numbers of a .npy file by name; MediaError says what is wrong."""
-    _refuse_others(data, name)
     with refused(name):
         header = npy_header.read(data)
         if header.descr == "|O":

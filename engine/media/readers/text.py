@@ -13,7 +13,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +33,7 @@ from engine.plain_files import reason
 from engine.quoting import listed, quoted
 
 HEAD = 1 << 16  # bytes in which the names are looked for
+EDGE = 1 << 16  # bytes whose times are compared at either end
 MAX_LINE = 4096  # bytes
 PIECE = 4 << 20  # bytes that are parsed at once
 MAX_COLUMNS = 64
@@ -50,6 +51,7 @@ class Layout:
     start: int
     separator: str  # "" for spaces
     places: Mapping[str, int]
+    fields: int
     unit: str = ""
     width: int | None = None
     height: int | None = None
@@ -67,10 +69,9 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 class _Text:
     """Events by the position of a byte behind the line of names."""
 
-    edge = 1 << 16
-
     def __init__(self, file: BinaryIO, layout: Layout, size: int, name: str) -> None:
         self._file, self._layout, self._name = file, layout, name
+        self.edge = EDGE
         tail = self._bytes(max(size - HEAD, layout.start), size)
         self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
 
@@ -89,7 +90,15 @@ class _Text:
         if begin >= self.size:
             return NEVER
         line = self._bytes_of(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
-        return int(self._parsed(line, "t")["t"][0])
+        fields = _split(line.decode("latin-1").rstrip("\r"), self._layout.separator)
+        self._check_fields(len(fields))
+        stored = fields[self._layout.places["t"]].strip()
+        values = np.array([stored], object)
+        for kind in (int, float):
+            with suppress(ValueError, OverflowError):
+                values = np.array([kind(stored)])
+                break
+        return int(self._us(self._numbers(values, "t"))[0])
 
     def count(self, first: int, last: int) -> int:
         begin, end = self._line(first), self._line(last)
@@ -136,7 +145,6 @@ class _Text:
                 io.BytesIO(lines),
                 sep=self._layout.separator or r"\s+",
                 header=None,
-                usecols=places,
                 index_col=False,
                 na_filter=False,
                 float_precision="round_trip",
@@ -150,12 +158,20 @@ class _Text:
                 f"{self._name} has a line that does not fit its columns ({reason(error)}): give "
                 "every event a line with a value for each column."
             ) from error
+        self._check_fields(table.shape[1])
         found = {
             key: self._numbers(table[place].to_numpy(), key)
             for key, place in zip(columns, places, strict=True)
         }
         found["t"] = self._us(found["t"])
         return found
+
+    def _check_fields(self, count: int) -> None:
+        if count != self._layout.fields:
+            raise MediaError(
+                f"{self._name} has a line of {count:,} values and names {self._layout.fields:,} "
+                "columns: give every event a line with a value for each column."
+            )
 
     def _numbers(self, values: Numbers, key: str) -> Numbers:
         """The values of a column, in few bytes; MediaError if one is no number."""
@@ -234,7 +250,15 @@ def _of_names(names: str, row: str, start: int, name: str) -> Layout:
     order = [field for field, _ in plain]
     places = {key: order.index(field) for key, field in columns.items()}
     separator = _separator(row or joined)
-    return Layout(start, separator, places, plain[places["t"]][1], sides.get("x"), sides.get("y"))
+    return Layout(
+        start,
+        separator,
+        places,
+        len(fields),
+        plain[places["t"]][1],
+        sides.get("x"),
+        sides.get("y"),
+    )
 
 
 def _separator(line: str) -> str:

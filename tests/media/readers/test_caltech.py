@@ -17,7 +17,8 @@ from tests.media.readers.streams import Table, refusal, same, table, windows_agr
 def packed(values: Table) -> bytes:
     columns = zip(values["x"], values["y"], values["p"], values["t"], strict=True)
     return b"".join(
-        bytes([int(x), int(y)]) + (int(p) << 23 | int(t)).to_bytes(3, "big") for x, y, p, t in columns
+        bytes([int(x), int(y)]) + (int(p) << 23 | int(t)).to_bytes(3, "big")
+        for x, y, p, t in columns
     )
 
 
@@ -82,7 +83,9 @@ def test_times_that_step_far_back_are_read_as_a_whole(tmp_path: Path) -> None:
 def test_overflows_of_the_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event at y = 240 adds 8192 us to all after it and is no event."""
     true = table(2000, span_us=8000)
-    marked = {key: np.insert(values, [500, 1200], values[[500, 1200]]) for key, values in true.items()}
+    marked = {
+        key: np.insert(values, [500, 1200], values[[500, 1200]]) for key, values in true.items()
+    }
     marked["y"][[500, 1201]] = 240
     path = saved(tmp_path / "a.bin", marked)
     true["t"][500:] += 8192
