@@ -13,14 +13,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from engine.errors import MediaError
 from engine.media.events import refuse_many
@@ -37,6 +36,7 @@ EDGE = 1 << 16  # bytes whose times are compared at either end
 MAX_LINE = 4096  # bytes
 PIECE = 4 << 20  # bytes that are parsed at once
 MAX_COLUMNS = 64
+MAX_DIGITS = 19  # of a whole number in 64 bits
 MAX_US = 2**53
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 _ADVICE = "write a first line such as t,x,y,p that names the columns"
@@ -76,29 +76,39 @@ class _Text:
         self.size = size - layout.start - (len(tail) - len(tail.rstrip()))
 
     def columns(self, first: int, last: int) -> Columns:
-        parts = list(self._pieces(first, last, "xytp"))
+        parts = list(self._pieces(first, last))
         table = {key: _joined([part[key] for part in parts]) for key in "xytp"}
         notes = (f"The times of {self._name} have no unit and are taken as microseconds.",)
         layout = self._layout
         return Columns(table, layout.width, layout.height, () if layout.unit else notes)
 
     def times(self, first: int, last: int) -> Times:
-        return _joined([part["t"] for part in self._pieces(first, last, "t")]).astype(np.int64)
+        begin, end = self._line(first), self._line(last)
+        lines = [line for line in self._bytes_of(begin, end).split(b"\n") if line.strip()]
+        return self._us(np.array([self._time(line) for line in lines])).astype(np.int64)
 
     def time(self, position: int) -> int:
         begin = self._line(position)
         if begin >= self.size:
             return NEVER
         line = self._bytes_of(begin, min(begin + MAX_LINE, self.size)).split(b"\n", 1)[0]
-        fields = _split(line.decode("latin-1").rstrip("\r"), self._layout.separator)
+        return int(self._us(np.array([self._time(line)]))[0])
+
+    def _time(self, line: bytes) -> int | float:
+        """The time as it stands in one line."""
+        fields = _split(line.decode("latin-1").strip(), self._layout.separator)
         self._check_fields(len(fields))
         stored = fields[self._layout.places["t"]].strip()
-        values = np.array([stored], object)
-        for kind in (int, float):
-            with suppress(ValueError, OverflowError):
-                values = np.array([kind(stored)])
-                break
-        return int(self._us(self._numbers(values, "t"))[0])
+        try:
+            whole = stored.lstrip("-").isdigit() and len(stored) < MAX_DIGITS
+            return int(stored) if whole else float(stored)
+        except ValueError:
+            raise self._no_number("t", stored) from None
+
+    def _no_number(self, key: str, value: str) -> MediaError:
+        return MediaError(
+            f"{self._name} has {key} = {quoted(value)} in a line of events: give numbers only."
+        )
 
     def count(self, first: int, last: int) -> int:
         begin, end = self._line(first), self._line(last)
@@ -125,21 +135,22 @@ class _Text:
             return self.size
         return position + at + len(before[at + 1 :]) - len(before[at + 1 :].lstrip(b"\r\n"))
 
-    def _pieces(self, first: int, last: int, columns: str) -> Iterator[dict[str, Numbers]]:
+    def _pieces(self, first: int, last: int) -> Iterator[dict[str, Numbers]]:
         """The columns of the lines between two positions, piece by piece."""
         at, end, count = self._line(first), self._line(last), 0
         if at >= end:
-            yield {key: np.empty(0, np.int64) for key in columns}
+            yield {key: np.empty(0, np.int64) for key in "xytp"}
         while at < end:
             after = end if end - at <= PIECE else self._line(at + PIECE)
-            found = self._parsed(self._bytes_of(at, after), columns)
+            found = self._parsed(self._bytes_of(at, after))
             count += len(found["t"])
             refuse_many(count, self._name)
             yield found
             at = after
 
-    def _parsed(self, lines: bytes, columns: str) -> dict[str, Numbers]:
-        places = [self._layout.places[key] for key in columns]
+    def _parsed(self, lines: bytes) -> dict[str, Numbers]:
+        import pandas as pd  # takes longer than opening a file
+
         try:
             table = pd.read_csv(
                 io.BytesIO(lines),
@@ -159,10 +170,8 @@ class _Text:
                 "every event a line with a value for each column."
             ) from error
         self._check_fields(table.shape[1])
-        found = {
-            key: self._numbers(table[place].to_numpy(), key)
-            for key, place in zip(columns, places, strict=True)
-        }
+        places = self._layout.places
+        found = {key: self._numbers(table[places[key]].to_numpy(), key) for key in "xytp"}
         found["t"] = self._us(found["t"])
         return found
 
@@ -176,11 +185,10 @@ class _Text:
     def _numbers(self, values: Numbers, key: str) -> Numbers:
         """The values of a column, in few bytes; MediaError if one is no number."""
         if values.dtype.kind == "O":
+            import pandas as pd
+
             wrong = pd.to_numeric(pd.Series(values), errors="coerce").isna().to_numpy()
-            bad = quoted(str(values[int(wrong.argmax())]))
-            raise MediaError(
-                f"{self._name} has {key} = {bad} in a line of events: give numbers only."
-            )
+            raise self._no_number(key, str(values[int(wrong.argmax())]))
         small = values.astype(np.int32) if values.dtype.kind == "i" and key != "t" else values
         return small if np.array_equal(small, values) else values
 

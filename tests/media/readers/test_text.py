@@ -117,7 +117,10 @@ BAD = {
     "only comments": ("# t,x,y,p\n", "has no line of events"),
     "seconds without a unit": ("t,x,y,p\n0.001,1,2,1\n0.002,1,2,1\n", "name the column t_s"),
     "words": ("t,x,y,p\n0,1,2,1\nfoo,1,2,1\n", "has t = 'foo' in a line of events"),
-    "a short line": ("t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n", "a line of 2 values and names 4 columns|in a line of events"),
+    "a short line": (
+        "t,x,y,p\n0,1,2,1\n5,1\n7,1,2,1\n",
+        "a line of 2 values and names 4 columns|in a line of events",
+    ),
     "a long line": ("t,x,y,p\n0,1,2,1\n5,1,2,1,1\n", "does not fit its columns|names 4"),
     "an empty value": ("t,x,y,p\n0,1,2,1\n5,,2,1\n", "has x = '' in a line"),
     "a fraction of a pixel": ("t,x,y,p\n0,1.5,2,1\n5,1,2,1\n", "x = 1.5 at event 0"),
@@ -126,6 +129,7 @@ BAD = {
     "outside the sensor": ("t,x@64,y@48,on\n0,64,2,1\n5,1,2,1\n", "width 64"),
     "a polarity of 2": ("t,x,y,p\n0,1,2,2\n5,1,2,1\n", "polarity 2"),
     "an endless line": ("t,x,y,p\n" + "1," * 100_000, "line of more than|does not fit"),
+    "a huge time": ("t,x,y,p\n" + "9" * 40 + ",1,2,1\n", "in a line of events|a time of"),
     "not a time": ("t_s,x,y,p\ninf,1,2,1\n2,1,2,1\n", "a time of inf"),
 }
 
