@@ -17,7 +17,7 @@ from ui.charts import chart_theme  # noqa: F401  registers the theme
 BRUSH, CLICK, BEGIN = "window", "at", "begin"  # the parameters, and the field of both
 HEIGHT = 170  # with the axis
 SHOWN, REST = "#2F7BB5", "#868D97"  # at least 3:1 on both grounds
-_SECONDS_FROM = 2_000_000
+_MILLISECONDS_FROM, _SECONDS_FROM = 10_000, 2_000_000
 
 
 def unit_of(rates: EventRates) -> tuple[str, int]:
@@ -64,13 +64,19 @@ def _table(rates: EventRates, length: int) -> pd.DataFrame:
     return pd.DataFrame({BEGIN: edges[:-1], "end": edges[1:], "rate": rates.per_second})
 
 
+def lasts(rates: EventRates) -> str:
+    """The recording's duration, to the millisecond if it is long."""
+    digits = -3 if rates.duration_us > _MILLISECONDS_FROM else 0
+    return time_text(round(rates.duration_us, digits))
+
+
 def words(rates: EventRates, window: Window | None) -> str:
     """What the chart shows, for readers who do not see it."""
     most = int(rates.counts.argmax())
     at = time_text(round(most * rates.bin_us / 1000) * 1000)
     part = f"the window {window} is marked" if window else "no window is chosen"
     return (
-        f"Events per second over the {time_text(rates.duration_us)} of the recording: at most "
+        f"Events per second over the {lasts(rates)} of the recording: at most "
         f"{rates.per_second[most]:,.0f}, from {at} on; {part}. The field Window in the sidebar "
         "chooses one with the keyboard."
     )

@@ -16,7 +16,7 @@ import streamlit as st
 
 from engine.errors import MediaError
 from engine.media.thumbnails import stamp_of
-from engine.media_options import Window, time_text
+from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.types import MediaOptions, Sample
 from engine.viewing import event_times
@@ -120,11 +120,9 @@ def _drawn(stamp: str, window: Window | None) -> _Drawn:
 
 
 def _sentence(rates: EventRates, window: Window | None) -> str:
-    digits = -3 if rates.duration_us > 10_000 else 0
-    duration = time_text(round(rates.duration_us, digits))
-    whole = f"{count(int(rates.counts.sum()), 'event')} in {duration}"
+    events = count(int(rates.counts.sum()), "event")
     part = f"the window {window} is shown" if window else "all of them are shown"
-    return f"{TITLE}: {whole}; {part}."
+    return f"{TITLE}: {events} in {event_rate_chart.lasts(rates)}; {part}."
 
 
 def _dragged(key: str, rates: EventRates) -> None:
@@ -173,5 +171,5 @@ def rounded(begin: float, end: float, duration_us: int) -> Window:
 
 def step_us(duration_us: int) -> int:
     """1, 2 or 5 times a power of ten microseconds: about a 500th of the recording."""
-    steps = (factor * 10**power for power in range(16) for factor in (1, 2, 5))
+    steps = (factor * int(10**power) for power in range(16) for factor in (1, 2, 5))
     return max(takewhile(lambda step: step == 1 or step * STEPS <= duration_us, steps))
