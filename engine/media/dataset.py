@@ -30,7 +30,10 @@ STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
 MAX_JSON_BYTES = 64 << 20
 MAX_RECORDS = 500_000
-OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
+OWN_KINDS = (
+    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
+    "HDF5, BIN, CSV, TXT)"
+)
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 
 
@@ -182,7 +185,7 @@ def field_of(name: str, path: Path) -> str:
     """The use of a user's file: "clip", "events" or "images"; BadInput for another kind."""
     kind = kinds.of_file(path, name)
     if kind is None:
-        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS} files.")
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
     if not kind.field:
         raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
     return kind.field
