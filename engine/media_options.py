@@ -82,8 +82,7 @@ def microseconds(text: str) -> int:
 def time_text(us: int) -> str:
     """The exact time in the largest unit that is not longer than it."""
     unit = "s" if us >= 1_000_000 or not us else "ms" if us >= 1_000 else "us"
-    text = f"{Decimal(us) / _UNITS[unit]:f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+    return f"{(Decimal(us) / _UNITS[unit]).normalize():f}{unit}"
 
 
 @dataclass(frozen=True)
