@@ -158,7 +158,9 @@ class Perturbation:
 def perturbations(text: str) -> tuple[Perturbation, ...]:
     """CHANGE:STRENGTH, several joined by commas, as in "drop:0.3,jitter:500us"."""
     if "/" in text:
-        raise BadInput(f"{quoted(text)} gives several strengths: only bench runs a sweep, give one.")
+        raise BadInput(
+            f"{quoted(text)} gives several strengths: only bench runs a sweep, give one."
+        )
     found = tuple(_perturbation(part.strip()) for part in text.split(",") if part.strip())
     names = [one.change for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):

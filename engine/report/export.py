@@ -74,6 +74,7 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
                 "speedups": [asdict(one) for one in found.splits],
                 "lenses": [asdict(one) for one in found.lenses],
                 "attributes": [asdict(one) for one in found.attributes],
+                "robustness": found.robustness and asdict(found.robustness),
                 "overlaps": [asdict(one) for one in found.overlaps],
                 "data_flow": [asdict(one) for one in found.passages],
                 "verified": found.verified,

@@ -11,7 +11,15 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.analysis import agreement, model_summary, pairs, speedup, throughput, vote_counts
+from engine.analysis import (
+    agreement,
+    model_summary,
+    pairs,
+    robustness,
+    speedup,
+    throughput,
+    vote_counts,
+)
 from engine.analysis import equal_length as lens
 from engine.analysis import machine_loads as loads
 from engine.analysis.agreement import AttributeScore, OverlapScore
@@ -19,6 +27,7 @@ from engine.analysis.equal_length import LensName
 from engine.analysis.model_summary import Count, Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import devices, frame, labels
+from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
 from engine.analysis.vote_counts import VoteCount
@@ -70,6 +79,7 @@ class Findings:
     passages: tuple[Passage, ...] = ()
     loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
     votes: tuple[VoteCount, ...] = ()
+    robustness: Robustness | None = None  # None if no run is perturbed
 
 
 def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
@@ -89,6 +99,7 @@ def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
         attributes=agreement.attributes(table),
         overlaps=agreement.overlaps(table),
         passages=passages(runs, table),
+        robustness=robustness.find(runs),
         votes=vote_counts.tally((one for run in runs for one in votes(run.folder)), table),
     )
 
