@@ -40,10 +40,11 @@ class CompareChoice:
     prefix: bool
     cut: bool
     repeats: int
+    problem: str = ""  # a setting that cannot be read
 
     @property
     def ready(self) -> bool:
-        return self.sample is not None and bool(self.models)
+        return self.sample is not None and bool(self.models) and not self.problem
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value is invalid."""
@@ -59,9 +60,9 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
         sample = pick_sample(entries)
         models = pick_models(entries, sample)
         repeats = pick_repeats()
-        options, prefix = pick_run_options()
+        options, prefix, problem = pick_run_options()
     question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, prefix, cut, repeats)
+    return CompareChoice(sample, models, question, options, prefix, cut, repeats, problem)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
@@ -132,6 +133,8 @@ def shown_sample(choice: CompareChoice) -> Sample | None:
 
 def _missing(choice: CompareChoice) -> str:
     """Why Run cannot be pressed."""
+    if choice.problem:
+        return choice.problem
     if choice.sample is not None:
         return "Run needs a model that can use this input: the sidebar says which can."
     if st.session_state.get("compare_source") == "files":
