@@ -7,7 +7,7 @@ are whole microseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
@@ -193,6 +193,15 @@ def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
     if len(set(runs)) < len(runs):
         raise BadInput(f"{quoted(swept[0])} names a strength twice: give each once.")
     return tuple(sorted(runs, key=lambda run: next(o.strength for o in run if o.change == change)))
+
+
+def sweep_text(runs: Sequence[tuple[Perturbation, ...]]) -> str:
+    """What sweep() reads as these runs, which differ in the strength of one change."""
+    change, found = swept_change(runs), list[str]()
+    for place, one in enumerate(runs[0]):
+        each = [str(run[place]).partition(":")[2] for run in runs] if one.change == change else []
+        found.append(f"{one.change}:{'/'.join(each)}" if each else str(one))
+    return ",".join(found)
 
 
 def swept_change(runs: Iterable[tuple[Perturbation, ...]]) -> Change | None:
