@@ -22,6 +22,7 @@ from ui.results import (
     opened_runs,
     origin_view,
     overview,
+    robustness_view,
     run_head,
     run_list,
     sample_list,
@@ -49,6 +50,7 @@ def show_samples(opened: OpenedRuns) -> None:
         sample_view.show(opened, name)
 
 
+VIEW = "results_view"
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "compare": ("Comparison", comparison_view.show),
@@ -56,6 +58,7 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "deck": ("Deck", deck_view.show),
     "drafts": ("Acceptance", own_runs_audit.show_drafts),
     "audit": ("Audit", own_runs_audit.show_audit),
+    "robustness": ("Robustness", robustness_view.show),
     "agreement": ("Agreement with references", origin_view.agree),
     "origin": ("What ran", origin_view.show),
     "reports": ("Reports", origin_view.reports),
@@ -63,14 +66,16 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 
 
 def view(opened: OpenedRuns) -> None:
-    """The chosen view; the others are not computed."""
+    """The chosen view; the others are not computed.  Curves are offered for perturbed runs."""
+    if not robustness_view.applies(opened) and st.session_state.get(VIEW) == "robustness":
+        st.session_state[VIEW] = "overview"
     name = st.segmented_control(
         "View",
-        list(VIEWS),
+        [one for one in VIEWS if one != "robustness" or robustness_view.applies(opened)],
         default="overview",
         required=True,
         format_func=lambda name: VIEWS[name][0],
-        key="results_view",
+        key=VIEW,
         bind="query-params",
         label_visibility="collapsed",
     )

@@ -258,6 +258,13 @@ def labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
+def perturbed_alike(table: pd.DataFrame, a: str, b: str) -> bool:
+    """Whether the inputs of two labels had the same changes, so that pairs of them compare models.
+    A label never has two."""
+    sides = [set(table.loc[table["label"] == label, "perturb"]) for label in (a, b)]
+    return sides[0] == sides[1]
+
+
 def devices(table: pd.DataFrame) -> dict[str, str]:
     """The type of device of each of labels(), "" if not known; a label never has two."""
     known = table[table["device"] != ""].drop_duplicates("label")

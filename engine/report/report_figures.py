@@ -26,7 +26,7 @@ from engine.analysis.agreement import AttributeScore, OverlapScore
 from engine.analysis.equal_length import LensName
 from engine.analysis.model_summary import Count, Figure
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import devices, frame, labels
+from engine.analysis.results_table import devices, frame, labels, perturbed_alike
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
@@ -87,7 +87,11 @@ def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
     found = outline(runs, frame(runs, titled=titled))
     table = found.table
     known = label_devices(table)
-    couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
+    couples = [
+        pair
+        for pair in combinations(labels(table), 2)
+        if not only_shared(known, *pair) and perturbed_alike(table, *pair)
+    ]
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
     return replace(

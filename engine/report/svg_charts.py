@@ -137,7 +137,8 @@ def curves(
     )
     drawn = base.mark_line(strokeWidth=2).encode(y=alt.Y("share:Q", title="share", scale=shares))
     points = base.mark_point(filled=True, size=45, opacity=1).encode(
-        y=alt.Y("share:Q", title="share", scale=shares)
+        y=alt.Y("share:Q", title="share", scale=shares),
+        shape=alt.Shape("model:N", scale=alt.Scale(domain=list(families))),
     )
     chart = alt.layer(bands, drawn, points).properties(width=_WIDTH, height=260)
     return cast("alt.LayerChart", chart)
