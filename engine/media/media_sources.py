@@ -160,7 +160,8 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
     source += _changed(changes)
     notes = (*stream.warnings, *_counts(changes, plain, stream), *_sizes(pictures))
-    tag = f"raw events {how.split} {stream.width} {stream.height}{changes.tag}"
+    sizes = {picture.shape for picture in pictures}  # a file may or may not state the sensor's
+    tag = f"raw events {how.split} {sorted(sizes)}{changes.tag}"
     return LoadedPictures(pictures, _bytes(stream), tag, source, notes, how.extent)
 
 
