@@ -10,15 +10,13 @@ Boundary: runs in, frozen curves out.  Runs that are not comparable give a sente
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-import numpy as np
-
-from engine.analysis import jackknife, statistics
 from engine.analysis.answer_reading import read_attributes
+from engine.analysis.choice_reading import read_choice
+from engine.analysis.clustered_shares import clustered_share
 from engine.analysis.scene_attributes import is_scene
 from engine.media_options import CHANGES, Change, Perturbation, swept_change
 from engine.quoting import quoted
@@ -266,8 +264,11 @@ def _answer(row: ResultRow) -> _Answer:
 
 
 def _right_choice(row: ResultRow) -> bool | None:
-    """Whether the chosen option is right; None without a known right option."""
-    return None
+    """Whether the answer names the right option; None if that is not known, or not asked for."""
+    if not row.choices or not row.right_letter or row.off_script:
+        return None
+    form, task = row.choice_form or "letters", row.question_task or ""
+    return read_choice(row.text or "", row.choices, form, task) == row.right_letter
 
 
 def _attributes(row: ResultRow) -> dict[str, bool | None]:
@@ -332,34 +333,7 @@ def _point(strength: float, run: _Answers, plain: _Answers, judge: Judge) -> Poi
             failed += answer.failed
     if not records:
         return None
-    share = sum(value for _, value in records) / len(records)
+    found = clustered_share([float(value) for _, value in records], [name for name, _ in records])
     itself = run is plain and judge is _changed  # 0 by definition
-    low, high = (0.0, 0.0) if itself else interval(records) or (None, None)
-    sequences = len({name for name, _ in records})
-    return Point(strength, share, low, high, len(records), sequences, failed)
-
-
-def interval(records: Sequence[Record]) -> tuple[float, float] | None:
-    """The 95 % interval of a share, for records that depend on each other within a sequence.
-
-    The jackknife over sequences on the scale of log odds.  Where it does not exist (all or hardly
-    any records count): the exact interval of as many independent cases as there are sequences.
-    None below MIN_CLUSTERS sequences.
-    """
-    names = [name for name, _ in records]
-    clusters = len(set(names))
-    if clusters < statistics.MIN_CLUSTERS:
-        return None
-    columns = np.array([[1.0, float(value)] for _, value in records])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = jackknife.ends(columns, names, _log_odds)
-    if found is not None:
-        low, high = (1 / (1 + math.exp(-end)) for end in found)
-        return low, high
-    cases = float(columns[:, 1].mean()) * clusters
-    below = statistics.share_interval(math.floor(cases), clusters).low
-    return below, statistics.share_interval(math.ceil(cases), clusters).high
-
-
-def _log_odds(sums: jackknife.Floats) -> jackknife.Floats:
-    return np.log(sums[:, 1]) - np.log(sums[:, 0] - sums[:, 1])
+    low, high = (0.0, 0.0) if itself else (found.low, found.high)
+    return Point(strength, found.share, low, high, found.n, found.clusters, failed)

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from engine.analysis import robustness
@@ -220,36 +219,27 @@ def test_a_model_of_some_runs_has_no_curve(tmp_path: Path) -> None:
     )
 
 
-# Intervals.
-def test_few_sequences_give_no_interval() -> None:
-    records = [(f"q{n % 5}", bool(n % 2)) for n in range(100)]
-    assert robustness.interval(records) is None
+def test_right_options_are_counted(tmp_path: Path) -> None:
+    def rows(right: int) -> Rows:
+        def row(model: str, sample: str) -> Mapping[str, Any]:
+            text = "B" if SAMPLES.index(sample) < right else "It is A or B."
+            return {"text": text, "choices": ["a car", "a truck"], "choice_form": "letters",
+                    "right_letter": "B"}  # fmt: skip
+
+        return row
+
+    runs = [run(tmp_path, f"drop:0.{n}", rows(right)) for n, right in enumerate((12, 9))]
+    curve = curves(robustness.find(runs), "choices")["ev"]
+    assert shares(curve) == [1, 0.75] and curve.points[0].n == 12
 
 
-def test_an_interval_is_wider_if_samples_of_a_sequence_agree() -> None:
-    alone = robustness.interval([(f"q{n}", n % 4 == 0) for n in range(80)])
-    together = robustness.interval([(f"q{n // 8}", n // 8 % 4 == 0) for n in range(80)])
-    assert alone is not None and together is not None
-    assert together[1] - together[0] > 1.5 * (alone[1] - alone[0])
+def test_few_sequences_give_no_interval(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"sequence": f"q{SAMPLES.index(sample) % 5}"}
 
-
-def test_all_or_none_has_the_exact_interval_of_the_sequences() -> None:
-    every = robustness.interval([(f"q{n // 2}", True) for n in range(40)])
-    assert every is not None and every[1] == 1 and every[0] == pytest.approx(0.8316, abs=1e-4)
-
-
-@pytest.mark.slow
-def test_intervals_contain_the_true_share_as_often_as_they_say() -> None:
-    draw, inside, total = np.random.default_rng(3), 0, 400
-    for _ in range(total):
-        rates = draw.beta(3, 2, 30)  # a share of its own per sequence, 0.6 on average
-        records = [
-            (f"q{q}", bool(draw.random() < rate)) for q, rate in enumerate(rates) for _ in range(4)
-        ]
-        found = robustness.interval(records)
-        assert found is not None
-        inside += found[0] <= 0.6 <= found[1]
-    assert inside >= 0.93 * total
+    found = robustness.find([run(tmp_path, text, rows) for text in ("drop:0", "drop:0.5")])
+    last = curves(found, "changed")["ev"].points[-1]
+    assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
 
 
 def test_the_curves_are_json(tmp_path: Path) -> None:
