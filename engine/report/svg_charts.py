@@ -127,7 +127,10 @@ def curves(
     import pandas as pd
 
     tones = [family_colour(families.get(label, "")) for label in families]
-    colour = alt.Color("model:N", scale=alt.Scale(domain=list(families), range=tones))
+    legend = alt.Legend(symbolOpacity=1)  # not that of the bands
+    colour = alt.Color(
+        "model:N", scale=alt.Scale(domain=list(families), range=tones), legend=legend
+    )
     shares = alt.Scale(domain=[0, 1])
     base = alt.Chart(pd.DataFrame(list(lines))).encode(
         x=alt.X("strength:Q", title=axis), color=colour
@@ -138,7 +141,7 @@ def curves(
     drawn = base.mark_line(strokeWidth=2).encode(y=alt.Y("share:Q", title="share", scale=shares))
     points = base.mark_point(filled=True, size=45, opacity=1).encode(
         y=alt.Y("share:Q", title="share", scale=shares),
-        shape=alt.Shape("model:N", scale=alt.Scale(domain=list(families))),
+        shape=alt.Shape("model:N", scale=alt.Scale(domain=list(families)), legend=legend),
     )
     chart = alt.layer(bands, drawn, points).properties(width=_WIDTH, height=260)
     return cast("alt.LayerChart", chart)

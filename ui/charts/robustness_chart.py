@@ -14,7 +14,8 @@ import pandas as pd
 from ui.charts import chart_theme  # noqa: F401 - registers the theme
 from ui.widgets.theme import family_colour
 
-_HEIGHT, _LABEL = 340, 320
+_HEIGHT, _LABEL = 400, 320
+_COLUMNS = alt.ExprRef("width < 420 ? 1 : 3")  # of the legend
 
 
 def chart(
@@ -26,7 +27,14 @@ def chart(
     """
     names, table = list(tones), pd.DataFrame(list(lines))
     scale = alt.Scale(domain=names, range=[family_colour(tones[name]) for name in names])
-    legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=_LABEL, labelFontSize=12)
+    legend = alt.Legend(
+        title=None,
+        orient="bottom",
+        columns=_COLUMNS,
+        labelLimit=_LABEL,
+        labelFontSize=12,
+        symbolOpacity=1,
+    )
     model: Any = alt.Color("model:N", scale=scale, legend=legend)
     shape = alt.Shape("model:N", scale=alt.Scale(domain=names), legend=legend)
     shares = alt.Scale(domain=[0, 1])

@@ -48,7 +48,7 @@ EQUAL = (
     "has."
 )
 _STAMPS = "results_stamps"
-SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
+SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
 
 
 @dataclass(frozen=True, eq=False)
