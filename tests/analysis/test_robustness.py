@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import robustness
+from engine.analysis import equal_length, pairs, ranking, results_table, robustness, speedup
 from engine.analysis.robustness import Curve, Measure, Point, Robustness
 from engine.media_options import perturbations
 from engine.storage import run_store
@@ -246,3 +246,44 @@ def test_the_curves_are_json(tmp_path: Path) -> None:
     found = robustness.find(sweep(tmp_path, 0, 3))
     assert found is not None and asdict(found)["curves"][0]["points"][0]["strength"] == 0
     assert isinstance(found.curves[0].points[0], Point)
+
+
+# Perturbed results never mix with others.
+def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
+    table = results_table.frame(sweep(tmp_path, 0, 3))
+    plain_ev, _, ev, vl = results_table.labels(table)
+    assert "drop:0.1" in ev and "drop" not in plain_ev
+    mixed = pairs.compare(table, plain_ev, vl, "total")
+    assert mixed.verdict == "unknown" and mixed.n == 0 and "not perturbed alike" in mixed.reason
+    assert pairs.compare(table, ev, vl, "total").n == 12
+    assert speedup.split(table, plain_ev, vl) is None
+    assert speedup.split(table, ev, vl) is not None
+    assert len(ranking.by_ratio(table, plain_ev, vl)) == 0
+
+
+def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
+    """A short answer to a perturbed sample does not shorten the plain ones."""
+
+    def short(model: str, sample: str) -> Mapping[str, Any]:
+        return {"gaps": [2.0]}
+
+    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", short)])
+    seen = equal_length.look(table, "first")
+    assert set(seen.table.groupby("perturb")["new_tokens"].first()) == {4, 2}
+    assert len(seen.table) == 48 and "over 12 samples" in seen.note
+
+
+def test_disagreement_is_between_equal_inputs(tmp_path: Path) -> None:
+    def other(model: str, sample: str) -> Mapping[str, Any]:
+        return {"text": "No word in common"}
+
+    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", other)])
+    assert set(ranking.by_disagreement(table)["overlap"]) == {1.0}
+
+
+def test_failed_results_have_the_label_of_their_run(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"error": "Lost."} if sample == "s0" else {}
+
+    table = results_table.frame([run(tmp_path, "drop:0.1", rows, models=("ev",))])
+    assert results_table.labels(table) == ["ev · drop:0.1 seed 7"]
