@@ -28,7 +28,10 @@ from engine.types import MediaKind, Sample
 
 STEM = "EventGPT_Instruction_Subset"
 MIN_PREFIX = 4
-OWN_KINDS = "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG or NPY"
+OWN_KINDS = (
+    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
+    "HDF5, BIN, CSV, TXT)"
+)
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 
 
@@ -196,7 +199,7 @@ def field_of(name: str, path: Path) -> str:
     """The use of a user's file: "clip", "events" or "images"; BadInput for another kind."""
     kind = kinds.of_file(path, name)
     if kind is None:
-        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS} files.")
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
     if not kind.field:
         raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
     return kind.field
