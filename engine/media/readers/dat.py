@@ -96,7 +96,7 @@ class _Dat:
             blocks = found[: len(found) // BLOCK * BLOCK].reshape(-1, BLOCK).max(axis=1)
             first = int(found[0]) if before is None else before
             tops = np.maximum.accumulate(np.append(first, blocks))
-            times.append(found[::BLOCK])
+            times.append(found[::BLOCK].copy())  # else the whole column would be kept
             latest.append(tops[: len(times[-1])])
             before = max(int(tops[-1]), int(found.max()))
         return np.concatenate(times), np.concatenate([*latest, [before or 0]])
