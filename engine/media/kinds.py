@@ -42,6 +42,10 @@ NPY = FileKind("a .npy file", "events")
 PROPHESEE_RAW = FileKind("a Prophesee RAW recording", "events")
 PROPHESEE_DAT = FileKind("a Prophesee DAT recording", "events")
 AEDAT4 = FileKind("an AEDAT4 recording", "events")
+NPZ = FileKind("a ZIP archive (.npz)", "events")
+HDF5 = FileKind("an HDF5 file", "events")
+CALTECH = FileKind("an event recording of the N-Caltech101 kind (.bin)", "events")
+TEXT = FileKind("a text file (.csv or .txt)", "events")
 MP4 = FileKind("an MP4 clip", "clip", short="MP4")
 MOV = FileKind("a MOV clip", "clip", short="MOV")
 MATROSKA = FileKind("a Matroska clip", "clip", short="Matroska")
@@ -81,8 +85,8 @@ _MAGIC = (
     (0, b"\0\0\1\xb3", FileKind("a bare MPEG video stream", "", _TO_MP4)),
     (0, b"#EXTM3U", FileKind("an HLS playlist", "", "give the clip itself")),
     (0, b"ffconcat", FileKind("a playlist of FFmpeg", "", "give the clip itself")),
-    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file", "", _TO_NPY)),
-    (0, b"PK\x03\x04", FileKind("a ZIP archive (.npz)", "", _TO_NPY)),
+    (0, b"\x89HDF\r\n\x1a\n", HDF5),
+    (0, b"PK\x03\x04", NPZ),
     (0, b"#!AER-DAT4", AEDAT4),
     (0, b"#!AER-DAT", OLD_AEDAT),
     (0, b"#ROSBAG", FileKind("a ROS bag", "", _TO_NPY)),
@@ -110,26 +114,29 @@ _ENDINGS = {
     ".png": PNG,
     ".jpg": JPEG,
     ".jpeg": JPEG,
-    ".bin": FileKind(
-        "an event recording of the older N-Caltech101 or ATIS kind (.bin)", "", _TO_NPY
-    ),
+    ".bin": CALTECH,
     ".raw": PROPHESEE_RAW,
     ".dat": PROPHESEE_DAT,
     ".aedat": OLD_AEDAT,
     ".aedat4": AEDAT4,
-    ".h5": FileKind("an HDF5 file", "", _TO_NPY),
-    ".hdf5": FileKind("an HDF5 file", "", _TO_NPY),
-    ".npz": FileKind("a ZIP archive (.npz)", "", _TO_NPY),
-    ".csv": FileKind("a text file (.csv)", "", _TO_NPY),
-    ".txt": FileKind("a text file", "", _TO_NPY),
+    ".h5": HDF5,
+    ".hdf5": HDF5,
+    ".npz": NPZ,
+    ".csv": TEXT,
+    ".txt": TEXT,
 }
 READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
+EVENT_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "events")
 
 
 def of(head: bytes, name: str) -> FileKind | None:
     """The kind by content, else by file extension; None if neither is known."""
-    return by_content(head) or _ENDINGS.get(Path(name).suffix.lower())
+    named = _ENDINGS.get(Path(name).suffix.lower())
+    # "% " begins Prophesee's header, and a comment of a text.
+    if named is TEXT and head.startswith(b"% "):
+        return TEXT
+    return by_content(head) or named
 
 
 def by_content(head: bytes) -> FileKind | None:

@@ -19,6 +19,7 @@ from engine.plain_files import open_regular, reason
 from engine.quoting import shown
 
 MAX_BYTES = 1 << 30
+MAX_RECORDING = 1 << 40  # of an event file that is read by position
 MAX_PLACE = 240  # characters of a whole path in a message
 PIECE = 1 << 20
 

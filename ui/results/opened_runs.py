@@ -7,7 +7,7 @@ of change; tables are shared between sessions and never changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import streamlit as st
@@ -22,6 +22,7 @@ from engine.analysis import (
     pairs,
     ranking,
     results_table,
+    robustness,
     speedup,
 )
 from engine.analysis.agreement import AttributeScore, OverlapScore
@@ -30,8 +31,10 @@ from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.ranking import DeckCard
+from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
-from engine.report.report_figures import Findings, outline
+from engine.report import named_baselines
+from engine.report.report_figures import NO_BASELINES, Findings, outline, with_choices
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage import plan_words
 from engine.storage.run_store import Run
@@ -46,7 +49,7 @@ EQUAL = (
     "has."
 )
 _STAMPS = "results_stamps"
-SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
+SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +164,17 @@ def _findings(key: Key, _opened: OpenedRuns) -> Findings:
     return outline(_opened.runs, _opened.table)
 
 
+def choices(opened: OpenedRuns) -> Findings:
+    """The findings with the figures of multiple-choice questions and published figures."""
+    published = named_baselines.of_runs(opened.runs)  # the files may change meanwhile
+    return replace(_choices(opened.key, opened), baselines=published)
+
+
+@st.cache_resource(max_entries=TABLES, show_spinner="Computing accuracies …")
+def _choices(key: Key, _opened: OpenedRuns) -> Findings:
+    return with_choices(findings(_opened), NO_BASELINES)
+
+
 def look(opened: OpenedRuns, name: LensName) -> Lens:
     return _look(opened.key, name, opened)
 
@@ -265,6 +279,16 @@ def scores(opened: OpenedRuns) -> Scores:
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
 def _scores(key: Key, _opened: OpenedRuns) -> Scores:
     return agreement.attributes(_opened.table), agreement.overlaps(_opened.table)
+
+
+def robustness_of(opened: OpenedRuns) -> Robustness | None:
+    """The curves of a sweep; None if no run is perturbed.  Rereads every row."""
+    return _robustness(opened.key, opened)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing the strengths …")
+def _robustness(key: Key, _opened: OpenedRuns) -> Robustness | None:
+    return robustness.find(_opened.runs)
 
 
 def flow(opened: OpenedRuns) -> tuple[Passage, ...]:

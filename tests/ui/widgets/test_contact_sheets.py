@@ -140,7 +140,7 @@ def test_streamlit_shows_a_picture_without_encoding_it_again(
         import streamlit as st
 
         from engine.types import MediaOptions
-    from ui.widgets import contact_sheets
+        from ui.widgets import contact_sheets
 
         st.image(contact_sheets.seen(sample, "events", MediaOptions()).picture, width="stretch")
         st.image(contact_sheets.preview(sample) or "", width=200)
