@@ -177,7 +177,10 @@ def _number(file: Any, key: str, name: str) -> int | None:
         return None
     if getattr(array, "size", 0) != 1 or array.dtype.kind not in "iu":
         raise MediaError(f"{name} has a {key} that is not one whole number: copy it again.")
-    return int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+    value = int(np.asarray(hdf5_file.plain(array, key, name)[()]).reshape(-1)[0])
+    if abs(value) > MAX_US:
+        raise MediaError(f"{name} has a {key} of {value:,}: give microseconds.")
+    return value
 
 
 def _size(file: Any, table: Table) -> tuple[int, int] | None:

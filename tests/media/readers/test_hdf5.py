@@ -101,6 +101,11 @@ def test_dsec_without_an_offset(tmp_path: Path) -> None:
     assert windows_agree(dsec(tmp_path / "events.h5", true, t_offset=None), true, 10) > 3
 
 
+@pytest.mark.parametrize("offset", [np.uint64(2**63), np.float64(5), np.arange(3)])
+def test_an_offset_that_is_no_time(tmp_path: Path, true: Table, offset: Any) -> None:
+    assert "has a t_offset" in refused(dsec(tmp_path / "events.h5", true, t_offset=offset))
+
+
 def rectify_map(path: Path, seed: int = 1, height: int = 90, width: int = 120) -> Any:
     rng = np.random.default_rng(seed)
     rows, columns = np.mgrid[:height, :width]
@@ -304,6 +309,18 @@ def test_missing_groups_are_listed(tmp_path: Path) -> None:
             file.create_group(str(number))
     assert "more than 512" in refused(path) or "and 4" in refused(path)
     assert "holds 0 events" in refused(saved(path, {key: np.zeros(0) for key in COLUMNS}))
+
+
+def test_a_group_or_a_type_where_an_array_belongs(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.h5", table(10), {key: f"events/{key}" for key in "ytp"})
+    with h5py.File(path, "a") as file:
+        file.create_group("events/x")
+    assert "no array at 'events/x'" in refused(path)
+    with h5py.File(path, "a") as file:
+        del file["events/x"]
+        file["events/x"] = np.dtype("u2")
+    assert "no array at 'events/x'" in refused(path)
+    assert "no array at 'ms_to_idx'" in refused(dsec(path, table(10), ms_to_idx=np.dtype("u2")))
 
 
 def test_two_recordings_in_a_file(tmp_path: Path) -> None:
