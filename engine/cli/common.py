@@ -85,7 +85,7 @@ def _shown(names: Sequence[str], text: str) -> list[str]:
     if kind not in variants.SHOWS:
         known = ", ".join(variants.SHOWS)
         raise BadInput(f"--show is {quoted(text)}: write one of {known}, or MODEL=events.")
-    if model and model not in names:
+    if "=" in text and model not in names:
         raise BadInput(f"--show {quoted(text)} names no model of --models: name one of them.")
     return [_with(name, kind) if model in ("", name) else name for name in names]
 

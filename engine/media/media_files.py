@@ -61,15 +61,18 @@ def content(path: Path) -> bytes:
         return file.read(len(found))
 
 
-def large(path: Path, most: int = MAX_BYTES) -> Large:
-    """The file without reading it; MediaError as for `content`, with `most` bytes."""
+def large(path: Path, limit: int | None = MAX_BYTES) -> Large:
+    """The file without reading it; MediaError as for `content`.
+
+    `limit` None is for a file that is never read as a whole.
+    """
     name = label(path)
     with _readable(name):
         if not path.is_file():
             raise MediaError(f"{name} does not exist or is not a file: restore it or pick another.")
         found = Large(path, _state(path.stat()))
-    if len(found) > most:
-        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {most:,}.")
+    if limit is not None and len(found) > limit:
+        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {limit:,}.")
     if not len(found):
         raise MediaError(f"{name} is empty (0 bytes): copy it again from its source.")
     return found

@@ -22,7 +22,7 @@ from engine.types import Sample
 ENGINE = Path(__file__).resolve().parent.parent
 # What turns files into tokens and times.  How results are kept, judged and shown may change freely.
 ANSWERS = ("machine", "media", "decoding", "models", "pipeline", "prompts.py", "timing.py",
-           "types.py")  # fmt: skip
+           "media_options.py", "types.py")  # fmt: skip
 # A row depends on these too: who asked, here or on a worker of a cluster, and how it was written.
 ROWS = (*ANSWERS, "benchmark/task_executor.py", "benchmark/cluster", "storage/result_rows.py")
 LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")

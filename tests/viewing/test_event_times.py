@@ -36,7 +36,7 @@ def check_density(found: Events) -> None:
 def check_spans(found: Events) -> None:
     spans = event_times.slice_spans(found)
     assert [span.events for span in spans] == [
-        part.stop - part.start for part in events.slices(found)
+        part.stop - part.start for part in events.parts(found)
     ]
     assert sum(span.events for span in spans) == len(found)
     assert spans[0].begin_us == 0

@@ -1,4 +1,4 @@
-"""The libraries of the extra `events`, which the base install works without.
+"""The libraries of the extra `events` (HDF5), which the base install works without.
 
 Boundary: imports a library when a file needs it, or says how to install it; reads no files.
 """
