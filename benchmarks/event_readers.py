@@ -29,19 +29,21 @@ REPEAT = "python -m benchmarks.event_readers"
 Table = dict[str, npt.NDArray[Any]]
 LONG = ("evt2.raw", "evt3.raw", "dat", "dsec.h5", "npy")
 _WINDOW = """
-import json, resource, sys, time
+import json, re, sys, time
 from pathlib import Path
 from engine.media import events, readers
 from engine.media.readers import npy, {module}  # imports are not part of the figure
 from engine.media_options import Window
 path = Path(sys.argv[1])
-before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+Path("/proc/self/clear_refs").write_text("5")  # the peak begins here: proc(5)
+before, start = peak(), time.perf_counter()
 with readers.opened(path, path.name) as recording:
     duration = recording.duration_us()
     opened = time.perf_counter() - start
     found = recording.events(Window(duration // 2, 50_000))
-    print(json.dumps([opened, time.perf_counter() - start, before, len(found),
-                      resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))
+    print(json.dumps([opened, time.perf_counter() - start, before, len(found), peak()]))
 """
 
 
@@ -100,7 +102,7 @@ def window(name: str, folder: Path, megabytes: int) -> dict[str, Any]:
     path = folder / f"long.{name}"
     LONG_WRITERS[name](path, megabytes << 20)
     module = {"dsec.h5": "hdf5", "npy": "npy", "dat": "dat"}.get(name, "prophesee")
-    code = _WINDOW.format(module=module)
+    code = _WINDOW.replace("{module}", module)
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
@@ -261,8 +263,8 @@ def _long_npy(path: Path, size: int) -> None:
 
 
 def _long_raw(
-    words_per_event: int, make: Callable[[int, int], npt.NDArray[Any]], header: str
-) -> Any:
+    make: Callable[[int, int], npt.NDArray[Any]], header: str
+) -> Callable[[Path, int], None]:
     def write(path: Path, size: int) -> None:
         with path.open("wb") as file:
             file.write(header.encode())

@@ -82,7 +82,7 @@ def microseconds(text: str) -> int:
 def time_text(us: int) -> str:
     """The exact time in the largest unit that is not longer than it."""
     unit = "s" if us >= 1_000_000 or not us else "ms" if us >= 1_000 else "us"
-    return f"{Decimal(us) / _UNITS[unit]:f}".rstrip("0").rstrip(".") + unit if us else "0s"
+    return f"{(Decimal(us) / _UNITS[unit]).normalize():f}{unit}"
 
 
 @dataclass(frozen=True)

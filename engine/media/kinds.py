@@ -127,6 +127,7 @@ _ENDINGS = {
 }
 READ_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field)
 CLIP_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "clip")
+EVENT_SUFFIXES = tuple(ending for ending, kind in _ENDINGS.items() if kind.field == "events")
 
 
 def of(head: bytes, name: str) -> FileKind | None:
