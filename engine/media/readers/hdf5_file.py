@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import MediaError
-from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import large
 from engine.media.readers import extra
 from engine.media.readers.column_names import known
 from engine.plain_files import reason
@@ -61,10 +61,10 @@ def opened(path: Path, name: str) -> Iterator[Any]:
     """The file as an h5py.File; its errors are raised as MediaError until it is closed."""
     h5py = extra.module("h5py", name)
     extra.module("hdf5plugin", name)  # registers Blosc and others with h5py
-    large(path, MAX_RECORDING)
-    with _readable(name, OSError, RuntimeError):
-        with h5py.File(path, "r", rdcc_nbytes=CACHE, locking=False) as file:
-            yield file
+    large(path, None)
+    how = {"rdcc_nbytes": CACHE, "locking": False}
+    with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
+        yield file
 
 
 @contextmanager
@@ -139,8 +139,8 @@ def _check_filters(array: Any, what: str, name: str) -> None:
         if code == ECF:
             raise MediaError(
                 f"{name} is a Prophesee .hdf5 recording (ECF compression), which is not read: "
-                "convert it to .raw, for example with Metavision's metavision_file_to_raw, or "
-                "give the original .raw."
+                "give the .raw it was made from, or convert it to .raw, .dat or CSV with "
+                "Prophesee's Metavision SDK."
             )
         if not h5z.filter_avail(code):
             raise MediaError(

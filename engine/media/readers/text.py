@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media.events import refuse_many
-from engine.media.media_files import MAX_RECORDING, large
+from engine.media.media_files import large
 from engine.media.media_files import opened as opened_file
 from engine.media.readers import Columns, Recording
 from engine.media.readers.by_position import NEVER, ByPosition, Times
@@ -60,7 +60,7 @@ class Layout:
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a text file; a window is found by bisection over its bytes."""
-    data = large(path, MAX_RECORDING)
+    data = large(path, None)
     with opened_file(data) as file:
         layout = _layout(file.read(HEAD), name)
         yield ByPosition(_Text(file, layout, len(data), name), name)

@@ -411,7 +411,7 @@ def test_prophesees_own_compression(tmp_path: Path) -> None:
     assert data.count(filters) == 1
     path.write_bytes(data.replace(filters, hdf5_file.ECF.to_bytes(2, "little") + rest))
     assert "Prophesee .hdf5 recording (ECF compression)" in refused(path)
-    assert "convert it to .raw" in refused(path)
+    assert "give the .raw it was made from, or convert it" in refused(path)
     path.write_bytes(data.replace(filters, (40_000).to_bytes(2, "little") + rest))
     assert "unknown compression (filter 40000)" in refused(path)
 
