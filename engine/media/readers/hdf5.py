@@ -84,7 +84,8 @@ class _Hdf5(Numbered):
     ) -> None:
         super().__init__(table.count, table.block())
         self._table, self._clock, self._sides, self._name = table, clock, size, name
-        self._index = index if index is not None and index.ndim == 1 else None
+        usable = index is not None and index.ndim == 1 and index.dtype.kind in "iu"
+        self._index = index if usable else None
         self._rectify = rectify
 
     def columns(self, first: int, last: int) -> Columns:

@@ -74,6 +74,7 @@ def test_dsec(tmp_path: Path, true: Table) -> None:
         np.full(2000, 10**12),
         np.zeros((3, 3)),
         np.linspace(0, 1, 2000),
+        np.full(2000, np.nan),
     ],
 )
 def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
