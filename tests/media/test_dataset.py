@@ -506,6 +506,7 @@ def test_a_dataset_file_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Mo
         ([], "No files were given"),
         (["a.xyz"], "The kind of 'a.xyz' is not known"),
         (["a.npy", "b.bin"], r"2 files of one kind were given \(a.npy, b.bin\)"),
+        (["a.aedat"], "'a.aedat' is an AEDAT recording older than version 4"),
         (["a.gif", "b.mp4"], "2 files of one kind were given"),
         (["mp4"], "The kind of 'mp4' is not known"),
         (["a.mp4", "b.mp4"], r"2 files of one kind were given \(a.mp4, b.mp4\)"),
