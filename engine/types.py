@@ -99,10 +99,11 @@ class Sample:
 
     `missing` maps a media kind ("events", "video", "image") to the reason why it is missing.
     `problems` are sentences about the whole record; `truth` is the known content of a scene.
-    `window`: the part of the recording that the sample is; None for all of it.  `choices`: the
-    options of a multiple-choice question, which `question` holds as it is asked; `choice_form`: whether
-    the answer is a letter or the words of an option; `answer`: the letter of the right option, "" if
-    not known; `task`: its kind in the benchmark.
+    `window`: the part of the recording that the sample is; None for all of it.
+
+    Of a multiple-choice question: `choices` are its options; `question` holds the whole text as
+    it is asked; `choice_form`: whether the answer is a letter or the words of an option; `answer`:
+    the letter of the right option, "" if not known; `task`: its kind in the benchmark.
     """
 
     id: str
@@ -533,6 +534,7 @@ class RunResult:
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
+    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
 
     def __post_init__(self) -> None:
         _check_stages(self.spans)

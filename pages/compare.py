@@ -17,7 +17,15 @@ from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
-from ui.compare import card_board, draft_panel, history, input_changes, known_answer, overview
+from ui.compare import (
+    card_board,
+    draft_panel,
+    event_rates,
+    history,
+    input_changes,
+    known_answer,
+    overview,
+)
 from ui.compare.spoken import Spoken
 from ui.widgets import columns, dataset_picker, first_visit, followed_runs, links, notices
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
@@ -40,10 +48,11 @@ class CompareChoice:
     prefix: bool
     cut: bool
     repeats: int
+    problem: str = ""  # a setting that cannot be read
 
     @property
     def ready(self) -> bool:
-        return self.sample is not None and bool(self.models)
+        return self.sample is not None and bool(self.models) and not self.problem
 
     def requests(self) -> list[RunRequest]:
         """One request per model; BadInput if a value is invalid."""
@@ -59,9 +68,9 @@ def choose(entries: Sequence[ModelEntry]) -> CompareChoice:
         sample = pick_sample(entries)
         models = pick_models(entries, sample)
         repeats = pick_repeats()
-        options, prefix = pick_run_options()
+        options, prefix, problem = pick_run_options()
     question, cut = ask(models, sample)
-    return CompareChoice(sample, models, question, options, prefix, cut, repeats)
+    return CompareChoice(sample, models, question, options, prefix, cut, repeats, problem)
 
 
 def ask(models: Sequence[ModelEntry], sample: Sample | None) -> tuple[str, bool]:
@@ -132,6 +141,8 @@ def shown_sample(choice: CompareChoice) -> Sample | None:
 
 def _missing(choice: CompareChoice) -> str:
     """Why Run cannot be pressed."""
+    if choice.problem:
+        return choice.problem
     if choice.sample is not None:
         return "Run needs a model that can use this input: the sidebar says which can."
     if st.session_state.get("compare_source") == "files":
@@ -181,6 +192,7 @@ def main() -> None:
     buttons(choice, live)
     if problem:
         notices.problem(problem, "run")
+    event_rates.section(choice.sample, choice.models, choice.options)
     stale = say_changes(choice)
     dimmed = input_changes.DIMMED if stale else ""
     st.html(f"<style>{overview.STYLE}{known_answer.STYLE}{dimmed}</style>")

@@ -19,19 +19,9 @@ HEAVY = {"torch", "transformers", "diskcache"}
 # The rooms of the engine.  A room imports from rooms before it, never from one after it.
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
-    *(
-        "types",
-        "timing",
-        "palette",
-        "media",
-        "viewing",
-        "decoding",
-        "models",
-        "storage",
-        "analysis",
-        "pipeline",
-    ),
-    *("verify", "report", "published", "benchmark", "jobs", "demo", "cli", "__main__"),
+    *("types", "timing", "palette", "media", "viewing", "decoding", "models", "storage"),
+    *("analysis", "pipeline", "verify", "report", "published", "benchmark", "jobs", "demo"),
+    *("cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")
 MAX_LOOSE = 11  # modules directly in engine/

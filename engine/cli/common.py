@@ -85,7 +85,7 @@ def _shown(names: Sequence[str], text: str) -> list[str]:
     if kind not in variants.SHOWS:
         known = ", ".join(variants.SHOWS)
         raise BadInput(f"--show is {quoted(text)}: write one of {known}, or MODEL=events.")
-    if model and model not in names:
+    if "=" in text and model not in names:
         raise BadInput(f"--show {quoted(text)} names no model of --models: name one of them.")
     return [_with(name, kind) if model in ("", name) else name for name in names]
 
@@ -133,7 +133,8 @@ def add_perturb(sub: argparse.ArgumentParser) -> None:
         "--perturb",
         metavar="CHANGE:STRENGTH,...",
         help="changes the events or frames before the model sees them: drop, jitter, hot, window, "
-        "rate; as in drop:0.3,jitter:500us",
+        "rate; as in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
+        "drop:0/0.1/0.3",
     )
     sub.add_argument("--perturb-seed", type=int, help="of the changes (default: 0)")
 

@@ -85,7 +85,8 @@ def distinct(names: Iterable[str]) -> list[str]:
         item = find(name)
         own = item.name if item else name
         if own in found:
-            raise BadInput(f"{quoted(name)} is named twice as {quoted(own)}: leave one out.")
+            also = "" if name == own else f" ({quoted(name)} means the same)"
+            raise BadInput(f"{quoted(own)} is named twice{also}: leave one out.")
         found.append(own)
     return found
 

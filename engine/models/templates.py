@@ -8,7 +8,7 @@ kept, so no template runs while an answer is timed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -55,12 +55,10 @@ def prompt(tokenizer: Any, template: str, placeholder: str, kind: str, name: str
     """
     try:
         _check_size(template)
-        for content in (_parts(kind), _string(placeholder)):
-            if found := _around(tokenizer, template, placeholder, content):
-                return found
-    except _TooMuch as error:
-        raise _refused(name, str(error)) from error
-    raise _refused(name, f"its prompt does not hold {placeholder} once before the question")
+        return _first(tokenizer, template, placeholder, (_parts(kind), _string(placeholder)))
+    except _CannotUse as error:
+        why = str(error) or f"its prompt does not hold {placeholder} once before the question"
+        raise _refused(name, why) from error
 
 
 def prompt_of_parts(tokenizer: Any, template: str, kind: str, count: int, name: str) -> str:
@@ -69,11 +67,29 @@ def prompt_of_parts(tokenizer: Any, template: str, kind: str, count: int, name: 
     """
     try:
         _check_size(template)
-        if found := _around(tokenizer, template, "", _parts(kind, count)):
-            return found
-    except _TooMuch as error:
-        raise _refused(name, str(error)) from error
-    raise _refused(name, f"it does not put a question after {count} {kind} parts once")
+        return _first(tokenizer, template, "", (_parts(kind, count),))
+    except _CannotUse as error:
+        why = str(error) or f"it does not put a question after {count} {kind} parts once"
+        raise _refused(name, why) from error
+
+
+def _first(
+    tokenizer: Any, template: str, placeholder: str, forms: Sequence[Callable[[str], Any]]
+) -> str:
+    """The text around the question with the first form of content that works.
+
+    _CannotUse with the last form's error, or without words if the text is not as expected.
+    """
+    failure: _CannotUse | None = None
+    for content in forms:
+        try:
+            if found := _around(tokenizer, template, placeholder, content):
+                return found
+        except _TooMuch:
+            raise
+        except _CannotUse as error:
+            failure = error
+    raise failure or _CannotUse
 
 
 def _refused(name: str, why: str) -> ModelUnavailable:
@@ -98,7 +114,7 @@ def _around(
     No placeholder is looked for if it is "".
     """
     one, two = (_rendered(tokenizer, template, content(mark)) for mark in _MARKS)
-    if one is None or two is None or one.count(_MARKS[0]) != 1:
+    if one.count(_MARKS[0]) != 1:
         return None
     if placeholder and one.count(placeholder) != 1:
         return None
@@ -112,8 +128,8 @@ def _braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _rendered(tokenizer: Any, template: str, content: Any) -> str | None:
-    """The rendered text; None if the template does not accept such content."""
+def _rendered(tokenizer: Any, template: str, content: Any) -> str:
+    """The rendered text; _CannotUse if the template does not accept such content."""
     messages = [{"role": "user", "content": content}]
     try:
         with _bounded():
@@ -122,12 +138,16 @@ def _rendered(tokenizer: Any, template: str, content: Any) -> str | None:
             )
     except _TooMuch:
         raise
-    except Exception:  # noqa: BLE001 - a template may raise anything
-        return None
-    return text if isinstance(text, str) else None
+    except Exception as error:  # a template may raise anything
+        raise _CannotUse(f"{type(error).__name__}: {cut(str(error))}") from error
+    return text if isinstance(text, str) else ""
 
 
-class _TooMuch(Exception):
+class _CannotUse(Exception):
+    """A template cannot be rendered, and why."""
+
+
+class _TooMuch(_CannotUse):
     """A template is too large or takes too many steps."""
 
 

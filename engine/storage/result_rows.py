@@ -176,12 +176,12 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
     batch: Positive | None = None
     error: str | None = None
     extent: AskedAndRan | None = None
-    # Of pictures drawn from raw events, and what was changed; "" for none, None in older rows.
-    window: str | None = None
-    split: str | None = None
-    perturb: str | None = None
-    # Log-probability of each option's letter as the first token; only for lettered questions.
-    letter_logprobs: dict[str, float] | None = None
+    # Of pictures drawn from raw events, and what was changed; "" for none.  Not set in older rows.
+    window: str | UnsetType | None = UNSET
+    split: str | UnsetType | None = UNSET
+    perturb: str | UnsetType | None = UNSET
+    # Log-probability of each option's letter as the first token; set for lettered questions only.
+    letter_logprobs: dict[str, float] | UnsetType | None = UNSET
     off_script: bool | None = None
     machine_load: LoadFigures | None = None
     standing: RecordedStatus | None = None
@@ -222,6 +222,9 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
             prompt=request.prompt,
             mode=request.mode,
             pixels=request.pixels,
+            window=str(request.window_of(request.sample) or ""),
+            split=str(request.split),
+            perturb=request.perturbed,
             error=error,
         )
 
@@ -294,11 +297,11 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
     sequence: str | None = None
     reference: str | None = None
     truth: Texts | None = None
-    # Of multiple-choice questions; None in other rows.
-    choices: tuple[str, ...] | None = None
-    choice_form: str | None = None
-    right_letter: str | None = None
-    question_task: str | None = None
+    # Set for multiple-choice questions only.
+    choices: tuple[str, ...] | UnsetType = UNSET
+    choice_form: str | UnsetType = UNSET
+    right_letter: str | UnsetType = UNSET
+    question_task: str | UnsetType = UNSET
     repeat: Repeat
     phase: Phase
     batch_asked: Count | None = None
@@ -323,10 +326,10 @@ class ResultRow(AnswerRow, frozen=True, kw_only=True):
             sequence=sample.sequence,
             reference=sample.reference,
             truth=dict(sample.truth),
-            choices=sample.choices or None,
-            choice_form=sample.choice_form if sample.choices else None,
-            right_letter=sample.answer or None,
-            question_task=sample.task or None,
+            choices=sample.choices or UNSET,
+            choice_form=sample.choice_form if sample.choices else UNSET,
+            right_letter=sample.answer or UNSET,
+            question_task=sample.task or UNSET,
             repeat=task.repeat,
             phase=task.phase,
             batch_asked=batch_asked,
@@ -356,7 +359,7 @@ _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_
                "token_limit")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode", "pixels",
-                "error")  # fmt: skip
+                "window", "split", "perturb", "error")  # fmt: skip
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
 _OF_BATCHES = frozenset(n for n in AnswerRow.__struct_fields__ if n.startswith("batch_"))
 _NEEDED_ALONE = ("new_tokens", "stages", "total_ms")
@@ -409,6 +412,7 @@ def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
         "window": str(request.window_of(request.sample) or ""),
         "split": str(request.split),
         "perturb": request.perturbed,
+        "letter_logprobs": dict(result.letter_logprobs) if result.letter_logprobs else UNSET,
         "machine_load": load and _copy(LoadFigures, load, busy=busy(load)),
         "standing": RecordedStatus(standing.state, standing.certificate or None, standing.missing),
     }

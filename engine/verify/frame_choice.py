@@ -17,7 +17,7 @@ from PIL import ImageOps
 from engine import media
 from engine.models.adapter import Adapter
 from engine.storage.schemas import Outcome
-from engine.types import FRAME_RULES, Image, Media, MediaOptions, Sample
+from engine.types import DEFAULT_MEDIA, FRAME_RULES, Image, Media, MediaOptions, Sample
 from engine.verify.verdict import CheckFinding
 
 FRAMES = 8
@@ -46,7 +46,9 @@ def frames(adapter: Adapter, sample: Sample) -> CheckFinding:
     faults: list[str] = []
     open_: list[str] = []
     for rule in rules:
-        shown = media.load(sample, adapter.kind, MediaOptions(frames=rule))
+        shown = media.load(
+            sample, adapter.kind, MediaOptions(frames=rule) if video else DEFAULT_MEDIA
+        )
         if shown.source.startswith("raw events"):
             continue  # pictures drawn from events are listed as not proved
         pictures = _pictures(sample, shown)

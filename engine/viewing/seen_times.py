@@ -18,7 +18,7 @@ import numpy as np
 from engine import media
 from engine.errors import MediaError
 from engine.media import events as streams
-from engine.media import images, video
+from engine.media import images, perturb, video
 from engine.media_options import Split, Window
 from engine.types import (
     DEFAULT_MEDIA,
@@ -50,6 +50,10 @@ UNKNOWN_FRAMES = (
 BOTH = (
     "The first event and the first frame of the clip are both drawn at 0: the files do not say "
     "which began earlier."
+)
+APART = (
+    "The frames are of the whole clip, which begins at 0 too: they are not from the same moments "
+    "as the events of the window."
 )
 
 
@@ -92,7 +96,8 @@ def read_events(path: Path, window: Window | None = None) -> Events:
     stream = streams.read(path, window)
     if len(stream) > MAX_EVENTS:
         raise MediaError(
-            f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,})."
+            f"{len(stream):,} events are too many for the time line (at most {MAX_EVENTS:,}): "
+            "choose a window, as in 0s+1s."
         )
     return stream
 
@@ -103,7 +108,7 @@ def timeline(
     """What models of these kinds receive of the sample, with the settings of `media.load`."""
     notes: list[str] = []
     loaded = [found for kind in kinds if (found := _loaded(sample, kind, how, notes))]
-    stream = _stream(sample, how.window_of(sample), notes)
+    stream = _stream(sample, how, notes)
     clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
     times = {clip: _times(clip, notes) for clip in clips}
     ends = [event_times.duration_us(stream)] if stream else []
@@ -114,8 +119,11 @@ def timeline(
         else _event_images(found, stream, how.split, window)
         for found in loaded
     ]
+    part = how.window_of(sample)
+    if stream and part:
+        notes.append(f"The events are those of the window {part}: its first event is at 0.")
     if stream and any(times.values()):
-        notes.append(BOTH)
+        notes.append(APART if part else BOTH)
     density = event_times.density(stream) if stream else None
     notes += [*_unknown(rows), *_same(rows)]
     return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))
@@ -129,11 +137,12 @@ def _loaded(sample: Sample, kind: MediaKind, how: MediaOptions, notes: list[str]
         return None
 
 
-def _stream(sample: Sample, window: Window | None, notes: list[str]) -> Events | None:
+def _stream(sample: Sample, how: MediaOptions, notes: list[str]) -> Events | None:
     if sample.events is None:
         return None
     try:
-        return read_events(sample.events, window)
+        plain = read_events(sample.events, how.window_of(sample))
+        return perturb.stream(plain, perturb.Changes.of(how, sample.id), sample.events.name)
     except MediaError as error:
         notes.append(str(error))
         return None

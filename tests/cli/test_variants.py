@@ -34,7 +34,7 @@ def test_show_is_a_word_of_the_name(tiny_models: Path) -> None:
         ("tiny-llava", "sound", "'sound': write one of events, video, image, or MODEL=events"),
         ("tiny-llava", "tiny-eventgpt=events", "names no model of --models"),
         ("tiny-llava@video", "events", "names two inputs (video and events)"),
-        ("tiny-llava,tiny-llava@events", "events", "is named twice as 'tiny-llava@events'"),
+        ("tiny-llava,tiny-llava@events", "events", "'tiny-llava@events' is named twice"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(

@@ -26,7 +26,7 @@ def loads_from_memory(patch: Patch) -> None:
 
     def cached(sample: Any, kind: Any, *more: Any) -> Any:
         files = (*sample.event_images, *sample.frames, *sample.images, sample.mp4, sample.events)
-        key = (files, kind, *more)
+        key = (files, kind, *(how.media for how in more))
         if key not in kept:
             kept[key] = load(sample, kind, *more)
         return kept[key]

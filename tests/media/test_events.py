@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from engine.errors import MediaError
 from engine.media import events
+from engine.media_options import Split, Window
 from engine.types import Events
 
 REAL = Path(__file__).parents[3] / "shared/data/real/event_npy/fish/000000.npy"
@@ -95,7 +95,7 @@ def same(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
 @pytest.mark.parametrize("n", [5, 1000, 1003, 1004])
 @pytest.mark.parametrize("count", [1, 5])
 def test_a_common_extent_equals_a_plain_loop(n: int, count: int) -> None:
-    found = events.render(stream(n), count, "stream")
+    found = events.render(stream(n), Split(parts=count), "stream")
     assert {(one.dtype, one.shape) for one in found} == {(np.dtype(np.uint8), (12, 16, 3))}
     assert same(found, drawn_on_one_canvas(stream(n), count))
 
@@ -105,7 +105,9 @@ def test_a_common_extent_equals_a_plain_loop(n: int, count: int) -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_pictures_equal_the_published_rule(n: int, count: int, seed: int) -> None:
     for recording in (stream(n, seed), growing(n, seed)):
-        assert same(events.render(recording, count), drawn_as_published(recording, count))
+        assert same(
+            events.render(recording, Split(parts=count)), drawn_as_published(recording, count)
+        )
 
 
 def test_control_the_rules_differ_where_slices_differ_in_extent() -> None:
@@ -121,7 +123,7 @@ def test_the_last_event_at_a_pixel_wins() -> None:
     assert not same(found, drawn_on_one_canvas(stream(1000), 5, first_wins=True))
     pixel = np.zeros(3, np.uint16)
     once = Events(pixel, pixel, np.arange(3), np.array([1, 0, 1], np.uint8), 1, 1)
-    assert events.render(once, 1)[0].ravel().tolist() == [255, 0, 0]
+    assert events.render(once, Split(parts=1))[0].ravel().tolist() == [255, 0, 0]
 
 
 def test_the_remainder_is_drawn_in_the_last_slice() -> None:
@@ -134,8 +136,6 @@ def test_the_remainder_is_drawn_in_the_last_slice() -> None:
 def test_fewer_events_than_slices() -> None:
     with pytest.raises(MediaError, match="4 events cannot be cut into 5 slices"):
         events.render(stream(4))
-    with pytest.raises(MediaError, match="0 slices"):
-        events.render(stream(4), 0)
 
 
 def test_a_plain_file_is_normalised(tmp_path: Path) -> None:
@@ -273,26 +273,92 @@ def test_windows_of_a_real_recording_equal_the_published_rule(size: int, start: 
 
 @pytest.mark.parametrize("values", [np.inf, np.nan, -np.inf, 0.5, 65504.0])
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
-def test_fractions_of_every_width_end_in_a_sentence(values: float, kind: str) -> None:
+def test_fractions_of_every_width_end_in_a_sentence(
+    tmp_path: Path, values: float, kind: str
+) -> None:
     """Warnings are errors here: a cast of a half-precision number printed one."""
     table = {key: np.arange(10) % 2 for key in "xyp"} | {"t": np.arange(10)}
     table["t"] = np.full(10, values, kind)
     box = np.empty((), object)
     box[()] = table
-    file = io.BytesIO()
-    np.save(file, box, allow_pickle=True)
+    np.save(path := tmp_path / "a.npy", box, allow_pickle=True)
     if values == 65504:
-        assert events.parse(file.getvalue(), "a").t[0] == 65504
+        assert events.read(path).t[0] == 65504
         return
     with pytest.raises(MediaError, match=r"^a has t = .* at event 0: give whole numbers"):
-        events.parse(file.getvalue(), "a")
+        events.read(path, name="a")
 
 
-def test_streams_of_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_of_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = np.zeros(10, [(key, "u1") for key in "xytp"])
-    file = io.BytesIO()
-    np.save(file, table)
-    assert len(events.parse(file.getvalue(), "a")) == 10
+    np.save(path := tmp_path / "a.npy", table)
+    assert len(events.read(path)) == 10
     monkeypatch.setattr(events, "MAX_EVENTS", 9)
-    with pytest.raises(MediaError, match=r"^a holds 10 events: give at most 9\.$"):
-        events.parse(file.getvalue(), "a")
+    with pytest.raises(MediaError, match=r"^a holds 10 events, and at most 9 are read at once"):
+        events.read(path, name="a")
+
+
+def shuffled(n: int, seed: int = 0) -> Events:
+    """Events at random times in file order, as some recordings have them."""
+    times = np.random.default_rng(seed).integers(0, 1_000_000, n)
+    return replace(stream(n, seed), t=times.astype(np.int64))
+
+
+def indices(part: Any, n: int) -> list[int]:
+    return list(np.arange(n)[part])
+
+
+@pytest.mark.parametrize("make", [growing, shuffled])
+def test_equal_times_hold_every_event_once_and_in_file_order(make: Any) -> None:
+    recording = make(1000)
+    found = [indices(part, 1000) for part in events.parts(recording, Split("time", 7))]
+    assert sorted(i for part in found for i in part) == list(range(1000))
+    assert all(part == sorted(part) for part in found)
+    span = int(recording.t.max() - recording.t.min()) + 1
+    for number, part in enumerate(found):
+        times = recording.t[part] - recording.t.min()
+        assert span * number // 7 <= times.min() and times.max() < span * (number + 1) // 7
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_densest_25_ms_of_each_part_by_a_plain_loop(seed: int) -> None:
+    recording = shuffled(400, seed)
+    low, high = int(recording.t.min()), int(recording.t.max()) + 1
+    for number, part in enumerate(events.parts(recording, Split("densest", 4))):
+        begin, end = (low + (high - low) * edge // 4 for edge in (number, number + 1))
+        inside = [int(t) for t in recording.t if begin <= t < end]
+        counts = [sum(t <= other < t + 25_000 for other in inside) for t in inside]
+        assert len(indices(part, 400)) == max(counts)
+        chosen = recording.t[part]
+        assert begin <= chosen.min() and chosen.max() < end
+        assert chosen.max() - chosen.min() < 25_000
+
+
+def test_control_the_three_rules_give_other_pictures() -> None:
+    recording = replace(growing(1000), t=np.arange(1000, dtype=np.int64) ** 2)
+    drawn = [
+        events.render(recording, Split(rule), "stream") for rule in ("count", "time", "densest")
+    ]  # type: ignore[arg-type]
+    assert not same(drawn[0], drawn[1]) and not same(drawn[1], drawn[2])
+
+
+def test_a_part_without_events_is_white_and_as_large_as_the_stream() -> None:
+    recording = replace(stream(10), t=np.array([0] * 5 + [100] * 5, np.int64))
+    found = events.render(recording, Split("time", 3))
+    assert found[1].shape == (12, 16, 3) and (found[1] == 255).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_window_counts_from_the_first_event(seed: int) -> None:
+    recording = replace(shuffled(500, seed), t=shuffled(500, seed).t + 10**12)
+    begin = int(recording.t.min())
+    found = events.cut(recording, Window(2_000, 50_000), "a")
+    inside = (recording.t >= begin + 2_000) & (recording.t < begin + 52_000)
+    assert found.t.tolist() == recording.t[inside].tolist()
+    assert (found.width, found.height) == (recording.width, recording.height)
+    assert events.cut(recording, None, "a") is recording
+
+
+def test_a_window_without_events_says_how_long_the_recording_is() -> None:
+    with pytest.raises(MediaError, match=r"^a has no events in the window 2s\+1s: it lasts 999us"):
+        events.cut(stream(1000), Window(2_000_000, 1_000_000), "a")

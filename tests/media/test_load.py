@@ -70,7 +70,7 @@ def test_raw_events_stand_in_for_broken_event_images(tmp_path: Path) -> None:
     images = pictures(tmp_path, 5)
     broken(images[3])
     found = media.load(
-        Sample("a", "s", event_images=images, events=raw(tmp_path / "a.npy")), "events", "arange"
+        Sample("a", "s", event_images=images, events=raw(tmp_path / "a.npy")), "events"
     )
     assert "raw events" in found.source
     assert "000030.png is not a complete PNG" in found.notes[0]
@@ -100,7 +100,7 @@ def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None
     sample = Sample("a", "s", events=spreading(tmp_path / "a.npy"))
     own, common = (
         media.load(sample, "events"),
-        media.load(sample, "events", "arange", "stream"),
+        media.load(sample, "events", MediaOptions(extent="stream")),
     )
     assert [image.shape[:2] for image in own.images] == [
         (4, 10), (8, 22), (12, 34), (16, 46), (20, 58)
@@ -115,7 +115,7 @@ def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None
 
 def test_prepared_event_images_have_no_extent(tmp_path: Path) -> None:
     sample = Sample("a", "s", event_images=pictures(tmp_path, 5))
-    own, common = (media.load(sample, "events", "arange", how) for how in EXTENTS)
+    own, common = (media.load(sample, "events", MediaOptions(extent=how)) for how in EXTENTS)
     assert (own.rule, own.extent, own.shown) == ("", None, "5 event images")
     assert own.digest == common.digest
 
@@ -179,7 +179,7 @@ def test_the_middle_frame_of_either_source(tmp_path: Path) -> None:
     found = media.load(Sample("a", "s", mp4=path), "image", MediaOptions(frames="spread"))
     np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[10])
     assert (len(found.images), found.rule) == (1, "middle")
-    folder = media.load(Sample("a", "s", frames=pictures(tmp_path / "f", 20)), "image", "arange")
+    folder = media.load(Sample("a", "s", frames=pictures(tmp_path / "f", 20)), "image")
     assert greys(folder.images) == [10]
 
 
@@ -199,12 +199,12 @@ def test_still_gifs_are_pictures_and_moving_ones_are_not(tmp_path: Path) -> None
     still, moving = tmp_path / "1.gif", tmp_path / "2.gif"
     still.write_bytes(clips.encoded("gif", "gif", [0]))
     moving.write_bytes(clips.encoded("gif", "gif", [0, 50]))
-    (picture,) = media.load(Sample("a", "s", images=(still,)), "image", "arange").images
+    (picture,) = media.load(Sample("a", "s", images=(still,)), "image").images
     np.testing.assert_array_equal(picture, clips.decoded(still.read_bytes())[0])
     with pytest.raises(MediaError, match=r"2\.gif is an animated GIF, not a picture: give it as a"):
-        media.load(Sample("a", "s", images=(moving,)), "image", "arange")
+        media.load(Sample("a", "s", images=(moving,)), "image")
     with pytest.raises(MediaError, match=r"1\.gif is a GIF, not a PNG or JPEG picture: save it as"):
-        media.load(Sample("a", "s", event_images=(still,)), "events", "arange")
+        media.load(Sample("a", "s", event_images=(still,)), "events")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_nothing_usable(tmp_path: Path, kind: str) -> None:
 
 def test_short_streams_are_named(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"a\.npy is too short: 4 events"):
-        media.load(Sample("a", "s", events=raw(tmp_path / "a.npy", 4)), "events", "arange")
+        media.load(Sample("a", "s", events=raw(tmp_path / "a.npy", 4)), "events")
 
 
 def digest(sample: Sample, kind: str = "video", rule: str = "arange") -> str:

@@ -37,5 +37,6 @@ def test_what_differs_between_runs_is_shown_for_all_of_them() -> None:
 
 def test_no_setting_of_a_plan_is_forgotten() -> None:
     apart = {"models", "samples", "warmup", "order", "order_why", "stop_after", "prompt", "decode"}
+    apart.add("perturb_seed")  # named with the perturbation
     named = {one.name for one in fields(Plan)} - apart
     assert named <= set(plan_words.DEFAULTS)

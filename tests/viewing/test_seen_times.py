@@ -13,6 +13,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
 from engine.media import dataset, events, images, video
+from engine.media_options import split, window
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
 from engine.viewing.seen_times import SeenRow, SeenTimeline
@@ -55,7 +56,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 @pytest.mark.parametrize("rule", FRAME_RULES)
 def test_the_ticks_are_the_frames_that_load_picks(scene: Sample, rule: str) -> None:
-    found = seen_times.timeline(scene, ALL, rule)
+    found = seen_times.timeline(scene, ALL, MediaOptions(frames=rule))
     check_pictures(scene, found, rule)
     chosen = media.load(scene, "video", MediaOptions(frames=rule)).frames
     assert chosen is not None and scene.mp4 is not None
@@ -68,7 +69,7 @@ def test_the_ticks_are_the_frames_that_load_picks(scene: Sample, rule: str) -> N
 
 
 def test_event_images_that_equal_the_slices_have_their_times(scene: Sample) -> None:
-    found = seen_times.timeline(scene, ALL, "arange")
+    found = seen_times.timeline(scene, ALL)
     assert scene.events is not None
     stream = events.read(scene.events)
     spans = event_times.slice_spans(stream)
@@ -85,7 +86,7 @@ def test_control_another_event_image_has_no_known_time(scene: Sample, tmp_path: 
     other = tmp_path / "odd_0.png"
     other.write_bytes(scene.event_images[1].read_bytes())
     changed = replace(scene, event_images=(other, *scene.event_images[1:]))
-    found = seen_times.timeline(changed, ["events"], "arange")
+    found = seen_times.timeline(changed, ["events"])
     assert not any(picture.known for picture in row(found, "events").pictures)
     assert seen_times.UNKNOWN_IMAGES in found.notes
     assert seen_times.SAME_IMAGES not in found.notes
@@ -93,7 +94,7 @@ def test_control_another_event_image_has_no_known_time(scene: Sample, tmp_path: 
 
 def test_raw_events_of_a_recording(real_root: Path) -> None:
     sample = recording(real_root, "fish")
-    found = seen_times.timeline(sample, ["events"], "arange")
+    found = seen_times.timeline(sample, ["events"])
     check_pictures(sample, found, "arange")
     pictures = row(found, "events").pictures
     assert found.density is not None and int(found.density.total.sum()) == 132_268
@@ -104,7 +105,7 @@ def test_raw_events_of_a_recording(real_root: Path) -> None:
 
 def test_a_recording_without_raw_events_says_that_times_are_unknown(real_root: Path) -> None:
     sample = recording(real_root, "drop")
-    found = seen_times.timeline(sample, ALL, "linspace")
+    found = seen_times.timeline(sample, ALL, MediaOptions(frames="linspace"))
     check_pictures(sample, found, "linspace")
     assert found.density is None
     assert not any(picture.known for picture in row(found, "events").pictures)
@@ -115,7 +116,7 @@ def test_a_recording_without_raw_events_says_that_times_are_unknown(real_root: P
 @pytest.mark.parametrize("rule", FRAME_RULES)
 def test_a_clip_of_a_recording(real_root: Path, rule: str) -> None:
     sample = recording(real_root, "road")
-    found = seen_times.timeline(sample, ALL, rule)
+    found = seen_times.timeline(sample, ALL, MediaOptions(frames=rule))
     check_pictures(sample, found, rule)
     assert [one.kind for one in found.rows] == ["video", "image"]
     assert any("event" in note for note in found.notes)  # an event model cannot run
@@ -127,7 +128,7 @@ def test_a_clip_of_a_recording(real_root: Path, rule: str) -> None:
 
 
 def test_a_folder_of_frames_has_assumed_times(sample: Sample) -> None:
-    found = seen_times.timeline(sample, ["video", "image"], "linspace")
+    found = seen_times.timeline(sample, ["video", "image"], MediaOptions(frames="linspace"))
     ticks = row(found, "video").pictures
     assert found.window_us == 0 and found.density is None
     assert not any(tick.known for tick in ticks)
@@ -138,7 +139,7 @@ def test_a_folder_of_frames_has_assumed_times(sample: Sample) -> None:
 def test_a_frame_that_is_shown_twice_is_one_tick(tmp_path: Path) -> None:
     path = tmp_path / "clip.mp4"
     path.write_bytes(clips.mp4(3))
-    found = seen_times.timeline(Sample("s", "q", mp4=path), ["video"], "arange")
+    found = seen_times.timeline(Sample("s", "q", mp4=path), ["video"])
     assert [tick.name for tick in row(found, "video").pictures] == [
         f"Frame {index} of 3" for index in range(3)
     ]
@@ -155,7 +156,7 @@ def test_a_clip_without_display_times_has_assumed_ones(tmp_path: Path) -> None:
     path = tmp_path / "clip.avi"
     path.write_bytes(clips.encoded("avi"))  # its packets have decoding times only
     assert video.times(path) == ()
-    found = seen_times.timeline(Sample("s", "q", mp4=path), ["video"], "arange")
+    found = seen_times.timeline(Sample("s", "q", mp4=path), ["video"])
     assert not any(tick.known for tick in row(found, "video").pictures)
 
 
@@ -164,7 +165,7 @@ def test_broken_files_are_sentences(tmp_path: Path) -> None:
     odd.write_bytes(b"odd")
     clip = tmp_path / "odd.mp4"
     clip.write_bytes(b"odd")
-    found = seen_times.timeline(Sample("s", "q", events=odd, mp4=clip), ALL, "arange")
+    found = seen_times.timeline(Sample("s", "q", events=odd, mp4=clip), ALL)
     assert found.rows == () and found.density is None and found.window_us == 0
     assert len(found.notes) == 2  # once each, although two kinds of models need the clip
     assert all("odd" in note for note in found.notes)
@@ -178,3 +179,29 @@ def test_a_stream_that_is_too_long_is_refused(
     monkeypatch.setattr(seen_times, "MAX_EVENTS", 3)
     with pytest.raises(MediaError, match="too many"):
         seen_times.read_events(path)
+
+
+@pytest.mark.parametrize("text", ["count:3", "time:4", "densest:2"])
+def test_a_window_and_a_split_have_their_own_events_and_times(scene: Sample, text: str) -> None:
+    how = MediaOptions(window=window("250ms+400ms"), split=split(text))
+    found = seen_times.timeline(scene, ("events",), how)
+    assert scene.events is not None and found.density is not None
+    stream = events.read(scene.events, how.window)
+    assert int(found.density.total.sum()) == len(stream)
+    assert found.window_us == event_times.duration_us(stream) < 400_000
+    shown, spans = row(found, "events").pictures, event_times.slice_spans(stream, how.split)
+    assert [(p.begin_us, p.end_us, p.events) for p in shown] == [
+        (span.begin_us, span.end_us, span.events) for span in spans
+    ]
+    drawn = media.load(scene, "events", how).images
+    assert [p.picture.tobytes() for p in shown] == [
+        images.shrink(image, seen_times.WIDTH).tobytes() for image in drawn
+    ]
+    assert all(p.known for p in shown) and "from 250ms on" in row(found, "events").source
+    assert "The events are those of the window 250ms+400ms: its first event is at 0." in found.notes
+
+
+def test_frames_beside_a_window_are_said_to_be_of_other_moments(scene: Sample) -> None:
+    beside = seen_times.timeline(scene, ALL, MediaOptions(window=window("250ms+400ms")))
+    assert seen_times.APART in beside.notes and seen_times.BOTH not in beside.notes
+    assert seen_times.APART not in seen_times.timeline(scene, ALL).notes  # control

@@ -29,6 +29,7 @@ INPUTS = tuple(
         *("source", "root", "sample", "models", "question", "pictures", "repeat"),
         *("tokens", "sample_tokens", "temperature", "top_p", "seed", "backend", "prefix"),
         *("frames", "cache", "mode", "pixels", "extent"),
+        *("part", "split", "split_parts", "perturb", "perturb_seed"),
     )
 )
 SAVE_HELP = (

@@ -14,6 +14,7 @@ from engine.types import CACHE_WORDS, EXTENT_WORDS, FRAME_WORDS, RunOptions, Run
 from ui.compare.card_figures import FORMULAS
 from ui.widgets.text import count
 
+WHOLE, UNPERTURBED = "the sample's whole recording or window", "not perturbed"
 PREFIX_WORDS = {False: "prompt prefix reuse off", True: "prompt prefix reuse on"}
 
 
@@ -30,6 +31,9 @@ def settings(options: RunOptions, prefix: bool = False) -> dict[str, str]:
         "Mode": options.mode,
         "Pixels": f"{options.pixels} pixels",
         "Event pictures": f"event pictures {EXTENT_WORDS[options.extent]}",
+        "Window": f"window {options.window}" if options.window else WHOLE,
+        "Split": f"split into {options.split.words}",
+        "Perturbation": f"perturbed by {options.perturbed}" if options.perturbed else UNPERTURBED,
         "Prompt prefix": PREFIX_WORDS[prefix],
     }
 

@@ -17,6 +17,8 @@ from ui.widgets import notices
 NUMBERS = (
     *("compare_tokens", "compare_seed", "compare_temperature", "compare_top_p"),
     *("compare_draft_gamma", "compare_draft_runs"),
+    *("compare_split_parts", "compare_perturb_seed"),
+    *("benchmark_split_parts", "benchmark_perturb_seed"),
     *("verify_samples", "verify_runs", "verify_tokens"),
     *("benchmark_samples", "benchmark_repeat", "benchmark_warmup", "benchmark_tokens"),
     *("benchmark_batch", "benchmark_workers", "benchmark_cpus", "benchmark_gpus"),

@@ -1,4 +1,4 @@
-"""Widgets for the settings of a run: decoding, frames, cache, mode, pixels.
+"""Widgets for the settings of a run: decoding, frames, cache, mode, pixels, window, split, perturb.
 
 Boundary: widgets in, the engine's values out.  Each widget's option label is in the URL under its
 key, so labels are part of links.  The keys of widgets on several pages begin with the page's name.
@@ -13,6 +13,9 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from engine import media_options
+from engine.errors import BadInput
+from engine.media_options import MAX_PARTS, Perturbation, Split, SplitRule, Window
 from engine.types import (
     FRAME_RULES,
     MAX_NEW_TOKENS,
@@ -20,12 +23,15 @@ from engine.types import (
     CachePolicy,
     DecodeConfig,
     Extent,
+    MediaOptions,
     Mode,
     Pixels,
     RunOptions,
 )
+from ui.widgets import notices
 
 Value = TypeVar("Value", bound=str)
+COMPARE_WINDOW = "compare_part"  # "compare_window" is the length of the scrubber in older links
 FRAME_LABELS = {
     "arange": "evenly from the first (arange)",
     "spread": "first to last (spread)",
@@ -55,6 +61,33 @@ EXTENT_HELP = (
     "large as the area of its own events, as in EventGPT's published code. Common: all pictures "
     "are as large as the whole recording. The result says which was used."
 )
+WINDOW_HELP = (
+    "The part of a recording of raw events that is shown: START+LENGTH in us, ms, s or min, as in "
+    "1.25s+50ms; a LENGTH alone begins at the first event. Empty: the sample's own window, or all "
+    "of the recording. For models that are shown event images drawn from raw events."
+)
+SPLIT_LABELS: dict[SplitRule, str] = {
+    "count": "Equal counts",
+    "time": "Equal times",
+    "densest": "Densest 25 ms",
+}
+SPLIT_HELP = (
+    "How a recording of raw events becomes event images. Equal counts: each shows the same number "
+    "of events, as in EventGPT. Equal times: each shows the same time. Densest 25 ms: each shows "
+    "the 25 ms with the most events of its time, as in EventGPT-Plus. Another split than the "
+    "default is drawn from raw events even if the sample has prepared event images."
+)
+PARTS_HELP = "The number of event images that are drawn from a recording."
+PERTURB_HELP = (
+    "Changes the raw events or the frames before the model sees them, as in drop:0.3 or "
+    "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none."
+)
+SWEEP_HELP = (
+    "Several strengths of one change, as in drop:0/0.3/0.6, are a sweep: a run per strength, one "
+    "after another. Results then shows accuracy and changed answers by strength; strength 0 is the "
+    "reference."
+)
+PERTURB_SEED_HELP = "The same seed changes the same events or frames."
 MODE_HELP = (
     "Decoupled: the four stages run separately, so stage 3 can come from the cache. "
     "Hooked: the model's own generate() runs as a whole, and hooks time its vision part."
@@ -73,13 +106,36 @@ PREFIX_HELP = (
 )
 
 
-def pick_run_options() -> tuple[RunOptions, bool]:
-    """Draw the widgets of the Compare page; the options, and whether prompt prefixes are reused."""
+def pick_run_options() -> tuple[RunOptions, bool, str]:
+    """Draw the widgets of the Compare page; the options, whether prompt prefixes are reused, and
+    what is wrong with a text, or ""."""
     with st.expander("Decoding", key="compare_decoding"):
         decode = _decode()
     with pipeline_box("compare"):
         options = replace(pick_pipeline("compare", CACHE_LABELS, CACHE_HELP), decode=decode)
-        return options, _prefix(options)
+        prefix = _prefix(options)
+    with st.expander("Window, split, perturb", key="compare_recording"):
+        shown, problem = _recording()
+    of_recording = ("window", "split", "perturb", "perturb_seed")
+    options = replace(options, **{name: getattr(shown, name) for name in of_recording})
+    return options, prefix, problem
+
+
+def _recording() -> tuple[MediaOptions, str]:
+    """Window, split and perturbation; those that cannot be read are left out, with a sentence."""
+    shown, problem = MediaOptions(), ""
+    try:
+        shown = replace(shown, window=pick_window(COMPARE_WINDOW))
+    except BadInput as error:
+        problem = str(error)
+        notices.problem(problem, "window")
+    shown = replace(shown, split=pick_split("compare_split"))
+    try:
+        changes, seed = pick_perturb("compare_perturb")
+    except BadInput as error:
+        notices.problem(str(error), "perturb")
+        return shown, problem or str(error)
+    return replace(shown, perturb=changes, perturb_seed=seed), problem
 
 
 def _decode() -> DecodeConfig:
@@ -204,3 +260,57 @@ def pick_pixels(key: str) -> Pixels:
 def pick_extent(key: str) -> Extent:
     """The size of event pictures, per slice or common."""
     return either("Event pictures", EXTENT_LABELS, key, EXTENT_HELP)
+
+
+def pick_window(key: str) -> Window | None:
+    """The part of recordings that is shown, None for all; BadInput if the text is no window."""
+    text = st.text_input(
+        "Window", key=key, bind="query-params", placeholder="1.25s+50ms", help=WINDOW_HELP
+    )
+    return media_options.window(text or "")
+
+
+def pick_split(key: str) -> Split:
+    """How a recording becomes event images; the number of parts is under "KEY_parts"."""
+    rule = either("Split", SPLIT_LABELS, key, SPLIT_HELP)
+    parts = st.number_input(
+        "Parts",
+        1,
+        MAX_PARTS,
+        Split.parts,
+        key=f"{key}_parts",
+        bind="query-params",
+        help=PARTS_HELP,
+    )
+    return Split(rule, int(parts))
+
+
+def pick_perturb(key: str) -> tuple[tuple[Perturbation, ...], int]:
+    """The changes and their seed, which is under "KEY_seed"; BadInput if the text is no change."""
+    text, seed = _perturb_fields(key, "drop:0.3", PERTURB_HELP)
+    changes = media_options.perturbations(text)
+    return changes, seed if changes else 0
+
+
+def pick_sweep(key: str) -> tuple[tuple[tuple[Perturbation, ...], ...], int]:
+    """The changes of each run, several for a sweep, and their seed; else as pick_perturb()."""
+    text, seed = _perturb_fields(key, "drop:0/0.3/0.6", f"{PERTURB_HELP} {SWEEP_HELP}")
+    runs = media_options.sweep(text)
+    return runs, seed if any(runs) else 0
+
+
+def _perturb_fields(key: str, example: str, help_text: str) -> tuple[str, int]:
+    text = st.text_input(
+        "Perturb", key=key, bind="query-params", placeholder=example, help=help_text
+    )
+    seed = st.number_input(
+        "Perturb seed",
+        0,
+        2**32 - 1,
+        0,
+        key=f"{key}_seed",
+        bind="query-params",
+        disabled=not text,
+        help=PERTURB_SEED_HELP,
+    )
+    return text or "", int(seed)

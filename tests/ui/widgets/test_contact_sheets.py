@@ -15,7 +15,7 @@ from streamlit.elements.lib.layout_utils import LayoutConfig
 from streamlit.testing.v1 import AppTest
 
 from engine.errors import MediaError
-from engine.types import Sample
+from engine.types import MediaOptions, Sample
 from tests.conftest import picture
 from ui.widgets import contact_sheets
 
@@ -81,7 +81,9 @@ def test_a_sheet_holds_pictures_of_different_sizes() -> None:
 
 
 def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
-    events, video = (contact_sheets.seen(sample, kind, "arange") for kind in ("events", "video"))
+    events, video = (
+        contact_sheets.seen(sample, kind, MediaOptions()) for kind in ("events", "video")
+    )
     assert "5 event images" in events.caption and "5 event images" in events.alt
     assert "8 frames" in video.caption and "evenly spaced" in video.caption
     assert sample.id in video.alt
@@ -90,7 +92,7 @@ def test_what_a_model_sees_says_how_many_and_whence(sample: Sample) -> None:
 
 def test_pictures_that_cannot_be_read_are_an_error() -> None:
     with pytest.raises(MediaError):
-        contact_sheets.seen(Sample("s", ""), "video", "arange")
+        contact_sheets.seen(Sample("s", ""), "video", MediaOptions())
 
 
 def test_each_sample_has_its_own_preview(tmp_path: Path) -> None:
@@ -137,9 +139,10 @@ def test_streamlit_shows_a_picture_without_encoding_it_again(
     def page(sample: object) -> None:
         import streamlit as st
 
+        from engine.types import MediaOptions
         from ui.widgets import contact_sheets
 
-        st.image(contact_sheets.seen(sample, "events", "arange").picture, width="stretch")
+        st.image(contact_sheets.seen(sample, "events", MediaOptions()).picture, width="stretch")
         st.image(contact_sheets.preview(sample) or "", width=200)
 
     at = AppTest.from_function(page, args=(sample,), default_timeout=60).run()
