@@ -5,7 +5,7 @@ distribution for 6 to 200 sequences.  A false verdict is an interval that leaves
 Power is the share of verdicts where there is an effect.  "exact" is what comparisons use
 (stats.median_interval); "percentile" resamples whole sequences (Efron's percentile method), for
 comparison.  "share" checks the jackknife interval of imported files' matching ids in the same
-way.  Figures go to benchmarks/results/intervals.json, the table to docs/intervals.md.
+way, "accuracy" and "difference" the clustered intervals of multiple-choice questions.  Figures go to benchmarks/results/intervals.json, the table to docs/intervals.md.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from benchmarks.machine import keep
 from engine.analysis import acceptance, statistics
+from engine.analysis.clustered_shares import clustered_difference, clustered_share
 
 Floats = npt.NDArray[np.float64]
 Draw = tuple[Floats, list[int] | None]  # values, and the sequence of each (None: one each)
@@ -26,6 +27,10 @@ Ends = Callable[[Floats, "list[int] | None"], tuple[float, float]]
 COUNTS = (*range(6, 21), 25, 30, 50, 100, 200)
 PERCENTILE_COUNTS = (6, 7, 8, 9, 10, 12, 14, 16, 20, 30, 50)
 TRIALS, PERCENTILE_TRIALS, POWER_TRIALS, DRAWS = 4_000, 400, 400, 500
+SHARE_COUNTS = (6, 10, 20, 50, 100, 200)
+SHARES, CORRELATIONS = (0.1, 0.5, 0.9, 0.99), (0.0, 0.1, 0.3, 0.5, 1.0)
+DISCORDANT = ((0.1, 0.1), (0.3, 0.3), (0.3, 0.1), (0.05, 0.0001))  # only A, only B right
+SHARE_TRIALS = 2_000
 EFFECT = 0.8  # standard deviations of a sequence's value
 SIZES = (1, 1, 3, 5, 11)  # samples of a sequence
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "intervals.md"
@@ -35,9 +40,13 @@ BELOW = "<!-- Below this line: python -m benchmarks.intervals -->\n"
 def main() -> None:
     table = {kind: {str(n): _cell(kind, n) for n in COUNTS} for kind in KINDS}
     shares = {str(n): _share_cell(n) for n in COUNTS}
-    keep("intervals", {"trials": TRIALS, "kinds": table, "share": shares})
+    accuracy, difference = _accuracy_cells(), _difference_cells()
+    clustered = {"accuracy": accuracy, "difference": difference}
+    keep("intervals", {"trials": TRIALS, "kinds": table, "share": shares, **clustered})
     head = PAGE.read_text(encoding="utf-8").partition(BELOW)[0]
-    PAGE.write_text(f"{head}{BELOW}\n{markdown(table, shares)}", encoding="utf-8")
+    PAGE.write_text(
+        f"{head}{BELOW}\n{markdown(table, shares)}{share_markdown(**clustered)}", encoding="utf-8"
+    )
 
 
 def normal(generator: np.random.Generator, count: int) -> Draw:
@@ -150,6 +159,103 @@ def share_misses(count: int, trials: int, seed: int = 0) -> float:
     """
     generator = np.random.default_rng([seed, count])
     return sum(_misses(generator, count) for _ in range(trials)) / trials
+
+
+def accuracy_misses(
+    count: int, share: float, correlation: float, trials: int, seed: int = 0
+) -> dict[str, float]:
+    """How often intervals of an accuracy leave the true share out, and their median width.
+
+    Sequences of 1 to 11 questions; a sequence's own share is beta distributed, which gives the
+    correlation of two of its answers.  "simple" counts each answer as independent.
+    """
+    generator = np.random.default_rng([seed, count])
+    found = np.zeros((trials, 3))
+    for trial in range(trials):
+        sizes = generator.choice(SIZES, size=count)
+        groups = np.repeat(np.arange(count), sizes)
+        own = _own_shares(generator, [share, 1 - share], correlation, count)[:, 0]
+        right = (generator.random(len(groups)) < own[groups]).astype(float)
+        one = clustered_share(right.tolist(), groups.tolist())
+        simple = statistics.share_interval(int(right.sum()), len(right))
+        assert one.low is not None and one.high is not None
+        inside = one.low <= share <= one.high, simple.low <= share <= simple.high
+        found[trial] = not inside[0], not inside[1], one.high - one.low
+    return {"misses": float(found[:, 0].mean()), "simple_misses": float(found[:, 1].mean()),
+            "median_width": float(np.median(found[:, 2])), "trials": trials}  # fmt: skip
+
+
+def difference_misses(
+    count: int, only_a: float, only_b: float, correlation: float, trials: int, seed: int = 0
+) -> dict[str, float]:
+    """The same for the difference of two models on the same questions."""
+    generator = np.random.default_rng([seed, count])
+    shares, true = [only_a, only_b, 1 - only_a - only_b], only_a - only_b
+    found = np.zeros((trials, 2))
+    for trial in range(trials):
+        sizes = generator.choice(SIZES, size=count)
+        groups = np.repeat(np.arange(count), sizes)
+        limits = _own_shares(generator, shares, correlation, count).cumsum(axis=1)[groups]
+        drawn = generator.random(len(groups))
+        values = (drawn < limits[:, 0]) - 1.0 * ((drawn >= limits[:, 0]) & (drawn < limits[:, 1]))
+        one = clustered_difference(values.tolist(), groups.tolist())
+        assert one.low is not None and one.high is not None
+        found[trial] = not one.low <= true <= one.high, one.high - one.low
+    return {"misses": float(found[:, 0].mean()), "median_width": float(np.median(found[:, 1])),
+            "trials": trials}  # fmt: skip
+
+
+def _own_shares(
+    generator: np.random.Generator, shares: Sequence[float], correlation: float, count: int
+) -> Floats:
+    """[count, k] shares of each sequence, Dirichlet distributed around `shares`."""
+    if correlation == 0:
+        return np.tile(shares, (count, 1)).astype(float)
+    if correlation == 1:
+        return generator.multinomial(1, shares, size=count).astype(float)
+    return generator.dirichlet(np.array(shares) * (1 / correlation - 1), size=count)
+
+
+def _accuracy_cells() -> dict[str, dict[str, dict[str, float]]]:
+    """By "share / correlation", then by number of sequences."""
+    return {
+        f"{share:g} / {icc:g}": {
+            str(n): accuracy_misses(n, share, icc, SHARE_TRIALS) for n in SHARE_COUNTS
+        }
+        for share in SHARES
+        for icc in CORRELATIONS
+    }
+
+
+def _difference_cells() -> dict[str, dict[str, dict[str, float]]]:
+    """By "only A / only B / correlation", then by number of sequences."""
+    return {
+        f"{a:g} / {b:g} / {icc:g}": {
+            str(n): difference_misses(n, a, b, icc, SHARE_TRIALS) for n in SHARE_COUNTS
+        }
+        for a, b in DISCORDANT
+        for icc in (0.0, 0.3, 1.0)
+    }
+
+
+def share_markdown(accuracy: dict[str, Any], difference: dict[str, Any]) -> str:
+    """A line per kind of questions, a column per number of sequences."""
+    head = [f"{n} sequences" for n in SHARE_COUNTS]
+    lines = ["", "Intervals of an accuracy that leave out the true share, in percent "
+             "(clustered / as if independent):", ""]  # fmt: skip
+    rows = [[name, *(_both_misses(cells[str(n)]) for n in SHARE_COUNTS)]
+            for name, cells in accuracy.items()]  # fmt: skip
+    lines += _table(["share / correlation", *head], rows)
+    lines += ["", "Intervals of a difference of two accuracies that leave out the true one, in "
+              "percent:", ""]  # fmt: skip
+    rows = [[name, *(f"{100 * cells[str(n)]['misses']:.1f}" for n in SHARE_COUNTS)]
+            for name, cells in difference.items()]  # fmt: skip
+    lines += _table(["only A / only B right / correlation", *head], rows)
+    return "\n".join(lines) + "\n"
+
+
+def _both_misses(cell: dict[str, float]) -> str:
+    return f"{100 * cell['misses']:.1f} / {100 * cell['simple_misses']:.1f}"
 
 
 def _misses(generator: np.random.Generator, count: int) -> bool:

@@ -17,6 +17,7 @@ from engine.models import registry
 from ui.published import adding, beside_own_runs, own_runs_audit
 from ui.published import sets_view as recorded
 from ui.results import (
+    accuracy_view,
     comparison_view,
     deck_view,
     opened_runs,
@@ -51,6 +52,7 @@ def show_samples(opened: OpenedRuns) -> None:
 
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
+    "accuracy": ("Accuracy", accuracy_view.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
@@ -61,12 +63,16 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "reports": ("Reports", origin_view.reports),
 }
 
+# Views that need a kind of result.
+ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {"accuracy": accuracy_view.available}
+
 
 def view(opened: OpenedRuns) -> None:
-    """The chosen view; the others are not computed."""
+    """The chosen view; the others are not computed.  Views without content are not offered."""
+    offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
     name = st.segmented_control(
         "View",
-        list(VIEWS),
+        offered,
         default="overview",
         required=True,
         format_func=lambda name: VIEWS[name][0],

@@ -96,6 +96,43 @@ def _standing(certificate: str | None) -> dict[str, Any]:
     return {"state": state, "certificate": certificate, "missing": []}
 
 
+OPTIONS = ("a truck", "a car", "a bus", "nothing")
+
+
+def question(
+    number: int,
+    text: str,
+    model: str = "ev",
+    *,
+    right: str = "",
+    task: str = "objects",
+    per_sequence: int = 4,
+    **more: Any,
+) -> dict[str, Any]:
+    """A model's answer to a question with OPTIONS; the right letters go round unless given."""
+    asked = {
+        "sequence": f"q{number // per_sequence}",
+        "choices": list(OPTIONS),
+        "choice_form": "letters",
+        "right_letter": right or "ABCD"[number % 4],
+        "question_task": task,
+    }
+    return row(model, f"s{number:03d}", **asked | {"text": text} | more)
+
+
+def exam(n: int = 96, wrong: int = 5, models: Sequence[str] = ("ev", "vl")) -> list[dict[str, Any]]:
+    """n questions of two tasks: the first model errs in every `wrong`th, the second says A."""
+    rows = []
+    for number in range(n):
+        right, task = "ABCD"[number % 4], ("objects", "motion")[number // 4 % 2]
+        said = "ABCD"[(number + 1) % 4] if number % wrong == 0 else right
+        chances = {letter: -0.2 if letter == right else -3.0 for letter in "ABCD"}
+        texts = (f"The answer is {said}.", "A")
+        for model, text, known in zip(models, texts, (chances, None), strict=False):
+            rows.append(question(number, text, model, task=task, letter_logprobs=known))
+    return rows
+
+
 def span(
     start: float, ms: float, source: str = "measured", original: float | None = None
 ) -> dict[str, Any]:

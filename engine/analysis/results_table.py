@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from engine.analysis.choice_reading import letters, likeliest, read_choice
 from engine.analysis.result_device import asked_of, backend_of, device_of, shared_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
@@ -43,6 +44,9 @@ TEXTS = ("text", "reference", "prompt")
 LOAD = tuple(one.name for one in fields(MachineLoad))
 LOADS = ("cpu_ms", *(f"load_{name}" for name in LOAD))
 PLACES = ("node", "host", "address", "actor")
+# Of multiple-choice questions; choices is 0 and the others are "" for other results.
+CHOICES = ("choices", "choice_form", "question_task", "right_letter", "right_choice", "choice",
+           "likeliest", "right")  # fmt: skip
 
 
 def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd.DataFrame:
@@ -69,6 +73,10 @@ def frame(runs: Sequence[Run], answers: bool = True, titled: bool = False) -> pd
     token_ms    times of the new tokens since the run's start, an array per result
     cpu_ms      CPU time of the process during the run; only for single samples on the CPU
     load_...    the machine's load during the run (load.MachineLoad); NaN if not known
+    choices     the number of options; choice_form and question_task as in the row
+    choice      the letter that the answer names, "" if it cannot be read; likeliest: by
+                log-probability, "" if not known; right_letter and right_choice: the right option
+    right       "yes" or "no"; "" without an answer or a known right option
     """
     return join([one(run, answers) for run in runs], [run.id for run in runs], titled)
 
@@ -103,7 +111,7 @@ def _columns(answers: bool) -> list[str]:
     fixed += ["model", "family", "sample", "sequence", "repeat", "phase"]
     state = ["group", "cached", "forced", "mode", "pixels", "stop", "error", "verified", "truth"]
     state += ["backend", "backend_asked", "device", "shared", *PLACES]
-    state += ["off_script", "extent", "window", "split", "perturb"]
+    state += ["off_script", "extent", "window", "split", "perturb", *CHOICES]
     batch = ["batch", "batch_id", "batch_cached", "standing", "missing"]
     sources = [f"{name}_source" for name in SPANS]
     numbers = [*sources, *NUMBERS, *LOADS]
@@ -130,6 +138,7 @@ def _line(row: ResultRow, answers: bool) -> list[Any]:
     values += [getattr(where, name) or "" for name in PLACES]
     values += [row.off_script is True, (row.extent and row.extent.ran) or ""]
     values += [row.window or "", row.split or str(COUNT_SPLIT), row.perturb or ""]
+    values += _choice(row)
     values += [row.size, row.batch_id or "", row.batch_cached or 0]
     values += [status.state, ", ".join(status.missing)]
     values += [span and span.source for span in spans.values()]
@@ -142,6 +151,21 @@ def _line(row: ResultRow, answers: bool) -> list[Any]:
         values += [getattr(row, name) or "" for name in TEXTS]
         values.append(np.asarray(row.token_ms or (), dtype=np.float64))
     return values
+
+
+def _choice(row: ResultRow) -> list[Any]:
+    """The values of CHOICES."""
+    options, form, task = row.choices or (), row.choice_form or "letters", row.question_task or ""
+    if not options:
+        return [0, *[""] * (len(CHOICES) - 1)]
+    places = dict(zip(letters(len(options)), options, strict=False))
+    right = row.right_letter if row.right_letter in places else ""
+    known = [len(options), form, task, right or "", places.get(right or "", "")]
+    if row.error:
+        return [*known, "", "", ""]
+    choice = read_choice(row.text or "", options, form, task)
+    judged = ("yes" if choice == right else "no") if right else ""
+    return [*known, choice, likeliest(row.letter_logprobs, len(options)), judged]
 
 
 def _group(row: ResultRow) -> Group:

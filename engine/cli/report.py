@@ -1,4 +1,4 @@
-"""report: runs as Markdown, HTML, CSV, JSON or a trace; published result files as a document.
+"""report: runs in every format of reports; published result files as a document.
 
 Boundary: finds runs and files, and writes the text; a file is complete or absent.
 """
@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import settings
 from engine.cli.common import say
@@ -19,8 +19,13 @@ from engine.published.read import RecordsError, ResultFile, imported_sets, parsi
 from engine.quoting import printable, shown
 from engine.storage import run_store
 
-FORMATS = ("md", "html", "csv", "json", "trace")
+if TYPE_CHECKING:
+    from engine.report.named_baselines import Baselines
+
+SUBMISSION = "submission"  # the answers to multiple-choice questions
+FORMATS = ("md", "html", "csv", "json", "trace", SUBMISSION)
 DOCUMENTS = ("md", "html")
+_COMPARED = (*DOCUMENTS, "json")
 STEP = 10  # files between two lines of progress
 
 
@@ -34,6 +39,12 @@ def add(commands: Any) -> None:
         help="published result files, or a set saved by `import --save` (md or html)",
     )
     sub.add_argument("--format", default="md", choices=FORMATS)
+    sub.add_argument(
+        "--baselines",
+        type=Path,
+        metavar="FILE",
+        help="published accuracies to show beside own ones (default: the dataset's baselines.csv)",
+    )
     sub.add_argument("--out", type=Path, help="a file to write (default: standard output)")
     sub.set_defaults(run=_report)
 
@@ -43,10 +54,14 @@ def _report(options: argparse.Namespace) -> int:
     if options.imported:
         return _imported(options)
     from engine import report
+    from engine.report import submission
 
     base = settings.load().runs_dir
     runs = [run_store.read(run_store.find(name, base)) for name in options.runs]
-    _give(options, report.write(runs, options.format))
+    if options.format == SUBMISSION:
+        _give(options, submission.pieces(runs))
+    else:
+        _give(options, report.write(runs, options.format, _baselines(options)))
     for run in runs:
         for problem in run.problems:
             say(f"{run.folder}: {problem}")
@@ -56,8 +71,22 @@ def _report(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     if bool(options.runs) == bool(options.imported):
         raise BadInput("Name either runs, or published files after --imported.")
+    if options.baselines is not None and (options.imported or options.format not in _COMPARED):
+        raise BadInput("--baselines goes with runs and --format md, html or json: leave it out.")
     if options.imported and options.format not in DOCUMENTS:
         raise BadInput(f"--format {options.format} is for runs: published files become md or html.")
+
+
+def _baselines(options: argparse.Namespace) -> Baselines | None:
+    """The file of --baselines; BadInput naming its first bad line."""
+    if options.baselines is None:
+        return None
+    from engine.report import named_baselines
+
+    found = named_baselines.read(options.baselines)
+    if found.problems:
+        raise BadInput(found.problems[0])
+    return found
 
 
 def _imported(options: argparse.Namespace) -> int:

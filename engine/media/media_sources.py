@@ -157,7 +157,8 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     slices = f"{how.split.parts} slices" if how.split.rule == "count" else how.split.words
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
     notes = (*stream.warnings, *_sizes(pictures))
-    tag = f"raw events {how.split} {stream.width} {stream.height}"
+    sizes = {picture.shape for picture in pictures}  # a file may or may not state the sensor's
+    tag = f"raw events {how.split} {sorted(sizes)}"
     return LoadedPictures(pictures, _bytes(stream), tag, source, notes, how.extent)
 
 

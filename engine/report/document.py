@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.analysis import machine_loads, model_summary, throughput
+from engine.analysis import choice_accuracy, machine_loads, model_summary, throughput
 from engine.analysis.agreement import AttributeScore
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure
@@ -19,6 +19,7 @@ from engine.analysis.statistics import Spread
 from engine.analysis.throughput import Throughput
 from engine.palette import toned
 from engine.report import device_notes, svg_charts
+from engine.report.choice_part import choosing, text_line
 from engine.report.comparison_part import comparing
 from engine.report.document_parts import (
     Block,
@@ -55,7 +56,7 @@ def title(found: Findings) -> str:
 
 def document(found: Findings) -> list[Block]:
     """The whole report: one page for a reader in a hurry, then everything, then the settings."""
-    parts = (results, _figures, replayed, together, apart, comparing, agreement, voting)
+    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, voting)
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
     body += [
@@ -76,12 +77,13 @@ def as_text(table: pd.DataFrame) -> str:
         model_summary.figures(table),
         {one.label: one for one in throughput.alone(table)},
     )
-    lines = []
+    lines, choices = [], choice_accuracy.accuracies(table)
     for count in model_summary.counts(table):
         lines.append(f"{count.label}: {count.answered:,} of {count.results:,} results answered")
         lines += [f"  {off_script(count)}"] if count.off_script else []
         batches = [one for one in throughput.throughputs(table) if one.label == count.label]
         grouped = [_throughput_line(one) for one in batches]
+        lines += [text_line(one) for one in choices if one.label == count.label]
         found = (model_summary.find(figures, count.label, name) for name in _IN_TEXT)
         single = [line for figure in found for line in _text_line(figure)]
         if count.label in left:  # a run of batches: they come first
@@ -152,10 +154,12 @@ def _remarks(found: Findings) -> Iterator[str]:
     yield from _backends(found)
     for one in throughput.alone(found.table):
         yield one.sentence
+    lettered = set(found.table.loc[found.table["choices"] > 0, "label"])  # few answers are usual
     for count in found.counts:
-        if count.texts is not None and count.samples >= 10 and count.texts <= count.samples / 10:
+        texts = None if count.label in lettered else count.texts
+        if texts is not None and count.samples >= 10 and texts <= count.samples / 10:
             yield (
-                f"{count.label} gave only {count.texts:,} different answers to {count.samples:,} "
+                f"{count.label} gave only {texts:,} different answers to {count.samples:,} "
                 "samples: it may ignore the pictures."
             )
         if count.capped and count.answered:

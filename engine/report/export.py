@@ -16,6 +16,7 @@ from typing import Any
 from engine.analysis.results_table import frame
 from engine.report import html, markdown, perfetto_trace, seen_part
 from engine.report.document import document, title
+from engine.report.named_baselines import PUBLISHED, Baselines
 from engine.report.report_figures import gather
 from engine.storage import run_header
 from engine.storage.run_store import Run
@@ -24,21 +25,24 @@ _LEFT_OUT = ("title", "number", "offset", "token_ms", "truth")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def write(runs: Sequence[Run], form: str) -> Iterator[str]:
-    """A report of at least one run in one of FORMATS, piece by piece."""
-    return FORMATS[form](runs)
+def write(runs: Sequence[Run], form: str, baselines: Baselines | None = None) -> Iterator[str]:
+    """A report of at least one run in one of FORMATS, piece by piece.
+
+    baselines: published figures beside the runs'; None: those beside the runs' datasets.
+    """
+    return FORMATS[form](runs, baselines)
 
 
-def _markdown(runs: Sequence[Run]) -> Iterator[str]:
-    yield markdown.render(document(gather(runs)))
+def _markdown(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
+    yield markdown.render(document(gather(runs, baselines=baselines)))
 
 
-def _html(runs: Sequence[Run]) -> Iterator[str]:
-    found = gather(runs)
+def _html(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
+    found = gather(runs, baselines=baselines)
     yield html.render(title(found), [*document(found), *seen_part.seen(found.runs[0])])
 
 
-def _csv(runs: Sequence[Run]) -> Iterator[str]:
+def _csv(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
     table = frame(runs)
     columns = [name for name in table.columns if name not in _LEFT_OUT]
     yield _line(columns)
@@ -61,8 +65,8 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _json(runs: Sequence[Run]) -> Iterator[str]:
-    found = gather(runs, titled=False)
+def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
+    found = gather(runs, titled=False, baselines=baselines)
     yield (
         json.dumps(
             {
@@ -75,6 +79,9 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
                 "lenses": [asdict(one) for one in found.lenses],
                 "attributes": [asdict(one) for one in found.attributes],
                 "overlaps": [asdict(one) for one in found.overlaps],
+                "choice_accuracy": [asdict(one) for one in found.choices],
+                "choice_comparisons": [asdict(one) for one in found.choice_pairs],
+                "published": [asdict(one) | {"status": PUBLISHED} for one in found.baselines.lines],
                 "data_flow": [asdict(one) for one in found.passages],
                 "verified": found.verified,
                 "devices": found.devices,
@@ -90,6 +97,10 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
     )
 
 
+def _trace(runs: Sequence[Run], _baselines: Baselines | None) -> Iterator[str]:
+    return perfetto_trace.pieces(runs)
+
+
 def _run(run: Run) -> Mapping[str, Any]:
     return {
         **run_header.as_json(run.header),
@@ -99,10 +110,10 @@ def _run(run: Run) -> Mapping[str, Any]:
     }
 
 
-FORMATS: dict[str, Callable[[Sequence[Run]], Iterator[str]]] = {
+FORMATS: dict[str, Callable[[Sequence[Run], Baselines | None], Iterator[str]]] = {
     "md": _markdown,
     "html": _html,
     "csv": _csv,
     "json": _json,
-    "trace": perfetto_trace.pieces,
+    "trace": _trace,
 }

@@ -1,4 +1,4 @@
-"""The first page of a report: what ran, the verdict, the stages, and three findings.
+"""The first page of a report: what ran, the verdict, the stages, and the main findings.
 
 Boundary: wording; every sentence is computed from the report's figures.  A model is named the
 fastest only if its paired intervals against all others exclude equality.
@@ -13,7 +13,7 @@ from engine.analysis.number_text import count, number
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import labels, measured
 from engine.analysis.stage_bars import PARTS, StageTimes
-from engine.report import svg_charts
+from engine.report import choice_part, svg_charts
 from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph
 from engine.report.report_figures import UNVERIFIED, Findings
 
@@ -27,7 +27,9 @@ def first_page(found: Findings) -> Iterator[Block]:
     if any(medians.values()):
         yield ChartBlock(_bar_words(medians), lambda: svg_charts.stage_chart(medians))
     yield Heading(2, "Findings")
-    yield Bullets((_stages(medians), _lengths(found, names), _standing(found)))
+    yield Bullets(
+        (_stages(medians), _lengths(found, names), *choice_part.finding(found), _standing(found))
+    )
 
 
 def _ran(found: Findings) -> str:

@@ -11,10 +11,19 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from engine.analysis import agreement, model_summary, pairs, speedup, throughput, vote_counts
+from engine.analysis import (
+    agreement,
+    choice_accuracy,
+    model_summary,
+    pairs,
+    speedup,
+    throughput,
+    vote_counts,
+)
 from engine.analysis import equal_length as lens
 from engine.analysis import machine_loads as loads
 from engine.analysis.agreement import AttributeScore, OverlapScore
+from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
 from engine.analysis.equal_length import LensName
 from engine.analysis.model_summary import Count, Figure
 from engine.analysis.pairs import Comparison
@@ -23,7 +32,9 @@ from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
 from engine.analysis.vote_counts import VoteCount
 from engine.machine.load import MachineLoad, busy
+from engine.report import named_baselines
 from engine.report.device_notes import label_devices, only_shared
+from engine.report.named_baselines import Baselines
 from engine.report.tensor_shapes import Passage, passages
 from engine.storage.annotations import votes
 from engine.storage.run_store import Run
@@ -32,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 UNVERIFIED = "unverified"
+NO_BASELINES = Baselines()
 NOT_COVERED = "not covered: "
 
 
@@ -70,16 +82,25 @@ class Findings:
     passages: tuple[Passage, ...] = ()
     loads: Mapping[str, MachineLoad | None] = field(default_factory=dict)
     votes: tuple[VoteCount, ...] = ()
+    choices: tuple[ChoiceAccuracy, ...] = ()
+    choice_pairs: tuple[ChoicePair, ...] = ()
+    baselines: Baselines = NO_BASELINES
 
 
-def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
-    """All figures over all results of the runs; titled: labels for people."""
+def gather(
+    runs: Sequence[Run], titled: bool = True, baselines: Baselines | None = None
+) -> Findings:
+    """All figures over all results of the runs; titled: labels for people.
+
+    baselines: published figures; None: those beside the runs' datasets.
+    """
     found = outline(runs, frame(runs, titled=titled))
     table = found.table
     known = label_devices(table)
     couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
+    found = with_choices(found, baselines)
     return replace(
         found,
         comparisons=tuple(one for a, b in couples for one in pairs.compare_all(table, a, b)),
@@ -90,6 +111,19 @@ def gather(runs: Sequence[Run], titled: bool = True) -> Findings:
         overlaps=agreement.overlaps(table),
         passages=passages(runs, table),
         votes=vote_counts.tally((one for run in runs for one in votes(run.folder)), table),
+    )
+
+
+def with_choices(found: Findings, baselines: Baselines | None = None) -> Findings:
+    """The same with the figures of multiple-choice questions, if there are any."""
+    choices = choice_accuracy.accuracies(found.table)
+    if not choices:
+        return found
+    return replace(
+        found,
+        choices=choices,
+        choice_pairs=choice_accuracy.compare_all(found.table),
+        baselines=named_baselines.of_runs(found.runs) if baselines is None else baselines,
     )
 
 
@@ -114,6 +148,7 @@ def figures(table: pd.DataFrame) -> dict[str, Any]:
         "counts": [asdict(count) for count in model_summary.counts(table)],
         "figures": [asdict(figure) for figure in model_summary.figures(table)],
         "throughput": [asdict(one) for one in throughput.throughputs(table)],
+        "choice_accuracy": [asdict(one) for one in choice_accuracy.accuracies(table)],
         "machine_load": {
             label: None if load is None else asdict(load) | {"busy": busy(load)}
             for label, load in loads.by_label(table).items()

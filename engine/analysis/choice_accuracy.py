@@ -1,0 +1,187 @@
+"""Accuracy on multiple-choice questions: per model and task, against chance, and in pairs.
+
+A question counts once, by the mean of its repeats.  An answer that names no option, or two, is
+unreadable and counts as wrong.  A failed result is in no accuracy: it is counted, and a question
+without any answer is left out.  So are questions whose right option is not known, and answers to
+questions that a demo model was not trained on.
+
+Chance: the mean of 1 / options.  Always the commonest: the share of questions whose right letter is
+the most frequent one; of questions answered in words, the most frequent right text of each task.
+
+Intervals are clustered by sequence (clustered_shares.py).  A verdict needs an interval that leaves
+chance, or a difference of 0, out as printed.
+
+Boundary: a table of results in, frozen figures out; no wording.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Literal
+
+from engine.analysis.clustered_shares import (
+    ClusteredShare,
+    clustered_difference,
+    clustered_share,
+)
+from engine.analysis.results_table import labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL = ""  # as a task: all questions
+PLACES = 3  # decimals of a printed share: tenths of a percent
+Verdict = Literal["above", "below", "undecided", "unknown"]
+
+
+@dataclass(frozen=True)
+class ChoiceAccuracy:
+    """One label's answers to the questions of one task, or of all (ALL).
+
+    accuracy: over the questions with an answer; None if there are none.  answers: results with an
+    answer, of which `unreadable` name no option; failed: results without an answer; left_out:
+    answers that are not judged.  commonest: the most frequent right letter, "" for texts per task.
+    likeliest: accuracy of the letter with the highest log-probability, where it is known; agree:
+    how often the answer names the same letter.
+    """
+
+    label: str
+    task: str
+    accuracy: ClusteredShare | None
+    right: float
+    answers: int
+    unreadable: int
+    failed: int
+    left_out: int
+    chance: float | None
+    commonest: str
+    always: float | None
+    verdict: Verdict
+    likeliest: ClusteredShare | None
+    agree: float | None
+
+    @property
+    def questions(self) -> int:
+        return self.accuracy.n if self.accuracy else 0
+
+
+@dataclass(frozen=True)
+class ChoicePair:
+    """Two labels on the questions that both answered: accuracy of a minus that of b.
+
+    only_a, only_b: questions that only one of them got right, repeats as their mean.
+    """
+
+    a: str
+    b: str
+    difference: ClusteredShare
+    only_a: float
+    only_b: float
+    verdict: Verdict
+
+
+def accuracies(table: pd.DataFrame) -> tuple[ChoiceAccuracy, ...]:
+    """Per label over all questions, then per task where there are several; () without choices."""
+    asked = _asked(table)
+    found = []
+    for label in labels(table):
+        lines = asked[asked["label"] == label]
+        tasks = list(dict.fromkeys(lines["question_task"]))
+        if len(lines):
+            found.append(_accuracy(label, ALL, lines))
+        if len(tasks) > 1:
+            found += [_accuracy(label, one, lines[lines["question_task"] == one]) for one in tasks]
+    return tuple(found)
+
+
+def compare_all(table: pd.DataFrame) -> tuple[ChoicePair, ...]:
+    """Each pair of labels with common questions, over all tasks."""
+    scored = {label: _right(lines) for label, lines in _judged(_asked(table)).groupby("label")}
+    names = [label for label in labels(table) if label in scored]
+    pairs = (_pair(a, b, scored[a], scored[b]) for a, b in combinations(names, 2))
+    return tuple(pair for pair in pairs if pair is not None)
+
+
+def _asked(table: pd.DataFrame) -> pd.DataFrame:
+    return table[(table["choices"] > 0) & (table["phase"] == "measured")]
+
+
+def _judged(lines: pd.DataFrame) -> pd.DataFrame:
+    return lines[(lines["right"] != "") & ~lines["off_script"].astype(bool)]
+
+
+def _right(lines: pd.DataFrame, column: str = "choice") -> pd.DataFrame:
+    """A line per question: sequence, and the mean of its repeats' right answers (value)."""
+    right = (lines[column] == lines["right_letter"]).astype(float)
+    grouped = lines.assign(value=right).groupby("sample", sort=False)
+    return grouped.agg(sequence=("sequence", "first"), value=("value", "mean"))
+
+
+def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
+    answered, judged = lines[lines["error"] == ""], _judged(lines)
+    accuracy, chance = _share(_right(judged)), None
+    commonest, always = "", None
+    if accuracy is not None:
+        questions = judged.drop_duplicates("sample")
+        chance = float((1 / questions["choices"].astype(float)).mean())
+        commonest, always = _commonest(questions)
+    weighed = judged[judged["likeliest"] != ""]
+    same = (weighed["choice"] == weighed["likeliest"]).astype(float)
+    return ChoiceAccuracy(
+        label=label,
+        task=task,
+        accuracy=accuracy,
+        right=float(_right(judged)["value"].sum()),
+        answers=len(answered),
+        unreadable=int((answered["choice"] == "").sum()),
+        failed=len(lines) - len(answered),
+        left_out=len(answered) - len(judged),
+        chance=chance,
+        commonest=commonest,
+        always=always,
+        verdict=_verdict(accuracy, chance),
+        likeliest=_share(_right(weighed, "likeliest")),
+        agree=float(same.mean()) if len(same) else None,
+    )
+
+
+def _share(values: pd.DataFrame) -> ClusteredShare | None:
+    if values.empty:
+        return None
+    return clustered_share(values["value"].tolist(), _clusters(values))
+
+
+def _clusters(values: pd.DataFrame) -> list[str]:
+    """The sequence of each question; a question without one is on its own."""
+    pairs = zip(values.index, values["sequence"], strict=True)
+    return [str(sequence or f"\0{sample}") for sample, sequence in pairs]
+
+
+def _commonest(questions: pd.DataFrame) -> tuple[str, float]:
+    """The right letter or text that is most frequent ("" for texts), and its share."""
+    if (questions["choice_form"] == "words").all():
+        texts = questions.groupby("question_task")["right_choice"]
+        most = sum(int(values.value_counts().iloc[0]) for _, values in texts)
+        return "", most / len(questions)
+    counts = questions["right_letter"].value_counts().sort_index()
+    return str(counts.idxmax()), float(counts.max() / len(questions))
+
+
+def _pair(a: str, b: str, first: pd.DataFrame, second: pd.DataFrame) -> ChoicePair | None:
+    both = first.join(second[["value"]], how="inner", rsuffix="_b")
+    if both.empty:
+        return None
+    values = both["value"] - both["value_b"]
+    difference = clustered_difference(values.tolist(), _clusters(both))
+    only = float(values.clip(lower=0).sum()), float((-values).clip(lower=0).sum())
+    return ChoicePair(a, b, difference, *only, _verdict(difference, 0.0))
+
+
+def _verdict(share: ClusteredShare | None, equal: float | None) -> Verdict:
+    if share is None or equal is None or share.low is None or share.high is None:
+        return "unknown"
+    limit = round(equal, PLACES)
+    if round(share.low, PLACES) > limit:
+        return "above"
+    return "below" if round(share.high, PLACES) < limit else "undecided"

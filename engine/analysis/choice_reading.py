@@ -1,0 +1,134 @@
+"""Reads which option of a multiple-choice question an answer names.
+
+The rule for lettered questions.  Text up to the last "</think>" is no part of the answer.
+1.  A letter is named by
+    - an answer that is only this letter, with or without brackets and punctuation; only here the
+      letter may be small: "B", "(b)", "**B**.";
+    - a capital letter at the start that is followed by a bracket, a full stop, a colon, a comma, a
+      line end or a dash: "B. The car", "B) the car", "B: the car", "B - the car".  A letter that
+      only a space follows is a word: "A car is ahead" does not name A;
+    - a capital letter in brackets anywhere: "it is (B)";
+    - "answer is B", "answer: B", "option B", "choice B", "B is correct" (or right, or the best);
+      after a colon a sentence may begin, so "Answer: A car" does not name A;
+    - a list of letters: "A and B" names both.
+    What directly follows "not" is not named.
+2.  If exactly one letter is named and the question has this option, it is the answer.  Two
+    different letters, and a letter that the question does not have, are unreadable.
+3.  If no letter is named, the answer is the only option whose text occurs as whole words, whatever
+    the case, and does not directly follow "no" or "not".  A text that is part of a longer option's
+    text counts for the longer one.  No option, or two of them: unreadable.
+
+The rule for questions that are answered in words: of an attribute of the demo scenes, its value as
+answer_reading reads it; two values are unreadable.  An answer that states no attribute at all, and
+every other question: step 3.
+
+Boundary: text in, a letter out; nothing is asked of a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+
+from engine.analysis.answer_reading import read_statements
+from engine.analysis.scene_attributes import ATTRIBUTES
+
+UNREADABLE = ""
+_MARKS = re.compile(r"[*_`\"“”]+")
+_ALONE = re.compile(r"[(\[{]?\s*([A-Za-z])\s*[)\]}]?\s*[.:,;!]?")
+# "D.C." is an abbreviation, and "A-frame" is a word.
+_START = re.compile(
+    r"[(\[{]?([A-Z])(?:\s*[)\]}:]|[.,;](?!\w\.)|\s*$|\s*\n|\s+[-–—]\s)", re.MULTILINE
+)
+_LETTER = r"[(\[{]?([A-Z])(?![\w'’])(?!\s+[A-Z]{2})[)\]}]?"
+_CALLED = (
+    re.compile(r"[(\[{]([A-Z])[)\]}]"),
+    re.compile(rf"\b(?:[Aa]nswer|ANSWER)\s+(?:is|IS|would be|should be|must be)\s*:?\s*{_LETTER}"),
+    re.compile(r"\b(?i:answer|option|choice)\s*(?i:is)?\s*[:=]\s*[(\[{]?([A-Z])(?:[)\]}.,;]|\s*$|\s*\n)"),
+    re.compile(rf"\b(?i:option|choice|letter)\s+{_LETTER}"),
+    re.compile(r"\b([A-Z])[)\]}]?\s+is\s+(?:the\s+)?(?:correct|right|best)\b"),
+)  # fmt: skip
+_LIST = re.compile(
+    r"(?<![\w'’])\(?([A-Z])\)?\s*(?:,|/|&|\bor\b|\band\b)\s*\(?([A-HJ-Z])\)?(?![\w'’])"
+)
+_NEGATED = re.compile(
+    r"(?:\bnot|\bno|n['’]t|\bnever|\bwithout)\s+(?:an?\s+|the\s+)?$", re.IGNORECASE
+)
+
+
+def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: str = "") -> str:
+    """The letter of the option that the answer names, or UNREADABLE."""
+    answer = _MARKS.sub("", text.rpartition("</think>")[2]).strip(" \t\r\n'‘’")
+    if form == "words":
+        return _by_words(answer, choices, task)
+    named = _named(answer)
+    if named:
+        letter = next(iter(named))
+        return letter if len(named) == 1 and letter in letters(len(choices)) else UNREADABLE
+    return _by_text(answer, choices)
+
+
+def letters(count: int) -> str:
+    """The letters of so many options."""
+    return ascii_uppercase[:count]
+
+
+def likeliest(logprobs: Mapping[str, float] | None, count: int) -> str:
+    """The letter with the highest log-probability; "" if a letter has none, or two share it."""
+    known = {letter: (logprobs or {}).get(letter) for letter in letters(count)}
+    values = {letter: value for letter, value in known.items() if value is not None}
+    if not values or len(values) < count:
+        return ""
+    best = [letter for letter, value in values.items() if value == max(values.values())]
+    return best[0] if len(best) == 1 else ""
+
+
+def _named(answer: str) -> set[str]:
+    """Every letter that the answer names."""
+    if alone := _ALONE.fullmatch(answer):
+        return {alone[1].upper()}
+    start = _START.match(answer)
+    found = {start[1]} if start else set()
+    for pattern in _CALLED:
+        found |= {one[1] for one in pattern.finditer(answer) if not _negated(answer, one.start())}
+    return found | {letter for one in _LIST.finditer(answer) for letter in one.groups()}
+
+
+def _negated(answer: str, start: int) -> bool:
+    return bool(_NEGATED.search(answer, max(0, start - 16), start))
+
+
+def _by_words(answer: str, choices: Sequence[str], task: str) -> str:
+    stated = read_statements(answer) if task in ATTRIBUTES else {}
+    if not stated:
+        return _by_text(answer, choices)
+    values, known = stated.get(task, ()), [_plain(choice) for choice in choices]
+    if len(values) != 1 or known.count(_plain(values[0])) != 1:
+        return UNREADABLE
+    return ascii_uppercase[known.index(_plain(values[0]))]
+
+
+def _by_text(answer: str, choices: Sequence[str]) -> str:
+    """The only option whose text occurs; longer texts are looked for first."""
+    rest, found = _plain(answer), set()
+    known = [_plain(choice) for choice in choices]
+    for place in sorted(range(len(known)), key=lambda place: -len(known[place])):
+        if not known[place]:
+            continue
+        pattern = _whole(known[place])
+        if any(not _negated(rest, one.start()) for one in pattern.finditer(rest)):
+            found |= {other for other, text in enumerate(known) if text == known[place]}
+        rest = pattern.sub(lambda one: "\0" * len(one[0]), rest)
+    return ascii_uppercase[found.pop()] if len(found) == 1 else UNREADABLE
+
+
+def _whole(text: str) -> re.Pattern[str]:
+    """The text as whole words; "3" is no part of "3.5", "13" or "-3"."""
+    sign = r"(?<![-−])" if text[0].isdigit() else ""
+    return re.compile(rf"(?<!\w)(?<!\d[.,]){sign}{re.escape(text)}(?!\w|[.,]\d)")
+
+
+def _plain(text: str) -> str:
+    """Small letters, single spaces, no punctuation at the ends."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")

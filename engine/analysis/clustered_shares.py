@@ -1,0 +1,140 @@
+"""A share of cases that depend on each other within clusters, and its 95 % interval.
+
+The interval of E. L. Korn and B. I. Graubard (1998): that of Clopper and Pearson on the effective
+number of cases, which the design effect of the clusters and the t quantiles reduce.  Two changes
+keep its coverage where clusters are few and where a share is near 0 or 1 (docs/intervals.md):
+- the correlation within clusters is estimated, and its estimate is moved towards 1 as if PRIOR
+  clusters had shown that; with all cases right nothing else is known of it, so a cluster counts
+  once;
+- the effective number is never above the number of cases, so the interval is never narrower than
+  that of independent cases.
+
+A difference of two shares of the same cases is the share that only the first got right minus the
+share that only the second got right.  Its interval combines those of the two (MOVER; R. G.
+Newcombe, 1998; G. Y. Zou and A. Donner, 2008) with their correlation, which is negative: that of
+independent cases, or that between the clusters where it is stronger.
+
+Fewer than MIN_CLUSTERS clusters give no interval.
+
+Boundary: numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.analysis.statistics import LEVEL, MIN_CLUSTERS
+
+Floats = npt.NDArray[np.float64]
+PRIOR = 2.0  # clusters that speak for a correlation of 1
+
+
+@dataclass(frozen=True)
+class ClusteredShare:
+    """The mean of n values in `clusters` clusters; no ends for fewer than MIN_CLUSTERS.
+
+    Values from 0 to 1 give a share, values from -1 to 1 a difference of shares.
+    """
+
+    share: float
+    low: float | None
+    high: float | None
+    n: int
+    clusters: int
+
+
+def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> ClusteredShare:
+    """The mean of values from 0 to 1; ValueError for none."""
+    sums, sizes = _by_cluster(values, clusters)
+    low, high = _ends(sums, sizes) or (None, None)
+    return ClusteredShare(float(sums.sum() / sizes.sum()), low, high, len(values), len(sizes))
+
+
+def clustered_difference(
+    differences: Sequence[float], clusters: Sequence[Hashable]
+) -> ClusteredShare:
+    """The mean of values from -1 to 1; ValueError for none."""
+    values = np.asarray(differences, dtype=np.float64)
+    more, sizes = _by_cluster(values.clip(min=0).tolist(), clusters)
+    less, _ = _by_cluster((-values).clip(min=0).tolist(), clusters)
+    first, second = (float(sums.sum() / sizes.sum()) for sums in (more, less))
+    ends, other = _ends(more, sizes), _ends(less, sizes)
+    if ends is None or other is None:
+        return ClusteredShare(first - second, None, None, len(values), len(sizes))
+    together = _correlation(more - first * sizes, less - second * sizes, first, second)
+    low = first - second - _combined(first - ends[0], other[1] - second, together)
+    high = first - second + _combined(ends[1] - first, second - other[0], together)
+    return ClusteredShare(first - second, max(-1.0, low), min(1.0, high), len(values), len(sizes))
+
+
+def _combined(first: float, second: float, correlation: float) -> float:
+    return math.sqrt(first**2 + second**2 - 2 * correlation * first * second)
+
+
+def _correlation(more: Floats, less: Floats, first: float, second: float) -> float:
+    """Between two shares of which a case is in one at most, by their residuals per cluster."""
+    alone = (
+        -math.sqrt(first * second / ((1 - first) * (1 - second))) if first + second < 1 else -1.0
+    )
+    size = math.sqrt(float((more**2).sum() * (less**2).sum()))
+    return min(alone, float((more * less).sum()) / size) if size > 0 else alone
+
+
+def _by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
+    """The sum and the number of values of each cluster."""
+    if not len(values):
+        raise ValueError("a share needs at least one value")
+    places: dict[Hashable, int] = {}
+    rows = [places.setdefault(cluster, len(places)) for cluster in clusters]
+    sums, sizes = np.zeros(len(places)), np.zeros(len(places))
+    np.add.at(sums, rows, np.asarray(values, dtype=np.float64))
+    np.add.at(sizes, rows, 1.0)
+    return sums, sizes
+
+
+def _ends(sums: Floats, sizes: Floats) -> tuple[float, float] | None:
+    """Of [clusters] sums of values from 0 to 1."""
+    if len(sizes) < MIN_CLUSTERS:
+        return None
+    cases, share = float(sizes.sum()), float(sums.sum() / sizes.sum())
+    effective = cases / _design_effect(sums, sizes, share)
+    if 0 < share < 1:  # the variance was estimated
+        freedom = max(1.0, cases**2 / float((sizes**2).sum()) - 1)
+        effective *= (_t(cases - 1) / _t(freedom)) ** 2
+    return _exact(share, min(cases, effective))
+
+
+def _design_effect(sums: Floats, sizes: Floats, share: float) -> float:
+    """1 + correlation * (cases that a case shares its cluster with)."""
+    cases, count = float(sizes.sum()), len(sizes)
+    others = float((sizes**2).sum()) / cases - 1
+    if others <= 0:
+        return 1.0
+    spread, found = share * (1 - share), 0.0
+    if spread > 0:
+        variance = count / (count - 1) * float(((sums - share * sizes) ** 2).sum()) / cases**2
+        found = min(1.0, max(0.0, (variance * cases / spread - 1) / others))
+    known = 4 * spread * cases**2 / float((sizes**2).sum())  # clusters that tell of it
+    weight = PRIOR / (PRIOR + known)
+    return 1 + others * (found * (1 - weight) + weight)
+
+
+def _t(freedom: float) -> float:
+    from scipy.special import stdtrit  # slow to import
+
+    return float(stdtrit(max(1.0, freedom), (1 + LEVEL) / 2))
+
+
+def _exact(share: float, cases: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval; the number of cases need not be whole."""
+    from scipy.special import betaincinv
+
+    tail, right = (1 - LEVEL) / 2, share * cases
+    low = float(betaincinv(right, cases - right + 1, tail)) if share > 0 else 0.0
+    high = float(betaincinv(right + 1, cases - right, 1 - tail)) if share < 1 else 1.0
+    return low, high

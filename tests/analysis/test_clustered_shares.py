@@ -1,0 +1,84 @@
+"""The interval of a share: exact without clusters, wider with them, honest in simulations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.intervals import accuracy_misses, difference_misses
+from engine.analysis.clustered_shares import clustered_difference, clustered_share
+from engine.analysis.statistics import share_interval
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 6), (3, 6), (9, 40), (40, 40), (199, 200)])
+def test_without_clusters_it_is_the_exact_interval(right: int, count: int) -> None:
+    found = clustered_share([1.0] * right + [0.0] * (count - right), range(count))
+    known = share_interval(right, count)
+    assert (found.share, found.n, found.clusters) == (right / count, count, count)
+    assert (found.low, found.high) == pytest.approx((known.low, known.high))
+
+
+def test_it_is_never_narrower_than_the_simple_one() -> None:
+    generator = np.random.default_rng(0)
+    for _ in range(300):
+        sizes = generator.integers(1, 6, size=int(generator.integers(6, 30)))
+        values = generator.integers(0, 2, size=int(sizes.sum())).astype(float)
+        groups = np.repeat(np.arange(len(sizes)), sizes).tolist()
+        found, known = (
+            clustered_share(values, groups),
+            share_interval(int(values.sum()), len(values)),
+        )
+        assert found.low is not None and found.high is not None
+        assert found.low <= known.low + 1e-9 and found.high >= known.high - 1e-9
+        assert 0 <= found.low <= found.share <= found.high <= 1
+
+
+def test_answers_that_agree_within_clusters_count_once() -> None:
+    groups = [number // 10 for number in range(200)]
+    whole = clustered_share([float(group % 2) for group in groups], groups)
+    apart = clustered_share([float(number % 2) for number in range(200)], groups)
+    assert whole.share == apart.share == 0.5
+    assert whole.high is not None and whole.low is not None and apart.high and apart.low
+    assert whole.high - whole.low > 2 * (apart.high - apart.low)
+    perfect = clustered_share([1.0] * 200, groups)
+    assert perfect.low == pytest.approx(share_interval(20, 20).low) and perfect.high == 1.0
+
+
+def test_fewer_than_six_clusters_give_no_interval() -> None:
+    five = clustered_share([1.0, 0.0] * 5, [n // 2 for n in range(10)])
+    assert (five.low, five.high, five.clusters, five.share) == (None, None, 5, 0.5)
+    assert clustered_share([1.0, 0.0] * 6, [n // 2 for n in range(12)]).low is not None
+    assert clustered_difference([1.0, 0.0] * 5, [n // 2 for n in range(10)]).low is None
+    with pytest.raises(ValueError, match="at least one"):
+        clustered_share([], [])
+
+
+def test_a_difference_has_the_sign_of_the_better_one() -> None:
+    groups = [n // 4 for n in range(80)]
+    better = clustered_difference([1.0, 1.0, 1.0, 0.0] * 20, groups)
+    worse = clustered_difference([-1.0, -1.0, -1.0, 0.0] * 20, groups)
+    none = clustered_difference([1.0, -1.0, 0.0, 0.0] * 20, groups)
+    same = clustered_difference([0.0] * 80, groups)
+    assert better.low is not None and better.low > 0 and worse.high is not None and worse.high < 0
+    assert (better.low, better.high) == pytest.approx((-worse.high, -(worse.low or 0)))
+    assert none.low is not None and none.high is not None and none.low < 0 < none.high
+    assert same.low is not None and same.high is not None and same.low < 0 < same.high
+    assert clustered_difference([1.0] * 80, groups).high == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_coverage(share: float, correlation: float) -> None:
+    """At most 5 % and three standard errors; the plain interval fails this (the next test)."""
+    assert accuracy_misses(20, share, correlation, 400)["misses"] <= 0.05 + 3 * 0.011
+
+
+@pytest.mark.slow
+def test_control_an_interval_that_ignores_clusters_misses() -> None:
+    assert accuracy_misses(20, 0.5, 1.0, 400)["simple_misses"] > 0.2
+
+
+@pytest.mark.slow
+def test_coverage_of_differences() -> None:
+    assert difference_misses(20, 0.3, 0.1, 0.3, 300)["misses"] <= 0.05 + 3 * 0.0126
