@@ -7,7 +7,7 @@ are whole microseconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Literal, get_args
@@ -26,6 +26,7 @@ SPLIT_WORDS: Mapping[SplitRule, str] = {
 }
 DENSEST_US = 25_000  # of each part, as EventGPT-Plus does (arXiv 2511.18448)
 MAX_PARTS = 64
+MAX_STRENGTHS = 32  # of a sweep
 MAX_US = 2**53  # 285 years; larger times are not exact as floats
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
 _TIME = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,12})?)\s*(us|ms|s|min)")
@@ -156,11 +157,62 @@ class Perturbation:
 
 def perturbations(text: str) -> tuple[Perturbation, ...]:
     """CHANGE:STRENGTH, several joined by commas, as in "drop:0.3,jitter:500us"."""
+    if "/" in text:
+        raise BadInput(
+            f"{quoted(text)} gives several strengths: only bench runs a sweep, give one."
+        )
     found = tuple(_perturbation(part.strip()) for part in text.split(",") if part.strip())
     names = [one.change for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"{twice} is given twice in {quoted(text)}: give it once.")
     return tuple(sorted(found, key=lambda one: CHANGES.index(one.change)))
+
+
+def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
+    """The changes of each run of a text such as "drop:0/0.3/0.6,jitter:1ms", ascending by strength.
+
+    One run without strengths joined by "/".  BadInput if several changes have some, or for a
+    strength that is given twice.
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    swept = [part for part in parts if "/" in part]
+    if len(swept) > 1:
+        raise BadInput(
+            f"{quoted(text)} sweeps {len(swept):,} changes: give several strengths for one of them."
+        )
+    if not swept:
+        return (perturbations(text),)
+    change, _, strengths = swept[0].partition(":")
+    each = strengths.split("/")
+    if len(each) > MAX_STRENGTHS:
+        raise BadInput(f"{change} has {len(each):,} strengths: give at most {MAX_STRENGTHS}.")
+    runs = [
+        perturbations(",".join([*(part for part in parts if part != swept[0]), f"{change}:{one}"]))
+        for one in (strength.strip() for strength in each)
+    ]
+    if len(set(runs)) < len(runs):
+        raise BadInput(f"{quoted(swept[0])} names a strength twice: give each once.")
+    return tuple(sorted(runs, key=lambda run: next(o.strength for o in run if o.change == change)))
+
+
+def sweep_text(runs: Sequence[tuple[Perturbation, ...]]) -> str:
+    """What sweep() reads as these runs, which differ in the strength of one change."""
+    change, found = swept_change(runs), list[str]()
+    for place, one in enumerate(runs[0]):
+        each = [str(run[place]).partition(":")[2] for run in runs] if one.change == change else []
+        found.append(f"{one.change}:{'/'.join(each)}" if each else str(one))
+    return ",".join(found)
+
+
+def swept_change(runs: Iterable[tuple[Perturbation, ...]]) -> Change | None:
+    """The one change whose strength differs between the runs; None if none or several do."""
+    strengths: dict[Change, set[float]] = {change: set() for change in CHANGES}
+    for run in runs:
+        given = {one.change: one.strength for one in run}
+        for change in CHANGES:
+            strengths[change].add(given.get(change, 0.0))
+    differing = [change for change in CHANGES if len(strengths[change]) > 1]
+    return differing[0] if len(differing) == 1 else None
 
 
 def _perturbation(text: str) -> Perturbation:

@@ -14,9 +14,12 @@ import streamlit as st
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import StageScopeError
-from engine.jobs.benchmark_job import BenchmarkJob
+from engine.jobs import queue
+from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
+from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.storage.run_header import HEADER
 from ui.benchmark import executor_choice, run_progress_view, unfinished_runs, worker_table
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.benchmark.start_command import command
@@ -55,13 +58,24 @@ def buttons(choice: RunChoice, shown: BenchmarkJob | None, live: bool) -> None:
                 disabled=choice.blocked,
             )
         if not live:
-            planned = f"Planned: {words(choice.plan)}" if choice.plan else choice.problem
+            many = max(1, len(choice.sweep))
+            planned = f"Planned: {words(choice.plan, many)}" if choice.plan else choice.problem
             notices.small(planned, "benchmark_planned")
     if pressed and choice.plan is not None and choice.dataset is not None:
         links.forget()
-        cluster = choice.cluster
-        RUN.start(BenchmarkJob(plan=choice.plan, root=choice.dataset.root, cluster=cluster))
+        submit(choice, choice.dataset)
         st.rerun()
+
+
+def submit(choice: RunChoice, dataset: Dataset) -> None:
+    """Queues a job per plan of a sweep, and shows the first."""
+    if len(choice.sweep) > 1:
+        jobs = sweep_jobs(choice.sweep, dataset.root)
+    else:
+        jobs = [BenchmarkJob(plan=choice.plan, root=dataset.root, cluster=choice.cluster)]
+    RUN.start(jobs[0])
+    for job in jobs[1:]:
+        queue.manager().submit(job)
 
 
 def others(shown: BenchmarkJob | None) -> None:
@@ -100,6 +114,13 @@ def board(job: BenchmarkJob, live: bool, labels: Mapping[str, str]) -> None:
             label="Open the results" if job.state == "done" else "Results so far",
             query_params={"results_runs": job.folder.name},
         )
+    begun = [path.name for path in job.sweep if (path / HEADER).exists()]
+    if len(begun) > 1:
+        st.page_link(
+            "pages/results.py",
+            label=f"Open the sweep: {len(begun)} of {len(job.sweep)} runs",
+            query_params={"results_runs": begun},
+        )
 
 
 def show(
@@ -118,7 +139,9 @@ def show(
             )
         notices.hint(EMPTY)
         plan, dataset = choice.plan, choice.dataset
-        known = command(plan, dataset, choice.cluster) if plan and dataset else EXAMPLE
+        known = EXAMPLE
+        if plan and dataset:
+            known = command(plan, dataset, choice.cluster, choice.sweep)
         st.code(known, language=None)
     others(shown)
     busy = {path for job in RUN.live() for path in (job.folder, job.resume) if path is not None}

@@ -23,6 +23,7 @@ from ui.results import (
     opened_runs,
     origin_view,
     overview,
+    robustness_view,
     run_head,
     run_list,
     sample_list,
@@ -50,9 +51,11 @@ def show_samples(opened: OpenedRuns) -> None:
         sample_view.show(opened, name)
 
 
+VIEW = "results_view"
 VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
     "overview": ("Overview", overview.show),
     "accuracy": ("Accuracy", accuracy_view.show),
+    "robustness": ("Robustness", robustness_view.show),
     "compare": ("Comparison", comparison_view.show),
     "samples": ("Samples", show_samples),
     "deck": ("Deck", deck_view.show),
@@ -64,19 +67,24 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedRuns], None]]] = {
 }
 
 # Views that need a kind of result.
-ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {"accuracy": accuracy_view.available}
+ONLY_IF: dict[str, Callable[[OpenedRuns], bool]] = {
+    "accuracy": accuracy_view.available,
+    "robustness": robustness_view.applies,
+}
 
 
 def view(opened: OpenedRuns) -> None:
     """The chosen view; the others are not computed.  Views without content are not offered."""
     offered = [name for name in VIEWS if name not in ONLY_IF or ONLY_IF[name](opened)]
+    if st.session_state.get(VIEW) not in (None, *offered):  # a link from other runs
+        st.session_state[VIEW] = "overview"
     name = st.segmented_control(
         "View",
         offered,
         default="overview",
         required=True,
         format_func=lambda name: VIEWS[name][0],
-        key="results_view",
+        key=VIEW,
         bind="query-params",
         label_visibility="collapsed",
     )

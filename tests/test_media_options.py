@@ -13,6 +13,9 @@ from engine.media_options import (
     microseconds,
     perturbations,
     split,
+    sweep,
+    sweep_text,
+    swept_change,
     time_text,
     window,
 )
@@ -40,3 +43,39 @@ def test_splits_and_perturbations_are_read_back() -> None:
     found = perturbations("jitter:500us, drop:0.3")
     assert found == (Perturbation("drop", 0.3), Perturbation("jitter", 500.0))
     assert perturbations(",".join(map(str, found))) == found
+
+
+def test_a_sweep_is_a_run_per_strength_ascending() -> None:
+    runs = sweep("drop:0.6/0/0.3,jitter:1ms")
+    assert [",".join(map(str, run)) for run in runs] == [
+        f"drop:{one},jitter:1ms" for one in ("0", "0.3", "0.6")
+    ]
+    assert sweep(sweep_text(runs)) == runs and swept_change(runs) == "drop"
+    assert sweep("drop:0.3") == (perturbations("drop:0.3"),) and sweep("") == ((),)
+    assert sweep_text(sweep("jitter:0/500us")) == "jitter:0us/500us"
+    assert sweep_text(sweep("")) == ""
+    assert swept_change(sweep("drop:0.3")) is None
+    assert swept_change([*sweep("drop:0.3"), *sweep("hot:0.3")]) is None
+    assert swept_change([(), *sweep("hot:0.3")]) == "hot"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("drop:0/0.3,hot:0/0.1", "sweeps 2 changes"),
+        ("drop:0.3/0.3", "names a strength twice"),
+        ("jitter:0/0us", "names a strength twice"),
+        ("drop:0/1", "give a share from 0 to below 1"),
+        ("drop:/0.3", "is not a perturbation"),
+        ("drop:0/0.3,drop:0.1", "drop is given twice"),
+        ("drop:" + "/".join(f"0.{n:03d}" for n in range(33)), "has 33 strengths: give at most 32"),
+    ],
+)
+def test_a_text_that_is_no_sweep_is_refused(text: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        sweep(text)
+
+
+def test_only_a_sweep_has_several_strengths() -> None:
+    with pytest.raises(BadInput, match="only bench runs a sweep"):
+        perturbations("drop:0/0.3")

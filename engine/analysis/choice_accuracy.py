@@ -25,7 +25,7 @@ from engine.analysis.clustered_shares import (
     clustered_difference,
     clustered_share,
 )
-from engine.analysis.results_table import labels
+from engine.analysis.results_table import labels, perturbed_alike
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,10 +96,11 @@ def accuracies(table: pd.DataFrame) -> tuple[ChoiceAccuracy, ...]:
 
 
 def compare_all(table: pd.DataFrame) -> tuple[ChoicePair, ...]:
-    """Each pair of labels with common questions, over all tasks."""
+    """Each pair of labels with common questions and inputs perturbed alike, over all tasks."""
     scored = {label: _right(lines) for label, lines in _judged(_asked(table)).groupby("label")}
     names = [label for label in labels(table) if label in scored]
-    pairs = (_pair(a, b, scored[a], scored[b]) for a, b in combinations(names, 2))
+    alike = [pair for pair in combinations(names, 2) if perturbed_alike(table, *pair)]
+    pairs = (_pair(a, b, scored[a], scored[b]) for a, b in alike)
     return tuple(pair for pair in pairs if pair is not None)
 
 

@@ -47,16 +47,21 @@ def look(table: pd.DataFrame, name: LensName) -> Lens:
 
 
 def _first(lines: pd.DataFrame) -> Lens:
-    """Each answer up to token N, the length of the shortest answer to the sample."""
+    """Each answer up to token N, the length of the shortest answer to the sample.
+
+    A sample with perturbed inputs is another sample.
+    """
     # A model of a run whose results have several labels answers each sample under one of them.
-    whole = lines[["model", "number"]].drop_duplicates()
+    lines = lines.assign(asked=lines["sample"] + "\n" + lines["perturb"])
+    whole = lines[["model", "number", "perturb"]].drop_duplicates().groupby("perturb").size()
     timed = lines["token_ms"].map(len) >= lines["new_tokens"]  # a time of each token is known
     answered = lines[(lines["new_tokens"] > 0) & timed]
-    models = answered[["sample", "model", "number"]].drop_duplicates().groupby("sample").size()
-    shared = answered[answered["sample"].map(models) == len(whole)]
-    least = shared.groupby("sample")["new_tokens"].min()
-    cut = shared.assign(new_tokens=shared["sample"].map(least))
-    note = f"The first min(N) tokens of each sample, over {len(least):,} samples."
+    models = answered[["asked", "model", "number"]].drop_duplicates().groupby("asked").size()
+    shared = answered[answered["asked"].map(models) == answered["perturb"].map(whole)]
+    least = shared.groupby("asked")["new_tokens"].min()
+    cut = shared.assign(new_tokens=shared["asked"].map(least)).drop(columns="asked")
+    samples = cut["sample"].nunique()
+    note = f"The first min(N) tokens of each sample, over {samples:,} samples."
     if dropped := len(lines) - len(cut):
         note += " " + _LEFT_OUT.format(f"{dropped:,}")
     return Lens("first", _cut(cut), note)

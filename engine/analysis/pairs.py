@@ -16,7 +16,7 @@ import numpy as np
 from engine.analysis import machine_loads, metrics, statistics
 from engine.analysis.metrics import BY_NAME, PAIRED, Metric
 from engine.analysis.number_text import count
-from engine.analysis.results_table import measured
+from engine.analysis.results_table import measured, perturbed_alike
 from engine.analysis.statistics import Interval
 from engine.analysis.throughput import batched
 
@@ -91,6 +91,8 @@ def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
 
 
 def _no_pair(table: pd.DataFrame, sides: tuple[str, str]) -> str:
+    if not perturbed_alike(table, *sides):
+        return "their inputs were not perturbed alike"
     grouped = [label for label in batched(table) if label in sides]
     if not grouped:
         return "no sample has a measured value of both models"
@@ -103,8 +105,13 @@ def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
 
 
 def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
-    """A line (sample, sequence, a, b) per sample with a measured value of both."""
+    """A line (sample, sequence, a, b) per sample with a measured value of both.
+
+    None if their inputs were not perturbed alike.
+    """
     lines = metrics.fair(measured(table), metric)
+    if not perturbed_alike(table, a, b):
+        lines = lines[:0]
     sides = []
     for name, label in (("a", a), ("b", b)):
         some = lines[(lines["label"] == label) & lines[metric.column].notna()]

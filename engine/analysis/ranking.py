@@ -66,7 +66,8 @@ def _disagreement(card: DeckCard) -> tuple[int, float, str]:
 def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:
     """Columns sample, sequence, overlap (mean word F1 over all pairs of labels), answers.
 
-    Lowest overlap first, without samples that fewer than two labels answered.
+    Labels whose inputs were not perturbed alike form no pair.  Lowest overlap first, without
+    samples that fewer than two labels answered.
     """
     import pandas as pd
 
@@ -74,7 +75,8 @@ def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:
     lines = lines.drop_duplicates(["label", "sample"])
     rows = []
     for sample, some in lines.groupby("sample", sort=False):
-        scores = [word_f1(*pair) for pair in combinations(some["text"], 2)]
+        groups = (same["text"] for _, same in some.groupby("perturb", sort=False))
+        scores = [word_f1(*pair) for texts in groups for pair in combinations(texts, 2)]
         known = [score for score in scores if score is not None]
         if known:
             overlap = sum(known) / len(known)

@@ -165,7 +165,7 @@ def _choice(row: ResultRow) -> list[Any]:
         return [*known, "", "", ""]
     choice = read_choice(row.text or "", options, form, task)
     judged = ("yes" if choice == right else "no") if right else ""
-    return [*known, choice, likeliest(row.letter_logprobs, len(options)), judged]
+    return [*known, choice, likeliest(row.letter_logprobs or None, len(options)), judged]
 
 
 def _group(row: ResultRow) -> Group:
@@ -280,6 +280,13 @@ def labels(table: pd.DataFrame) -> list[str]:
         for label, model, number in lines
         if label in names or (model, number) not in models
     ]
+
+
+def perturbed_alike(table: pd.DataFrame, a: str, b: str) -> bool:
+    """Whether the inputs of two labels had the same changes, so that pairs of them compare models.
+    A label never has two."""
+    sides = [set(table.loc[table["label"] == label, "perturb"]) for label in (a, b)]
+    return sides[0] == sides[1]
 
 
 def devices(table: pd.DataFrame) -> dict[str, str]:

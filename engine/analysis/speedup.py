@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.analysis.number_text import count
-from engine.analysis.results_table import measured
+from engine.analysis.results_table import measured, perturbed_alike
 from engine.palette import UNACCOUNTED
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
     lines = lines.dropna(subset=list(_COLUMNS))
     sides = [lines[lines["label"] == label] for label in (a, b)]
     shared = set(sides[0]["sample"]) & set(sides[1]["sample"])
-    if not shared:
+    if not shared or not perturbed_alike(table, a, b):
         return None
     first, second = (_factors(side[side["sample"].isin(shared)]) for side in sides)
     return split_of(a, b, len(shared), first, second)

@@ -161,8 +161,7 @@ class TaskExecutor:
     def failed(self, task: Task, reason: str) -> AnswerRow:
         """A row with the reason and no figures, also if the question itself is invalid."""
         sample, entry = self.samples[task.sample], self.entries[task.model]
-        mode, pixels = self.plan.mode, self.plan.pixels
-        request = RunRequest(sample, task.model, DEFAULT_QUESTION, mode=mode, pixels=pixels)
+        request = self.plan.ask(sample, task.model, DEFAULT_QUESTION)
         return replace(AnswerRow.failed(request, entry, reason), prompt=self._prompt(task))
 
 

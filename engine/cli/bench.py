@@ -11,11 +11,13 @@ import argparse
 import shlex
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine import settings
-from engine.benchmark import execute, prepare
+from engine import media_options, settings
+from engine.benchmark import execute, prepare, sweep
 from engine.benchmark.execute import PreparedRun
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.cli import run_place
@@ -27,12 +29,12 @@ from engine.cli.common import (
     add_models,
     add_perturb,
     add_pixels,
-    media_options,
     model_names,
     out,
     read_dataset,
     say,
 )
+from engine.cli.common import media_options as given_media
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
@@ -89,6 +91,8 @@ def add(commands: Any) -> None:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    if options.resume is None and "/" in (options.perturb or ""):
+        return _sweep(options)
     with run_place.chosen(options) as executor:
         return _run(options, executor)
 
@@ -102,19 +106,74 @@ def _run(options: argparse.Namespace, executor: execute.Executor | None) -> int:
         say(ready.writer.problem)
     if (plan := ready.writer.header.plan).order_why:
         say(f"Order: {plan.order} ({plan.order_why})")
+    view = _executed(ready, executor)
+    if view is None:
+        say(f"Stopped. Resume with: python -m engine bench --resume {shlex.quote(str(folder))}")
+        return 130
+    _print_summary(folder, view, options)
+    return 1 if _incomplete(view) else 0
+
+
+def _executed(ready: PreparedRun, executor: execute.Executor | None) -> Progress | None:
+    """The progress at the end of the run; None after Ctrl-C."""
     try:
         with ready.writer:
             execute.run(ready, _ProgressPrinter(ready.tracker), executor)
     except KeyboardInterrupt:
-        say(f"Stopped. Resume with: python -m engine bench --resume {shlex.quote(str(folder))}")
-        return 130
+        return None
     view = ready.tracker.view()
     say(_line(view))
-    _print_summary(folder, view, options)
-    return 1 if view.failed or any(live.given_up for live in view.models) else 0
+    return view
+
+
+def _incomplete(view: Progress) -> bool:
+    return bool(view.failed) or any(live.given_up for live in view.models)
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    """A run per strength, then the curves."""
+    runs = media_options.sweep(options.perturb)
+    one = argparse.Namespace(**vars(options) | {"perturb": None})
+    if options.executor != "local":
+        sweep.refuse_elsewhere(len(runs))
+    plan, found = _planned(one)
+    plans, base = sweep.plans(plan, runs), options.out or sweep.new_base()
+    folders, failed = sweep.folders(base, plans), False
+    for place, (each, folder) in enumerate(zip(plans, folders, strict=True), start=1):
+        say(
+            f"Run {place} of {len(plans)}, {','.join(map(str, each.perturb))}, is saved in {folder}"
+        )
+        view = _executed(sweep.ready(each, found, folder, sweep.change_of(plans)), None)
+        if view is None:
+            say(
+                f"Stopped. Repeat the command with --out {shlex.quote(str(base))}: finished runs "
+                "are skipped, and this one continues."
+            )
+            return 130
+        _print_failures(view)
+        failed = failed or _incomplete(view)
+    _print_curves(folders, options)
+    return 1 if failed else 0
+
+
+def _print_curves(folders: Sequence[Path], options: argparse.Namespace) -> None:
+    from engine.analysis import robustness
+    from engine.report import robustness_part
+
+    found = robustness.find([run_store.read(folder) for folder in folders])
+    value = {"folders": list(map(str, folders)), "robustness": found and asdict(found)}
+    out(value, robustness_part.as_text(found) if found else "", options)
+    names = " ".join(shlex.quote(str(folder)) for folder in folders)
+    say(f"Report: python -m engine report {names} --format html --out report.html")
 
 
 def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
+    plan, found = _planned(options)
+    return execute.prepare(plan, found, options.out, elsewhere)
+
+
+def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
+    """The plan of the flags, and its dataset."""
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     if options.force:
@@ -137,9 +196,9 @@ def _new(options: argparse.Namespace, elsewhere: bool) -> PreparedRun:
         samples=_samples(found, options),
         decode=_decode(options),
         **{name: value for name, value in given.items() if value is not None},
-        **media_options(options),
+        **given_media(options),
     )
-    return execute.prepare(plan, found, options.out, elsewhere)
+    return plan, found
 
 
 def _resumed(options: argparse.Namespace) -> PreparedRun:
@@ -229,10 +288,14 @@ def _print_summary(folder: Path, view: Progress, options: argparse.Namespace) ->
     from engine.analysis import results_table
 
     table = results_table.frame([run_store.read(folder)])
+    _print_failures(view)
+    value = {"folder": str(folder), **report.figures(table)}
+    out(value, report.as_text(table), options)
+
+
+def _print_failures(view: Progress) -> None:
     for live in view.models:
         if live.given_up:
             say(f"{live.model} was given up: {live.given_up}")
     for reason, count in Counter(f"{one.model}: {one.reason}" for one in view.failures).items():
         say(f"{count:,}x {reason}")
-    value = {"folder": str(folder), **report.figures(table)}
-    out(value, report.as_text(table), options)

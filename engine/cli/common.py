@@ -133,7 +133,8 @@ def add_perturb(sub: argparse.ArgumentParser) -> None:
         "--perturb",
         metavar="CHANGE:STRENGTH,...",
         help="changes the events or frames before the model sees them: drop, jitter, hot, window, "
-        "rate; as in drop:0.3,jitter:500us",
+        "rate; as in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
+        "drop:0/0.1/0.3",
     )
     sub.add_argument("--perturb-seed", type=int, help="of the changes (default: 0)")
 

@@ -6,16 +6,18 @@ when no page shows it.  Between two samples it lets brief jobs (a Compare) run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.benchmark import execute
+from engine.benchmark import execute, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
 from engine.jobs.queue import Job, JobView
 from engine.media import dataset
+from engine.media_options import Change
 from engine.storage.plan import Plan
 from engine.types import Doing
 
@@ -34,6 +36,15 @@ class BenchmarkView(JobView):
     cluster: bool = False  # whether workers of a cluster answer
 
 
+def sweep_jobs(plans: Sequence[Plan], root: Path) -> list[BenchmarkJob]:
+    """A job per strength, each with a folder in the runs folder."""
+    places, change = sweep.folders(sweep.new_base(), plans), sweep.change_of(plans)
+    return [
+        BenchmarkJob(plan=plan, root=root, sweep=places, place=place, swept=change)
+        for place, plan in enumerate(plans)
+    ]
+
+
 @dataclass(eq=False, kw_only=True)
 class BenchmarkJob(Job):
     """A new run of `plan` on the dataset at `root`, or the rest of the run in `resume`.
@@ -48,13 +59,17 @@ class BenchmarkJob(Job):
     force: bool = False
     cluster: ClusterOptions | None = None
     folder: Path | None = None  # of the run, once known
+    sweep: tuple[Path, ...] = ()  # the folders of all runs of a sweep
+    place: int = 0  # of this run among them
+    swept: Change | None = None  # the change whose strength differs between them
     _tracker: Tracker | None = None
     _stage: str = ""
 
     @property
     def title(self) -> str:
         if self.plan is not None:
-            return f"The run of {', '.join(self.plan.models)}"
+            changes = f" with {','.join(map(str, self.plan.perturb))}" if self.plan.perturb else ""
+            return f"The run of {', '.join(self.plan.models)}{changes}"
         return f"The run {self.resume.name if self.resume else ''}"
 
     def run(self) -> None:
@@ -93,6 +108,9 @@ class BenchmarkJob(Job):
             return execute.resume(self.resume, self.root, self.force)
         if self.plan is None or self.root is None:
             raise BadInput("A new run needs a plan and a dataset: choose models and samples.")
+        if self.sweep:
+            folder = self.sweep[self.place]
+            return sweep.ready(self.plan, dataset.read(self.root), folder, self.swept)
         elsewhere = self.cluster is not None
         return execute.prepare(self.plan, dataset.read(self.root), self.folder, elsewhere)
 

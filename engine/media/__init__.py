@@ -32,12 +32,15 @@ def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> 
     MediaError if none of the sample's sources can be read.
     """
     from engine.media import media_sources
+    from engine.media.perturb import CannotPerturb
 
     chosen = {"events": "", "video": how.frames, "image": "middle"}[kind]
     reasons: list[str] = []
     for source in media_sources.of(sample, kind, how):
         try:
             found = source.read()
+        except CannotPerturb:  # another source would not be what the plain run shows
+            raise
         except MediaError as error:
             reasons.append(str(error).rstrip("."))
         else:

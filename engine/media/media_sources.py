@@ -13,8 +13,9 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media import events, images, kinds, video
+from engine.media import events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
+from engine.media.perturb import Changes, FrameChanges
 from engine.media_options import Split, Window, time_text
 from engine.types import ChosenFrames, Events, Image, MediaKind, MediaOptions, Sample
 
@@ -50,9 +51,9 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[MediaSource]:
         return _of_events(sample, how)
     if kind == "image":
         # A single picture beside a clip is meant for the image model.
-        sources = _of_frames(sample, video.middle)
+        sources = _of_frames(sample, video.middle, how)
         return sources[::-1] if len(sample.images) == 1 else sources
-    sources = _of_frames(sample, partial(video.choose, rule=how.frames))
+    sources = _of_frames(sample, partial(video.choose, rule=how.frames), how)
     return sources[:-1] if len(sample.images) == 1 else sources
 
 
@@ -100,15 +101,16 @@ def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
     )
 
 
-def _of_frames(sample: Sample, choice: video.Choice) -> list[MediaSource]:
-    sources = []
+def _of_frames(sample: Sample, choice: video.Choice, how: MediaOptions) -> list[MediaSource]:
+    changes, sources = Changes.of(how, sample.id), []
     if sample.mp4 is not None:
-        sources.append(MediaSource("the clip", partial(_clip, sample.mp4, choice)))
+        sources.append(MediaSource("the clip", partial(_clip, sample.mp4, choice, changes)))
     if sample.frames:
-        frames = partial(_folder, sample.frames, choice, "frame")
+        frames = partial(_folder, sample.frames, choice, "frame", changes)
         sources.append(MediaSource("the frame folder", frames))
     if sample.images:
-        sources.append(MediaSource("the images", partial(_folder, sample.images, choice, "image")))
+        pictures = partial(_folder, sample.images, choice, "image", changes)
+        sources.append(MediaSource("the images", pictures))
     return sources
 
 
@@ -147,19 +149,36 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     """The pictures of the window; the digest covers the events, whatever file they are from."""
     assert sample.events is not None
     name = label(sample.events)
-    window = how.window_of(sample)
-    stream = events.read(sample.events, window)
+    window, changes = how.window_of(sample), Changes.of(how, sample.id)
+    plain = events.read(sample.events, window)
+    stream = perturb.stream(plain, changes, name)
     try:
         pictures = tuple(events.render(stream, how.split, how.extent))
     except MediaError as error:
-        raise MediaError(f"{name} is too short: {error}") from error
+        after = f" after {changes}" if changes else ""
+        raise MediaError(f"{name} is too short{after}: {error}") from error
     where = f" from {time_text(window.start_us)} on" if window else ""
     slices = f"{how.split.parts} slices" if how.split.rule == "count" else how.split.words
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
-    notes = (*stream.warnings, *_sizes(pictures))
+    source += _changed(changes)
+    notes = (*stream.warnings, *_counts(changes, plain, stream), *_sizes(pictures))
     sizes = {picture.shape for picture in pictures}  # a file may or may not state the sensor's
-    tag = f"raw events {how.split} {sorted(sizes)}"
+    tag = f"raw events {how.split} {sorted(sizes)}{changes.tag}"
     return LoadedPictures(pictures, _bytes(stream), tag, source, notes, how.extent)
+
+
+def _changed(changes: Changes) -> str:
+    """The end of a source's text."""
+    return f", perturbed by {changes}" if changes else ""
+
+
+def _counts(changes: Changes, plain: Events, stream: Events) -> Iterator[str]:
+    """A note on what the changes left."""
+    if changes:
+        yield (
+            f"Perturbed by {changes}: {len(stream):,} events in {stream.duration_ms:,.1f} ms "
+            f"instead of {len(plain):,} in {plain.duration_ms:,.1f} ms."
+        )
 
 
 def _bytes(stream: Events) -> list[bytes]:
@@ -178,14 +197,15 @@ def _sizes(pictures: Sequence[Image]) -> Iterator[str]:
         )
 
 
-def _clip(path: Path, choice: video.Choice) -> LoadedPictures:
-    data = large(path)
-    clip = video.decode(data, label(path), choice)
-    notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
-    source = _source(_called(data), clip.indices, clip.count)
-    rate = video.rate(data, label(path))
-    chosen = ChosenFrames(clip.indices, clip.count, path, rate)
-    return LoadedPictures(clip.images, [data], "mp4", source, notes, frames=chosen)
+def _clip(path: Path, rule: video.Choice, changes: Changes) -> LoadedPictures:
+    data, name = large(path), label(path)
+    choice = FrameChanges(rule, changes, name, partial(video.rate, data, name))
+    clip = video.decode(data, name, choice)
+    notes = (*clip.notes, *_repeated("clip", choice.plain, clip.count), *choice.notes(clip.indices))
+    source = _source(_called(data), clip.indices, clip.count) + _changed(changes)
+    chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
+    pictures, tag = perturb.whitened(clip.images, changes), f"mp4{changes.tag}"
+    return LoadedPictures(pictures, [data], tag, source, notes, frames=chosen)
 
 
 def _first_frame(path: Path) -> LoadedPictures:
@@ -202,19 +222,25 @@ def _called(data: Data) -> str:
     return kind.short
 
 
-def _folder(paths: Sequence[Path], choice: video.Choice, what: str) -> LoadedPictures:
+def _folder(
+    paths: Sequence[Path], rule: video.Choice, what: str, changes: Changes | None = None
+) -> LoadedPictures:
     """The chosen pictures of a sequence; the others are not read."""
+    changes = changes or Changes()
+    choice = FrameChanges(rule, changes, f"The {what} {label(paths[0])}")
     indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
     contents, decoded = _decoded([paths[i] for i in chosen], still)
     data = dict(zip(chosen, contents, strict=True))
     pictures = dict(zip(chosen, decoded, strict=True))
+    called = f"{what} folder" if what == "frame" else f"{what}s"
+    notes = _repeated("folder" if what == "frame" else "list", choice.plain, len(paths))
     return LoadedPictures(
-        tuple(pictures[i] for i in indices),
+        perturb.whitened([pictures[i] for i in indices], changes),
         [data[i] for i in indices],
-        f"{len(paths)} pictures",
-        _source(f"{what} folder" if what == "frame" else f"{what}s", indices, len(paths)),
-        tuple(_repeated("folder" if what == "frame" else "list", indices, len(paths))),
+        f"{len(paths)} pictures{changes.tag}",
+        _source(called, indices, len(paths)) + _changed(changes),
+        (*notes, *choice.notes(indices)),
         frames=ChosenFrames(tuple(indices), len(paths)),
     )
 

@@ -34,6 +34,7 @@ from engine.report.first_page import first_page
 from engine.report.origin_part import flow, origin
 from engine.report.replay_part import replayed
 from engine.report.report_figures import Findings
+from engine.report.robustness_part import robust
 from engine.report.vote_part import voting
 from engine.types import STAGES
 
@@ -56,7 +57,8 @@ def title(found: Findings) -> str:
 
 def document(found: Findings) -> list[Block]:
     """The whole report: one page for a reader in a hurry, then everything, then the settings."""
-    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, voting)
+    parts = (results, choosing, _figures, replayed, together, apart, comparing, agreement, robust,
+             voting)  # fmt: skip
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
     body += [

@@ -78,6 +78,7 @@ def _json(runs: Sequence[Run], baselines: Baselines | None) -> Iterator[str]:
                 "speedups": [asdict(one) for one in found.splits],
                 "lenses": [asdict(one) for one in found.lenses],
                 "attributes": [asdict(one) for one in found.attributes],
+                "robustness": found.robustness and asdict(found.robustness),
                 "overlaps": [asdict(one) for one in found.overlaps],
                 "choice_accuracy": [asdict(one) for one in found.choices],
                 "choice_comparisons": [asdict(one) for one in found.choice_pairs],

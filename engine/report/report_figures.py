@@ -16,6 +16,7 @@ from engine.analysis import (
     choice_accuracy,
     model_summary,
     pairs,
+    robustness,
     speedup,
     throughput,
     vote_counts,
@@ -27,7 +28,8 @@ from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
 from engine.analysis.equal_length import LensName
 from engine.analysis.model_summary import Count, Figure
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import devices, frame, labels
+from engine.analysis.results_table import devices, frame, labels, perturbed_alike
+from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.analysis.throughput import Throughput
 from engine.analysis.vote_counts import VoteCount
@@ -85,6 +87,7 @@ class Findings:
     choices: tuple[ChoiceAccuracy, ...] = ()
     choice_pairs: tuple[ChoicePair, ...] = ()
     baselines: Baselines = NO_BASELINES
+    robustness: Robustness | None = None  # None if no run is perturbed
 
 
 def gather(
@@ -97,7 +100,11 @@ def gather(
     found = outline(runs, frame(runs, titled=titled))
     table = found.table
     known = label_devices(table)
-    couples = [pair for pair in combinations(labels(table), 2) if not only_shared(known, *pair)]
+    couples = [
+        pair
+        for pair in combinations(labels(table), 2)
+        if not only_shared(known, *pair) and perturbed_alike(table, *pair)
+    ]
     splits = [speedup.split(table, a, b) for a, b in couples]
     rows, notes = _through_lenses(table)
     found = with_choices(found, baselines)
@@ -110,6 +117,7 @@ def gather(
         attributes=agreement.attributes(table),
         overlaps=agreement.overlaps(table),
         passages=passages(runs, table),
+        robustness=robustness.find(runs),
         votes=vote_counts.tally((one for run in runs for one in votes(run.folder)), table),
     )
 

@@ -116,6 +116,37 @@ def distributions(
     return cast("alt.LayerChart", chart.properties(width=_WIDTH, height=_height(labels)))
 
 
+def curves(
+    lines: Sequence[Mapping[str, Any]], axis: str, families: Mapping[str, str]
+) -> alt.LayerChart:
+    """Shares from 0 to 1 by strength: a line per model, with its interval as a band.
+
+    lines: model, strength, share, low, high (None without an interval).
+    """
+    import altair as alt
+    import pandas as pd
+
+    tones = [family_colour(families.get(label, "")) for label in families]
+    legend = alt.Legend(symbolOpacity=1)  # not that of the bands
+    colour = alt.Color(
+        "model:N", scale=alt.Scale(domain=list(families), range=tones), legend=legend
+    )
+    shares = alt.Scale(domain=[0, 1])
+    base = alt.Chart(pd.DataFrame(list(lines))).encode(
+        x=alt.X("strength:Q", title=axis), color=colour
+    )
+    bands = base.mark_area(opacity=0.15).encode(
+        y=alt.Y("low:Q", title="share", scale=shares), y2="high:Q"
+    )
+    drawn = base.mark_line(strokeWidth=2).encode(y=alt.Y("share:Q", title="share", scale=shares))
+    points = base.mark_point(filled=True, size=45, opacity=1).encode(
+        y=alt.Y("share:Q", title="share", scale=shares),
+        shape=alt.Shape("model:N", scale=alt.Scale(domain=list(families)), legend=legend),
+    )
+    chart = alt.layer(bands, drawn, points).properties(width=_WIDTH, height=260)
+    return cast("alt.LayerChart", chart)
+
+
 def _by_label(labels: Sequence[str], families: Mapping[str, str]) -> alt.Color:
     import altair as alt
 

@@ -222,6 +222,9 @@ class AnswerRow(Struct, frozen=True, kw_only=True):
             prompt=request.prompt,
             mode=request.mode,
             pixels=request.pixels,
+            window=str(request.window_of(request.sample) or ""),
+            split=str(request.split),
+            perturb=request.perturbed,
             error=error,
         )
 
@@ -356,7 +359,7 @@ _OF_RESULTS = ("new_tokens", "shown", "cold", "ttft_ms", "tpot_ms", "tokens_per_
                "token_limit")  # fmt: skip
 SPANS = (*STAGES, "prefill", "steps")  # of AnswerRow.spans
 _OF_FAILURES = ("model", "family", "checkpoint", "shows", "sample", "prompt", "mode", "pixels",
-                "error")  # fmt: skip
+                "window", "split", "perturb", "error")  # fmt: skip
 _OF_ANSWERS = frozenset(AnswerRow.__struct_fields__) - set(_OF_FAILURES)
 _OF_BATCHES = frozenset(n for n in AnswerRow.__struct_fields__ if n.startswith("batch_"))
 _NEEDED_ALONE = ("new_tokens", "stages", "total_ms")

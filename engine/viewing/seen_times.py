@@ -18,7 +18,7 @@ import numpy as np
 from engine import media
 from engine.errors import MediaError
 from engine.media import events as streams
-from engine.media import images, video
+from engine.media import images, perturb, video
 from engine.media_options import Split, Window
 from engine.types import (
     DEFAULT_MEDIA,
@@ -108,7 +108,7 @@ def timeline(
     """What models of these kinds receive of the sample, with the settings of `media.load`."""
     notes: list[str] = []
     loaded = [found for kind in kinds if (found := _loaded(sample, kind, how, notes))]
-    stream = _stream(sample, how.window_of(sample), notes)
+    stream = _stream(sample, how, notes)
     clips = {found.frames.clip for found in loaded if found.frames and found.frames.clip}
     times = {clip: _times(clip, notes) for clip in clips}
     ends = [event_times.duration_us(stream)] if stream else []
@@ -137,11 +137,12 @@ def _loaded(sample: Sample, kind: MediaKind, how: MediaOptions, notes: list[str]
         return None
 
 
-def _stream(sample: Sample, window: Window | None, notes: list[str]) -> Events | None:
+def _stream(sample: Sample, how: MediaOptions, notes: list[str]) -> Events | None:
     if sample.events is None:
         return None
     try:
-        return read_events(sample.events, window)
+        plain = read_events(sample.events, how.window_of(sample))
+        return perturb.stream(plain, perturb.Changes.of(how, sample.id), sample.events.name)
     except MediaError as error:
         notes.append(str(error))
         return None

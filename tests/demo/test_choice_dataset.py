@@ -55,7 +55,9 @@ def test_the_media_are_written_once_per_scene(root: Path) -> None:
 
 def test_the_letters_say_nothing() -> None:
     """Over 400 scenes: always the same letter is as good as chance."""
-    truths = {seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT}
+    truths = {
+        seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT
+    }
     records = [
         record
         for seed, truth in truths.items()

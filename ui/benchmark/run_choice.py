@@ -7,20 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import streamlit as st
 
+from engine.benchmark import sweep
 from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
+from engine.media_options import Perturbation
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
 from engine.types import MAX_NEW_TOKENS, CachePolicy, DecodeConfig
 from ui.benchmark import executor_choice
 from ui.widgets import dataset_picker, notices
-from ui.widgets.run_settings import CACHE_HELP, CACHE_LABELS, either, pick_pipeline, pipeline_box
+from ui.widgets.run_settings import (
+    CACHE_HELP,
+    CACHE_LABELS,
+    either,
+    pick_pipeline,
+    pick_split,
+    pick_sweep,
+    pick_window,
+    pipeline_box,
+)
 from ui.widgets.sample_picker import pick_loadable_models
 from ui.widgets.text import count
 
@@ -54,6 +66,8 @@ MEASURED = (
 )
 CACHES: dict[CachePolicy, str] = {"off": CACHE_LABELS["off"], **CACHE_LABELS}
 ON_RAY = "With Ray: model by model, one sample at a time."
+Runs = tuple[tuple[Perturbation, ...], ...]  # the changes of each run of a sweep
+Value = TypeVar("Value")
 SOME = 20  # default number of samples if not all are chosen
 
 
@@ -61,8 +75,9 @@ SOME = 20  # default number of samples if not all are chosen
 class RunChoice:
     """A plan and its dataset; without a plan, `problem` says what is missing or wrong.
 
-    `cluster`: where the models run, None for this process.  `blocked`: the cluster options are
-    invalid, so nothing may start.
+    `sweep`: a plan per strength, of which `plan` is the first; otherwise `plan` alone.  `cluster`:
+    where the models run, None for this process.  `blocked`: the cluster options are invalid, so
+    nothing may start.
     """
 
     dataset: Dataset | None
@@ -70,6 +85,7 @@ class RunChoice:
     problem: str = ""
     cluster: ClusterOptions | None = None
     blocked: bool = False
+    sweep: tuple[Plan, ...] = ()
 
 
 def choose(entries: Sequence[ModelEntry]) -> RunChoice:
@@ -84,6 +100,7 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     decode = _length()
     with pipeline_box("benchmark"):
         how = pick_pipeline("benchmark", CACHES, MEASURED)
+    recording = _recording()
 
     try:
         cluster = place() if place else None
@@ -94,13 +111,43 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
         if found is None or not models or not ids:
             missing = "a dataset" if found is None else "samples" if models else "models"
             return RunChoice(found, None, f"Choose {missing} in the sidebar.", cluster)
-        options = vars(replace(how, decode=decode))
+        shown, runs = recording()
+        options = vars(replace(how, decode=decode, **shown))
         plan = Plan(models, ids, prompt, repeat, warmup, order, batch=batch, **options)
+        plans = sweep.plans(plan, runs)
         if cluster is not None:
             cluster.check(plan)
+            if len(plans) > 1:
+                sweep.refuse_elsewhere(len(plans))
     except BadInput as error:
         return RunChoice(found, None, str(error), cluster)
-    return RunChoice(found, plan, cluster=cluster)
+    return RunChoice(found, plans[0], cluster=cluster, sweep=plans)
+
+
+def _recording() -> Callable[[], tuple[dict[str, Any], Runs]]:
+    """Window, split, seed and the changes of each run; the function raises BadInput for a text
+    that cannot be read, which is also said under its field."""
+    with st.expander("Window, split, perturb", key="benchmark_recording"):
+        problem, window = _read("window", lambda: pick_window("benchmark_window"))
+        split = pick_split("benchmark_split")
+        other, perturb = _read("perturb", lambda: pick_sweep("benchmark_perturb"))
+
+    def values() -> tuple[dict[str, Any], Runs]:
+        if error := problem or other:
+            raise error
+        runs, seed = perturb or (((),), 0)
+        return {"window": window, "split": split, "perturb_seed": seed}, runs
+
+    return values
+
+
+def _read(name: str, pick: Callable[[], Value]) -> tuple[BadInput | None, Value | None]:
+    """What is wrong with a field, said under it, or its value."""
+    try:
+        return None, pick()
+    except BadInput as error:
+        notices.problem(str(error), f"benchmark_{name}")
+        return error, None
 
 
 def _samples(found: Dataset | None) -> Callable[[], tuple[str, ...]]:
@@ -221,11 +268,14 @@ def _length() -> DecodeConfig:
     return DecodeConfig(max_new_tokens=int(tokens), min_new_tokens=int(tokens) if forced else 0)
 
 
-def words(plan: Plan) -> str:
-    """The number of results of a plan, and how it is made up."""
+def words(plan: Plan, strengths: int = 1) -> str:
+    """The number of results of a plan, or of each of a sweep's, and how it is made up."""
     models, samples = count(len(plan.models), "model"), count(len(plan.samples), "sample")
     repeats = "" if plan.repeat == 1 else f" × {plan.repeat:,} repeats"
     run = "warm-up run" if plan.batch == 1 else "warm-up batch"
     warmups = f", after {count(plan.warmup, run)} per model" if plan.warmup else ""
     together = f", {plan.batch:,} at once" if plan.batch > 1 else ""
-    return f"{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"
+    runs = "" if strengths == 1 else f"{count(strengths, 'run')}, one per strength, each "
+    return (
+        f"{runs}{count(plan.planned, 'result')}: {models} × {samples}{repeats}{together}{warmups}"
+    )

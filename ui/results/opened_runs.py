@@ -22,6 +22,7 @@ from engine.analysis import (
     pairs,
     ranking,
     results_table,
+    robustness,
     speedup,
 )
 from engine.analysis.agreement import AttributeScore, OverlapScore
@@ -30,6 +31,7 @@ from engine.analysis.metrics import BY_NAME
 from engine.analysis.model_summary import Figure
 from engine.analysis.pairs import Comparison
 from engine.analysis.ranking import DeckCard
+from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.report import named_baselines
 from engine.report.report_figures import NO_BASELINES, Findings, outline, with_choices
@@ -47,7 +49,7 @@ EQUAL = (
     "has."
 )
 _STAMPS = "results_stamps"
-SOURCES, TABLES, COMPUTED = 6, 4, 64  # cache sizes, for all sessions together
+SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +279,16 @@ def scores(opened: OpenedRuns) -> Scores:
 @st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing with the references …")
 def _scores(key: Key, _opened: OpenedRuns) -> Scores:
     return agreement.attributes(_opened.table), agreement.overlaps(_opened.table)
+
+
+def robustness_of(opened: OpenedRuns) -> Robustness | None:
+    """The curves of a sweep; None if no run is perturbed.  Rereads every row."""
+    return _robustness(opened.key, opened)
+
+
+@st.cache_resource(max_entries=COMPUTED, show_spinner="Comparing the strengths …")
+def _robustness(key: Key, _opened: OpenedRuns) -> Robustness | None:
+    return robustness.find(_opened.runs)
 
 
 def flow(opened: OpenedRuns) -> tuple[Passage, ...]:

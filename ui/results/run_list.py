@@ -18,7 +18,7 @@ from ui.widgets.text import count, escape, when
 
 KEYS = "results_runs"  # in the session and in the URL
 LANDED = "results_landed"  # the run that was chosen for the visitor
-MOST = 4  # chosen at once
+MOST = 8  # chosen at once: the runs of a sweep
 FEW = 12  # listed before "Show all"
 STATES = {
     "all": "Any state",

@@ -82,6 +82,11 @@ PERTURB_HELP = (
     "Changes the raw events or the frames before the model sees them, as in drop:0.3 or "
     "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none."
 )
+SWEEP_HELP = (
+    "Several strengths of one change, as in drop:0/0.3/0.6, are a sweep: a run per strength, one "
+    "after another. Results then shows accuracy and changed answers by strength; strength 0 is the "
+    "reference."
+)
 PERTURB_SEED_HELP = "The same seed changes the same events or frames."
 MODE_HELP = (
     "Decoupled: the four stages run separately, so stage 3 can come from the cache. "
@@ -282,8 +287,21 @@ def pick_split(key: str) -> Split:
 
 def pick_perturb(key: str) -> tuple[tuple[Perturbation, ...], int]:
     """The changes and their seed, which is under "KEY_seed"; BadInput if the text is no change."""
+    text, seed = _perturb_fields(key, "drop:0.3", PERTURB_HELP)
+    changes = media_options.perturbations(text)
+    return changes, seed if changes else 0
+
+
+def pick_sweep(key: str) -> tuple[tuple[tuple[Perturbation, ...], ...], int]:
+    """The changes of each run, several for a sweep, and their seed; else as pick_perturb()."""
+    text, seed = _perturb_fields(key, "drop:0/0.3/0.6", f"{PERTURB_HELP} {SWEEP_HELP}")
+    runs = media_options.sweep(text)
+    return runs, seed if any(runs) else 0
+
+
+def _perturb_fields(key: str, example: str, help_text: str) -> tuple[str, int]:
     text = st.text_input(
-        "Perturb", key=key, bind="query-params", placeholder="drop:0.3", help=PERTURB_HELP
+        "Perturb", key=key, bind="query-params", placeholder=example, help=help_text
     )
     seed = st.number_input(
         "Perturb seed",
@@ -295,5 +313,4 @@ def pick_perturb(key: str) -> tuple[tuple[Perturbation, ...], int]:
         disabled=not text,
         help=PERTURB_SEED_HELP,
     )
-    changes = media_options.perturbations(text or "")
-    return changes, int(seed) if changes else 0
+    return text or "", int(seed)

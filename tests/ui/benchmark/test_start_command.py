@@ -14,6 +14,7 @@ import pytest
 from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
 from engine.cli import bench
 from engine.media.dataset import Dataset
+from engine.media_options import Split, Window, perturbations, sweep
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from ui.benchmark.start_command import IDS, command
@@ -56,6 +57,9 @@ def test_defaults_are_left_out() -> None:
         ({"pixels": "fast"}, "pixels", "fast"),
         ({"extent": "stream"}, "extent", "stream"),
         ({"batch": 4}, "batch", 4),
+        ({"window": Window(0, 50_000)}, "window", "0s+50ms"),
+        ({"split": Split("time", 8)}, "split", "time:8"),
+        ({"perturb": perturbations("drop:0.3,jitter:1ms")}, "perturb", "drop:0.3,jitter:1ms"),
         ({"decode": DecodeConfig(9)}, "max_new_tokens", 9),
         ({"decode": DecodeConfig(9, min_new_tokens=9)}, "length", "forced:9"),
         ({"decode": DecodeConfig(backend="eager")}, "backend", "eager"),
@@ -83,3 +87,11 @@ def test_a_run_on_a_cluster_names_it(wanted: ClusterOptions) -> None:
     cpus, gpus = per_worker(options.per_worker) if options.per_worker else (1, None)
     assert options.executor == "ray"
     assert ClusterOptions(options.address, options.workers, cpus, gpus) == wanted
+
+
+def test_a_sweep_gives_all_strengths_and_the_seed() -> None:
+    plans = [replace(PLAN, perturb=run, perturb_seed=7) for run in sweep("hot:0.1,drop:0/0.3")]
+    given = read(command(plans[0], dataset(), sweep=plans))
+    assert (given.perturb, given.perturb_seed) == ("drop:0/0.3,hot:0.1", 7)
+    assert sweep(given.perturb) == tuple(plan.perturb for plan in plans)
+    assert read(command(replace(PLAN, perturb_seed=7), dataset())).perturb_seed is None

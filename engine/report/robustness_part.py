@@ -1,0 +1,173 @@
+"""Accuracy and changed answers by the strength of a change, in words, tables and charts.
+
+Boundary: wording; engine/analysis/robustness.py computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from engine.analysis.number_text import NONE
+from engine.analysis.robustness import Curve, Measure, Point, Robustness
+from engine.media_options import Change, Perturbation
+from engine.palette import toned
+from engine.report import svg_charts
+from engine.report.document_parts import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.report_figures import Findings
+
+if TYPE_CHECKING:
+    import altair as alt
+
+NAMES: Mapping[Measure, str] = {
+    "choices": "Accuracy of multiple-choice questions",
+    "attributes": "Attribute accuracy",
+    "changed": "Changed answers",
+}
+MEANINGS: Mapping[Measure, str] = {
+    "choices": "the share of questions with the right option",
+    "attributes": (
+        "the share of known attributes of demo scenes that the answer states rightly, of those "
+        "that the model states at strength 0"
+    ),
+    "changed": "the share of answers whose token ids differ from the same model's at strength 0",
+}
+CHANGES: Mapping[Change, str] = {
+    "drop": "each event or frame is lost with this probability",
+    "jitter": "the standard deviation of the noise on the times",
+    "hot": "this share of the pixels fires, or is white",
+    "window": "the window is shortened by this share",
+    "rate": "this share is removed evenly in time",
+}
+SAME = (
+    "Each share is over the same records at every strength; a result without an answer is not "
+    "right and counts as changed. Intervals (95 %) are over sequences."
+)
+
+
+def robust(found: Findings) -> Iterator[Block]:
+    """Nothing without perturbed runs; one sentence if they form no sweep."""
+    sweep = found.robustness
+    if sweep is None:
+        return
+    yield Heading(2, "Robustness")
+    yield from parts(sweep)
+
+
+def parts(sweep: Robustness, charts: bool = True) -> Iterator[Block]:
+    """Definitions, then a chart and a table per measure; or why there are no curves."""
+    if sweep.problem or sweep.change is None:
+        yield Paragraph(sweep.problem)
+        return
+    yield Bullets(tuple(definitions(sweep)))
+    for measure in sweep.measures:
+        if charts:
+            yield ChartBlock(words(sweep, measure), partial(_chart, sweep, measure))
+        yield table(sweep, measure)
+
+
+def definitions(sweep: Robustness) -> Iterator[str]:
+    """What was changed, and what the shares are."""
+    if sweep.change is not None:
+        yield f"{axis(sweep.change)}: {CHANGES[sweep.change]}. Seed {sweep.seed}."
+    if sweep.others:
+        yield f"All these runs are also perturbed by {sweep.others}."
+    for measure in sweep.measures:
+        yield f"{NAMES[measure]}: {MEANINGS[measure]}."
+    yield SAME
+    yield from sweep.notes
+
+
+def axis(change: Change) -> str:
+    """The name of the swept strength with its unit."""
+    return f"{change} ({'ms' if change == 'jitter' else 'share'})"
+
+
+def shown_strength(change: Change, strength: float) -> float:
+    """In the unit of axis()."""
+    return strength / 1000 if change == "jitter" else strength
+
+
+def table(sweep: Robustness, measure: Measure) -> ReportTable:
+    """A row per model and strength."""
+    rows = tuple(
+        (curve.title, _strength(sweep, point), f"{point.n:,}", f"{point.sequences:,}",
+         f"{point.failed:,}", f"{point.share:.3f}", _interval(point))
+        for curve in sweep.curves
+        if curve.measure == measure
+        for point in curve.points
+    )  # fmt: skip
+    columns = ("model", "strength", "n", "sequences", "failed", "share", "95 % interval")
+    return ReportTable(f"{NAMES[measure]} by strength.", columns, rows, 2)
+
+
+def _strength(sweep: Robustness, point: Point) -> str:
+    assert sweep.change is not None
+    return str(Perturbation(sweep.change, point.strength))
+
+
+def _interval(point: Point) -> str:
+    if point.low is None or point.high is None:
+        return NONE
+    return f"{point.low:.3f} to {point.high:.3f}"
+
+
+def words(sweep: Robustness, measure: Measure) -> str:
+    """The chart as text."""
+    curves = [curve for curve in sweep.curves if curve.measure == measure]
+    told = (f"{curve.title}: {', '.join(_told(sweep, curve))}." for curve in curves)
+    return f"{NAMES[measure]} by strength, with 95 % intervals. {' '.join(told)}"
+
+
+def _told(sweep: Robustness, curve: Curve) -> Iterator[str]:
+    for point in curve.points:
+        ends = _interval(point)
+        yield f"{point.share:.2f} at {_strength(sweep, point)}" + (
+            f" ({ends})" if ends != NONE else ""
+        )
+
+
+def _chart(sweep: Robustness, measure: Measure) -> alt.LayerChart:
+    assert sweep.change is not None
+    return svg_charts.curves(lines(sweep, measure), axis(sweep.change), colours(sweep))
+
+
+def colours(sweep: Robustness) -> dict[str, str]:
+    """The tone of each model's title."""
+    return toned({curve.title: curve.family for curve in sweep.curves})
+
+
+def lines(sweep: Robustness, measure: Measure) -> list[dict[str, str | float | None]]:
+    """A line per point: model, strength in the unit of axis(), share, low, high."""
+    assert sweep.change is not None
+    change = sweep.change
+    return [
+        {
+            "model": curve.title,
+            "strength": shown_strength(change, point.strength),
+            "share": point.share,
+            "low": point.low,
+            "high": point.high,
+        }
+        for curve in sweep.curves
+        if curve.measure == measure
+        for point in curve.points
+    ]
+
+
+def as_text(sweep: Robustness) -> str:
+    """The curves for a terminal."""
+    if sweep.problem:
+        return sweep.problem
+    found = list(definitions(sweep))
+    for measure in sweep.measures:
+        found.append(NAMES[measure])
+        for row in table(sweep, measure).rows:
+            title, strength, n, sequences, failed, share, interval = row
+            ends = f" ({interval})" if interval != NONE else ""
+            lost = f", {failed} failed" if failed != "0" else ""
+            found.append(
+                f"  {title:24s} {strength:12s} {share}{ends}, n {n} in {sequences} sequences{lost}"
+            )
+    return "\n".join(found)

@@ -1,0 +1,289 @@
+"""Curves over the strength of a perturbation: what they count, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.analysis import equal_length, pairs, ranking, results_table, robustness, speedup
+from engine.analysis.robustness import Curve, Measure, Point, Robustness
+from engine.media_options import perturbations
+from engine.storage import run_store
+from engine.storage.run_header import Header
+from engine.storage.run_store import Run
+from tests import fabricate
+
+SAMPLES = tuple(f"s{index}" for index in range(12))
+RIGHT = "A truck is ahead. It is night."
+WRONG = "A car is ahead. It is night."
+TRUTH = {"lead vehicle": "truck", "time of day": "night"}
+Rows = Callable[[str, str], Mapping[str, Any]]  # model, sample -> fields of the row
+
+
+def plain(model: str, sample: str) -> Mapping[str, Any]:
+    return {"text": RIGHT, "truth": TRUTH}
+
+
+def changed(first: int) -> Rows:
+    """The first samples are answered otherwise, and wrongly."""
+
+    def row(model: str, sample: str) -> Mapping[str, Any]:
+        if SAMPLES.index(sample) < first:
+            return {"text": WRONG, "truth": TRUTH, "token_ids": [1, 2, 3, 4]}
+        return plain(model, sample)
+
+    return row
+
+
+def run(
+    folder: Path,
+    text: str,
+    rows: Rows = plain,
+    *,
+    seed: int = 7,
+    models: tuple[str, ...] = ("ev", "vl"),
+    without: tuple[str, ...] = (),
+    headed: Callable[[Header], Header] = lambda header: header,
+    **plan: Any,
+) -> Run:
+    header = fabricate.header(models, SAMPLES)
+    how = {"perturb": perturbations(text), "perturb_seed": seed, **plan}
+    header = headed(replace(header, plan=replace(header.plan, **how)))
+    lines = fabricate.parsed(
+        fabricate.row(model, sample, **{"perturb": header.plan.perturbed, **rows(model, sample)})
+        for model in models
+        for sample in header.plan.samples
+        if sample not in without
+    )
+    with run_store.create(header, folder / f"{text}-{len(list(folder.iterdir()))}") as writer:
+        for line in lines:
+            writer.append(line)
+        writer.finish({})
+        return run_store.read(writer.folder)
+
+
+def sweep(folder: Path, *counts: int, **more: Any) -> list[Run]:
+    """Runs at 0, 0.1, ... with so many changed answers."""
+    return [run(folder, f"drop:{n / 10:g}", changed(one), **more) for n, one in enumerate(counts)]
+
+
+def curves(found: Robustness | None, measure: Measure) -> dict[str, Curve]:
+    assert found is not None and not found.problem, found
+    return {curve.model: curve for curve in found.curves if curve.measure == measure}
+
+
+def shares(curve: Curve) -> list[float]:
+    return [point.share for point in curve.points]
+
+
+def problem(runs: list[Run]) -> str:
+    found = robustness.find(runs)
+    assert found is not None and not found.curves
+    return found.problem
+
+
+def test_runs_without_a_change_have_no_curves(tmp_path: Path) -> None:
+    assert robustness.find([run(tmp_path, "")]) is None
+    assert robustness.find([run(tmp_path, "drop:0")]) is None
+    assert robustness.find([]) is None
+
+
+def test_changed_answers_are_counted_against_strength_zero(tmp_path: Path) -> None:
+    runs = sweep(tmp_path, 0, 3, 6)
+    found = robustness.find(runs[::-1])  # the order of the runs does not matter
+    curve = curves(found, "changed")["ev"]
+    assert shares(curve) == [0, 3 / 12, 6 / 12]
+    assert [point.strength for point in curve.points] == [0, 0.1, 0.2]
+    assert (curve.points[0].low, curve.points[0].high) == (0, 0)
+    half = curve.points[2]
+    assert half.low is not None and half.high is not None and half.low < 0.5 < half.high
+    assert (half.n, half.sequences, half.failed) == (12, 12, 0)
+
+
+def test_attributes_that_are_stated_at_strength_zero_are_counted(tmp_path: Path) -> None:
+    curve = curves(robustness.find(sweep(tmp_path, 0, 3, 6)), "attributes")["vl"]
+    assert shares(curve) == [1, 1 - 3 / 24, 1 - 6 / 24]  # the time of day stays right
+    assert curve.points[0].n == 24
+
+
+def test_without_demo_scenes_only_changes_are_counted(tmp_path: Path) -> None:
+    plain_row: Rows = lambda model, sample: {}  # noqa: E731
+    runs = [run(tmp_path, text, plain_row) for text in ("drop:0", "drop:0.5")]
+    found = robustness.find(runs)
+    assert found is not None and found.measures == ("changed",)
+    assert shares(curves(found, "changed")["ev"]) == [0, 0]
+
+
+def test_a_failed_result_is_changed_and_not_right(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"error": "No event left."} if sample in ("s0", "s1") else plain(model, sample)
+
+    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.9", rows)])
+    last = curves(found, "changed")["ev"].points[-1]
+    assert (last.share, last.failed, last.n) == (2 / 12, 2, 12)
+    assert curves(found, "attributes")["ev"].points[-1].share == 20 / 24
+
+
+def test_a_sample_that_fails_without_a_change_counts_nowhere(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"error": "Broken."} if sample == "s0" else plain(model, sample)
+
+    found = robustness.find([run(tmp_path, "drop:0", rows), run(tmp_path, "drop:0.9", rows)])
+    assert [point.n for point in curves(found, "changed")["ev"].points] == [11, 11]
+
+
+def test_the_other_changes_of_all_runs_are_named(tmp_path: Path) -> None:
+    runs = [run(tmp_path, f"jitter:1ms,drop:{one}") for one in ("0", "0.5")]
+    found = robustness.find(runs)
+    assert found is not None and (found.change, found.others, found.seed) == (
+        "drop",
+        "jitter:1ms",
+        7,
+    )
+
+
+def test_runs_of_several_repeats_pair_by_repeat(tmp_path: Path) -> None:
+    header = fabricate.header(("ev",), SAMPLES)
+    runs = []
+    for number, text in enumerate(("drop:0", "drop:0.5")):
+        plan = replace(header.plan, perturb=perturbations(text), repeat=2)
+        here = replace(header, plan=plan, id=f"run-{number}")
+        with run_store.create(here, tmp_path / str(number)) as writer:
+            for repeat in (1, 0):
+                for sample in SAMPLES:
+                    ids = [repeat, 2, 3, 4]  # each repeat has its own answer
+                    row = fabricate.row("ev", sample, repeat=repeat, token_ids=ids)
+                    writer.append(fabricate.parsed([row])[0])
+            runs.append(run_store.read(writer.folder))
+    assert shares(curves(robustness.find(runs), "changed")["ev"]) == [0, 0]
+
+
+# What is refused.
+def test_the_reference_is_named_if_it_is_missing(tmp_path: Path) -> None:
+    runs = [run(tmp_path, "drop:0.1"), run(tmp_path, "drop:0.2")]
+    assert problem(runs).startswith("The run with drop:0 is missing")
+    assert "perturbed by drop:0.1, so there is no reference" in problem(runs[:1])
+
+
+def test_two_changes_or_two_runs_of_one_strength_are_refused(tmp_path: Path) -> None:
+    reference = run(tmp_path, "drop:0")
+    twice = [reference, run(tmp_path, "drop:0.1"), run(tmp_path, "drop:0.1")]
+    assert "both have drop:0.1: leave one out" in problem(twice)
+    two = [reference, run(tmp_path, "drop:0.1"), run(tmp_path, "jitter:1ms")]
+    assert "several changes (drop and jitter)" in problem(two)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"frames": "spread"}, "differ in frames besides"),
+        ({"repeat": 1, "prompt": "What?"}, "differ in prompt besides"),
+        ({"samples": SAMPLES[:6]}, "different samples"),
+        ({"headed": lambda header: replace(header, code="other")}, "differ in the engine's code"),
+        (
+            {"headed": lambda h: replace(h, environment={"device": "cuda"})},
+            "differ in the device, which may change answers",
+        ),
+        (
+            {"headed": lambda h: replace(h, models=tuple(replace(m, digest="") for m in h.models))},
+            "the checkpoint of ev and the checkpoint of vl",
+        ),
+        ({"without": ("s3",)}, "has 22 of 24 results: resume it"),
+    ],
+)  # fmt: skip
+def test_runs_that_differ_in_more_are_refused(
+    tmp_path: Path, more: dict[str, Any], words: str
+) -> None:
+    reference = run(tmp_path, "drop:0")
+    assert words in problem([reference, run(tmp_path, "drop:0.1", **more)])
+
+
+def test_seeds_differ(tmp_path: Path) -> None:
+    runs = [
+        run(tmp_path, "drop:0", seed=0),
+        *(run(tmp_path, f"drop:0.{n}", seed=n) for n in (1, 2)),
+    ]
+    assert "differ in perturb seed" in problem(runs)
+    assert curves(robustness.find(runs[:2]), "changed")  # strength 0 uses no seed
+
+
+def test_a_model_of_some_runs_has_no_curve(tmp_path: Path) -> None:
+    found = robustness.find([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.5", models=("ev",))])
+    assert set(curves(found, "changed")) == {"ev"}
+    assert found is not None and found.notes == (
+        "Not in all the chosen runs, so without a curve: 'vl'.",
+    )
+
+
+def test_right_options_are_counted(tmp_path: Path) -> None:
+    def rows(right: int) -> Rows:
+        def row(model: str, sample: str) -> Mapping[str, Any]:
+            text = "B" if SAMPLES.index(sample) < right else "It is A or B."
+            return {"text": text, "choices": ["a car", "a truck"], "choice_form": "letters",
+                    "right_letter": "B"}  # fmt: skip
+
+        return row
+
+    runs = [run(tmp_path, f"drop:0.{n}", rows(right)) for n, right in enumerate((12, 9))]
+    curve = curves(robustness.find(runs), "choices")["ev"]
+    assert shares(curve) == [1, 0.75] and curve.points[0].n == 12
+
+
+def test_few_sequences_give_no_interval(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"sequence": f"q{SAMPLES.index(sample) % 5}"}
+
+    found = robustness.find([run(tmp_path, text, rows) for text in ("drop:0", "drop:0.5")])
+    last = curves(found, "changed")["ev"].points[-1]
+    assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
+
+
+def test_the_curves_are_json(tmp_path: Path) -> None:
+    found = robustness.find(sweep(tmp_path, 0, 3))
+    assert found is not None and asdict(found)["curves"][0]["points"][0]["strength"] == 0
+    assert isinstance(found.curves[0].points[0], Point)
+
+
+# Perturbed results never mix with others.
+def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
+    table = results_table.frame(sweep(tmp_path, 0, 3))
+    plain_ev, _, ev, vl = results_table.labels(table)
+    assert "drop:0.1" in ev and "drop" not in plain_ev
+    mixed = pairs.compare(table, plain_ev, vl, "total")
+    assert mixed.verdict == "unknown" and mixed.n == 0 and "not perturbed alike" in mixed.reason
+    assert pairs.compare(table, ev, vl, "total").n == 12
+    assert speedup.split(table, plain_ev, vl) is None
+    assert speedup.split(table, ev, vl) is not None
+    assert len(ranking.by_ratio(table, plain_ev, vl)) == 0
+
+
+def test_answers_are_cut_to_those_of_equal_inputs(tmp_path: Path) -> None:
+    """A short answer to a perturbed sample does not shorten the plain ones."""
+
+    def short(model: str, sample: str) -> Mapping[str, Any]:
+        return {"gaps": [2.0]}
+
+    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", short)])
+    seen = equal_length.look(table, "first")
+    assert set(seen.table.groupby("perturb")["new_tokens"].first()) == {4, 2}
+    assert len(seen.table) == 48 and "over 12 samples" in seen.note
+
+
+def test_disagreement_is_between_equal_inputs(tmp_path: Path) -> None:
+    def other(model: str, sample: str) -> Mapping[str, Any]:
+        return {"text": "No word in common"}
+
+    table = results_table.frame([run(tmp_path, "drop:0"), run(tmp_path, "drop:0.1", other)])
+    assert set(ranking.by_disagreement(table)["overlap"]) == {1.0}
+
+
+def test_failed_results_have_the_label_of_their_run(tmp_path: Path) -> None:
+    def rows(model: str, sample: str) -> Mapping[str, Any]:
+        return {"error": "Lost."} if sample == "s0" else {}
+
+    table = results_table.frame([run(tmp_path, "drop:0.1", rows, models=("ev",))])
+    assert results_table.labels(table) == ["ev · drop:0.1 seed 7"]

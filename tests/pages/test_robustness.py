@@ -1,0 +1,121 @@
+"""Sweeps on the Benchmark page and their curves on the Results page, through AppTest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine import settings
+from engine.jobs import queue
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.media_options import Split, Window, perturbations
+from engine.storage import run_details, run_store
+from tests.analysis.test_robustness import changed, run
+from tests.pages.conftest import Open
+from tests.pages.test_benchmark import TWO, _nothing_left_at_work, job, start, texts, wait
+from ui.results import run_list
+
+__all__ = ["_nothing_left_at_work"]
+pytestmark = pytest.mark.slow
+BENCHMARK, RESULTS = "pages/benchmark.py", "pages/results.py"
+
+
+def runs(folder: Path, *texts: str) -> list[str]:
+    """The names of run folders in the settings' runs folder."""
+    base = settings.load().runs_dir
+    base.mkdir(parents=True, exist_ok=True)
+    return [run(base, text, changed(n)).folder.name for n, text in enumerate(texts)]
+
+
+def views(at: AppTest) -> list[str]:
+    return list(at.segmented_control(key="results_view").options)
+
+
+def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
+    link = {"window": "10ms+40ms", "split": "Equal times", "split_parts": "3"}
+    at = app(BENCHMARK, **TWO, **link, perturb="hot:0.1,drop:0.3", perturb_seed="7")
+    words = "--window 10ms+40ms --split time:3 --perturb drop:0.3,hot:0.1 --perturb-seed 7"
+    assert words in at.code[0].value
+    found = wait(job(start(at)))
+    assert found.folder is not None
+    plan = run_store.read(found.folder).header.plan
+    assert (plan.window, plan.split) == (Window(10_000, 40_000), Split("time", 3))
+    assert (plan.perturb, plan.perturb_seed) == (perturbations("drop:0.3,hot:0.1"), 7)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "words"),
+    [
+        ("window", "soon", "The window is 'soon': write START+LENGTH"),
+        ("perturb", "drop", "'drop' is not a perturbation: write CHANGE:STRENGTH"),
+        ("perturb", "drop:0/0.1,hot:0/0.1", "sweeps 2 changes"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_a_sentence_and_no_run(
+    app: Open, field: str, text: str, words: str
+) -> None:
+    at = app(BENCHMARK, **TWO)
+    assert not at.button(key="benchmark_start").disabled
+    at.text_input(key=f"benchmark_{field}").set_value(text).run()
+    assert not at.exception and at.button(key="benchmark_start").disabled
+    assert texts(at).count(words) == 2  # below the field, and beside Start
+    at.text_input(key=f"benchmark_{field}").set_value("").run()
+    assert not at.button(key="benchmark_start").disabled
+
+
+def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) -> None:
+    at = app(BENCHMARK, **TWO, perturb="hot:0/0.3")
+    assert "Planned: 2 runs, one per strength, each 2 results: 1 model × 2 samples" in texts(at)
+    assert "--perturb hot:0/0.3" in at.code[0].value
+    before = len(queue.manager().all())
+    at = start(at)
+    jobs = [one for one in queue.manager().all()[before:] if isinstance(one, BenchmarkJob)]
+    assert [one.title for one in jobs] == [
+        f"The run of tiny-llava with hot:{n}" for n in ("0", "0.3")
+    ]
+    folders = [wait(one).folder for one in jobs]
+    at.run()
+    names = [folder.name for folder in folders if folder is not None]
+    assert len(names) == 2 and names[0].endswith("-hot-0") and names[1].endswith("-hot-0.3")
+    links = {link.proto.label: link.proto.query_string for link in at.get("page_link")}
+    assert all(name in links["Open the sweep: 2 of 2 runs"] for name in names)
+    tags = {run_details.read(settings.load().runs_dir / name)[0].tags for name in names}
+    assert tags == {("sweep hot",)}
+    at = app(RESULTS, runs=names, view="Robustness")
+    assert not at.exception and [one.value for one in at.subheader][-1] == "Changed answers"
+
+
+def test_curves_are_drawn_for_a_sweep(app: Open, tmp_path: Path) -> None:
+    names = runs(tmp_path, "drop:0", "drop:0.1", "drop:0.2")
+    at = app(RESULTS, runs=names, view="Robustness")
+    assert not at.exception and len(at.get("vega_lite_chart")) == 2
+    assert [one.value for one in at.subheader] == ["Attribute accuracy", "Changed answers"]
+    assert "each event or frame is lost with this probability. Seed 7." in texts(at)
+    tables = "".join(one.proto.body for one in at.get("html"))
+    assert "drop:0.2" in tables and "95 % interval" in tables
+
+
+def test_a_missing_reference_is_a_sentence(app: Open, tmp_path: Path) -> None:
+    names = runs(tmp_path, "drop:0.1", "drop:0.2")
+    at = app(RESULTS, runs=names, view="Robustness")
+    assert "The run with drop:0 is missing" in texts(at) and not at.get("vega_lite_chart")
+
+
+def test_the_view_is_offered_for_perturbed_runs_only(app: Open, tmp_path: Path) -> None:
+    plain, perturbed = runs(tmp_path, "", "drop:0.1")
+    at = app(RESULTS, runs=[plain, perturbed])
+    assert "Robustness" in views(at)
+    at.segmented_control(key="results_view").set_value("robustness").run()
+    at.checkbox(key=f"results_pick_{perturbed}").uncheck().run()
+    assert not at.exception and "Robustness" not in views(at)
+    assert at.segmented_control(key="results_view").value == "overview"
+    at = app(RESULTS, runs=plain, view="Robustness")  # an old link
+    assert not at.exception and at.segmented_control(key="results_view").value == "overview"
+
+
+def test_the_runs_of_a_sweep_can_be_chosen_together(app: Open, tmp_path: Path) -> None:
+    strengths = [f"drop:0.{n}" for n in range(1, run_list.MOST)]
+    at = app(RESULTS, runs=runs(tmp_path, "drop:0", *strengths), view="Robustness")
+    assert len(at.get("vega_lite_chart")) == 2

@@ -1,0 +1,66 @@
+"""The part of a report about perturbed runs: words, tables, charts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.analysis import robustness
+from engine.report import export, robustness_part, svg_charts
+from engine.report.document_parts import ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.report_figures import gather
+from tests.analysis.test_robustness import run, sweep
+
+
+def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
+    blocks = list(robustness_part.robust(gather(sweep(tmp_path, 0, 3, 6))))
+    assert blocks[0] == Heading(2, "Robustness")
+    charts = [block for block in blocks if isinstance(block, ChartBlock)]
+    tables = [block for block in blocks if isinstance(block, ReportTable)]
+    assert len(charts) == len(tables) == 2
+    assert tables[1].rows[1][:6] == ("ev", "drop:0.1", "12", "12", "0", "0.250")
+    assert "ev: 0.00 at drop:0 (0.000 to 0.000), 0.25 at drop:0.1 (" in charts[1].words
+    for chart in charts:
+        drawn = chart.draw()
+        assert not isinstance(drawn, str) and "<path" in svg_charts.svg(drawn)
+
+
+def test_other_runs_have_no_such_part(tmp_path: Path) -> None:
+    assert not list(robustness_part.robust(gather([run(tmp_path, "")])))
+
+
+def test_runs_that_form_no_sweep_give_one_sentence(tmp_path: Path) -> None:
+    blocks = list(robustness_part.robust(gather([run(tmp_path, "drop:0.3")])))
+    assert isinstance(blocks[1], Paragraph) and "there is no reference" in blocks[1].text
+    assert len(blocks) == 2
+
+
+def test_the_text_for_a_terminal(tmp_path: Path) -> None:
+    found = robustness.find(sweep(tmp_path, 0, 3))
+    assert found is not None
+    text = robustness_part.as_text(found)
+    assert text.startswith(
+        "drop (share): each event or frame is lost with this probability. Seed 7."
+    )
+    assert "  vl                       drop:0.1     0.250 (0." in text
+
+
+def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:
+    found = robustness.find([run(tmp_path, "jitter:0"), run(tmp_path, "jitter:500us")])
+    assert found is not None
+    lines = robustness_part.lines(found, "changed")
+    assert robustness_part.axis("jitter") == "jitter (ms)"
+    assert [line["strength"] for line in lines if line["model"] == "ev"] == [0, 0.5]
+
+
+def test_all_formats_have_it_and_no_pair_mixes_strengths(tmp_path: Path) -> None:
+    runs = sweep(tmp_path, 0, 3)
+    found = json.loads("".join(export.write(runs, "json")))
+    assert found["robustness"]["change"] == "drop" and len(found["robustness"]["curves"]) == 4
+    for pair in found["comparisons"]:
+        assert ("drop:0.1" in pair["a"]) == ("drop:0.1" in pair["b"])
+    assert len({(pair["a"], pair["b"]) for pair in found["comparisons"]}) == 2
+    assert "## Robustness" in "".join(export.write(runs, "md"))
+    assert '<h2 id="robustness">' in "".join(export.write(runs, "html"))
+    alone = json.loads("".join(export.write([run(tmp_path, "")], "json")))
+    assert alone["robustness"] is None

@@ -1,0 +1,52 @@
+"""Accuracy and changed answers of a sweep by the strength of the change.
+
+Boundary: shows the engine's curves, or its sentence on why there are none.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import streamlit as st
+
+from engine.analysis.robustness import Measure, Robustness
+from engine.report import robustness_part as part
+from ui.charts import robustness_chart
+from ui.results import opened_runs, report_parts
+from ui.results.opened_runs import OpenedRuns
+from ui.widgets import notices
+
+NONE_HERE = (
+    "The chosen runs are not perturbed, so there are no curves. A sweep makes them: write several "
+    "strengths of one change under Perturb on the Benchmark page, as in drop:0/0.3/0.6."
+)
+
+
+def applies(opened: OpenedRuns) -> bool:
+    """Whether one of the runs is perturbed."""
+    return any(run.header.plan.perturbed for run in opened.runs)
+
+
+def show(opened: OpenedRuns) -> None:
+    """A chart and a table per measure."""
+    found = opened_runs.robustness_of(opened)
+    if found is None:
+        notices.hint(NONE_HERE)
+    elif found.problem:
+        notices.notice(found.problem, "results_robustness_problem")
+    else:
+        _curves(found)
+
+
+def _curves(found: Robustness) -> None:
+    for measure in found.measures:
+        st.subheader(part.NAMES[measure], anchor=False)
+        st.altair_chart(_chart(found, measure), alt=part.words(found, measure), width="stretch")
+        with st.expander("Table", key=f"results_robustness_{measure}"):
+            report_parts.draw([part.table(found, measure)], f"results_robustness_{measure}")
+    notices.small("\n".join(f"• {one}" for one in part.definitions(found)), "results_robustness")
+
+
+def _chart(found: Robustness, measure: Measure) -> alt.LayerChart:
+    assert found.change is not None
+    lines, axis = part.lines(found, measure), part.axis(found.change)
+    return robustness_chart.chart(lines, axis, part.colours(found))
