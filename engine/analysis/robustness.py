@@ -82,9 +82,10 @@ class Robustness:
 
 @dataclass
 class _Answers:
-    """The measured answers of one model in one run."""
+    """The measured answers of one model in one run; `drawn`: some pictures from raw events."""
 
     family: str = ""
+    drawn: bool = False
     rows: dict[Key, _Answer] = field(default_factory=dict)
 
 
@@ -120,7 +121,8 @@ def find(runs: Sequence[Run]) -> Robustness | None:
     ]
     last = ordered[-1].header.plan
     others = ",".join(str(one) for one in _strong(last) if one.change != change)
-    return Robustness(change, others, last.perturb_seed, tuple(curves), tuple(_notes(plans)))
+    notes = (*_notes(plans), *_drawn(models, titles, answers))
+    return Robustness(change, others, last.perturb_seed, tuple(curves), notes)
 
 
 def _strong(plan: Plan) -> tuple[Perturbation, ...]:
@@ -240,6 +242,18 @@ def _notes(plans: Sequence[Plan]) -> Iterator[str]:
         yield f"Not in all the chosen runs, so without a curve: {names}."
 
 
+def _drawn(
+    models: Sequence[str], titles: Mapping[str, str], answers: Sequence[Mapping[str, _Answers]]
+) -> Iterator[str]:
+    """A note for models that see prepared event images at strength 0 only."""
+    for name in models:
+        if answers[-1][name].drawn and not answers[0][name].drawn:
+            yield (
+                f"{titles[name]} was shown the prepared event images at strength 0 and pictures "
+                "drawn from raw events at the others: if they differ, so may the answers."
+            )
+
+
 # The answers of a run.
 def _answers(run: Run) -> dict[str, _Answers]:
     found: dict[str, _Answers] = {}
@@ -247,6 +261,7 @@ def _answers(run: Run) -> dict[str, _Answers]:
         if row.phase == "measured":
             model = found.setdefault(row.model, _Answers())
             model.family = row.family or model.family
+            model.drawn = model.drawn or (row.shown or "").startswith("raw events")
             model.rows.setdefault((row.sample, row.repeat), _answer(row))
     return found
 
